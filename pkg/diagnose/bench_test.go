@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
 // large is a cluster of so many nodes, ten pods on each: a member of a gang that holds some of its GPUs, and nine of services.
@@ -119,6 +121,27 @@ func BenchmarkExplain(b *testing.B) {
 			b.ReportMetric(float64((cpu(b)-start).Milliseconds())/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(float64(actions), "actions")
 			b.ReportMetric(float64(cut), "cut")
+		})
+	}
+}
+
+// BenchmarkHeadline answers without advice for 5,000 nodes and 50,000 pods, and writes the text: what the stages and their proofs cost.
+func BenchmarkHeadline(b *testing.B) {
+	for name, build := range shapes(5000) {
+		b.Run(name, func(b *testing.B) {
+			s := share(b, build())
+			runtime.GC()
+			start := cpu(b)
+			for b.Loop() {
+				a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true, Nodes: NodeSums})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := answertext.Write(io.Discard, a, answertext.Options{Width: 80}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((cpu(b)-start).Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
 }

@@ -19,6 +19,8 @@ type Job struct {
 	Meta metav1.ObjectMeta
 	// Reader is the reader of the kind.
 	Reader JobReader
+	// SharesName reports that a job of another kind has its name, so that commands have to name the kind, too.
+	SharesName bool
 	// Object is what the API server served; nil for a job that was read from a typed object or made up from pods.
 	Object *unstructured.Unstructured
 	// BatchJob is the object of a Job of Kubernetes itself; nil for all others.

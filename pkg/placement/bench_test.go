@@ -110,3 +110,23 @@ func BenchmarkPlaceSharedVolume5000(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFindCauses5000 searches for the causes that a headline names: of one role that lacks GPUs, and of three of which another lacks memory.
+func BenchmarkFindCauses5000(b *testing.B) {
+	c := fleet(5000)
+	for name, g := range map[string]Gang{
+		"one-role": {Roles: []Role{role("Worker", 4000, aPod("w", amounts("cpu", 8, "memory", "64Gi", "gpu", 8)))}},
+		"three-roles": {Roles: []Role{
+			role("Chief", 1, aPod("c", amounts("cpu", 8, "gpu", 4))), role("PS", 8, aPod("p", amounts("cpu", 16, "memory", "800Gi"))),
+			role("Worker", 64, aPod("w", amounts("cpu", 8, "memory", "64Gi", "gpu", 8))),
+		}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if causes := FindCauses(b.Context(), c, g, Options{}); len(causes.All) == 0 {
+					b.Fatal("none found")
+				}
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -34,12 +35,29 @@ func explain(e *Error, op *opError) {
 		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":
 		e.Message = op.prefix() + "not found"
-	case apierrors.IsTimeout(op.err), apierrors.IsServerTimeout(op.err), apierrors.IsServiceUnavailable(op.err),
-		apierrors.IsTooManyRequests(op.err), apierrors.IsInternalError(op.err):
+	case inTrouble(op.err):
 		e.Hint = "the API server has trouble answering: try again, and see kubectl get --raw '/readyz?verbose'"
 	default:
 		explainNetwork(e, op)
 	}
+}
+
+// inTrouble reports whether an API server answered that it cannot answer now.
+func inTrouble(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
+
+// Transient reports whether a request that failed may well succeed when it is made again: the API server has trouble answering, or the connection
+// to it was lost. A certificate that is not trusted, or an address that is wrong, stays so.
+func Transient(err error) bool {
+	if inTrouble(err) {
+		return true
+	}
+	var request *url.Error
+	var dns *net.DNSError
+	var unknownCA x509.UnknownAuthorityError
+	var wrongHost x509.HostnameError
+	return errors.As(err, &request) && !errors.Is(err, context.Canceled) && !errors.As(err, &dns) && !errors.As(err, &unknownCA) && !errors.As(err, &wrongHost)
 }
 
 func explainNetwork(e *Error, op *opError) {

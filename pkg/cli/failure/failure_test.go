@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -110,5 +111,27 @@ func TestPrint(t *testing.T) {
 	Print(s, Errorf("x"))
 	if errOut.String() != "\x1b[1;31merror:\x1b[0m x\n" {
 		t.Errorf("on a terminal: %q", errOut)
+	}
+}
+
+// What passes is tried again, what stays is not.
+func TestTransient(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":             {nil, false},
+		"overloaded":       {apierrors.NewTooManyRequests("busy", 1), true},
+		"starting":         {fmt.Errorf("list pods: %w", apierrors.NewServiceUnavailable("starting")), true},
+		"connection lost":  {request(io.ErrUnexpectedEOF), true},
+		"interrupted":      {request(context.Canceled), false},
+		"no such host":     {request(&net.DNSError{Err: "no such host", Name: "x"}), false},
+		"not trusted":      {request(x509.UnknownAuthorityError{}), false},
+		"refused":          {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), false},
+		"changed meantime": {apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil), false},
+	} {
+		if got := Transient(tt.err); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }

@@ -42,6 +42,11 @@ func (w *View) readJobs() []*gang.Job {
 	slices.SortStableFunc(all, func(a, b *gang.Job) int {
 		return cmp.Or(strings.Compare(a.Meta.Namespace, b.Meta.Namespace), strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 	})
+	for i := 1; i < len(all); i++ {
+		if a, b := all[i-1], all[i]; a.Meta.Namespace == b.Meta.Namespace && a.Meta.Name == b.Meta.Name && a.Kind != b.Kind {
+			a.SharesName, b.SharesName = true, true
+		}
+	}
 	return all
 }
 

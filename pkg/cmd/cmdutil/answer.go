@@ -50,13 +50,8 @@ func WhyPendingLine(client *kube.Client, now func() time.Time) func(context.Cont
 		if err != nil {
 			return "", err
 		}
-		return FirstLine(a), nil
+		return a.Line(), nil
 	}
-}
-
-// FirstLine is the verdict and the headline of an answer.
-func FirstLine(a *answer.Answer) string {
-	return string(a.Verdict) + "  " + strings.TrimSpace(a.Headline)
 }
 
 // colour is how a verdict looks; its name is there without it.

@@ -191,7 +191,7 @@ func (o *Options) why(ctx context.Context, client *kube.Client, job *gang.Job) s
 	if err != nil || a.Primary == nil {
 		return ""
 	}
-	return cmdutil.FirstLine(a)
+	return a.Line()
 }
 
 // maxStreams is how many connections are opened at a time unless the flag is given.

@@ -1,6 +1,7 @@
 package resize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,11 @@ func (a *applier) groupObject() object {
 // rehearse lets the API server check what would be written, as far as it can while nothing is.
 func (a *applier) rehearse(ctx context.Context) error {
 	if a.plan.Group.Changed() {
-		if _, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll); err != nil {
+		err := a.retried(ctx, func(ctx context.Context) error {
+			_, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -100,6 +105,22 @@ func (a *applier) rehearse(ctx context.Context) error {
 		return nil // what of its pods can be changed depends on whether it is suspended
 	}
 	return a.rehearseFinish(ctx)
+}
+
+// retryTimeout bounds how long a request that changes nothing is made again.
+const retryTimeout = 30 * time.Second
+
+// retried makes a request that changes nothing again while the API server has trouble answering it. The error is that of the last time.
+func (a *applier) retried(ctx context.Context, request func(context.Context) error) error {
+	var failed error
+	err := wait.PollUntilContextTimeout(ctx, a.interval, retryTimeout, true, func(ctx context.Context) (bool, error) {
+		failed = request(ctx)
+		if failure.Transient(failed) {
+			return false, nil
+		}
+		return failed == nil, failed
+	})
+	return cmp.Or(failed, err)
 }
 
 // begin suspends the job, in the same write in which it comes to keep its change.
@@ -122,7 +143,7 @@ func (a *applier) begin(ctx context.Context) error {
 	}
 	a.stored = stored
 	if a.plan.Restarts && !suspend.Suspended(stored) {
-		return failure.Errorf("%s: the API server dropped %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
+		return failure.Errorf("%s: %w: the API server dropped %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), errFixed, strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
 			WithHint("with --recreate it is deleted and made again under its name")
 	}
 	return nil
@@ -170,6 +191,9 @@ func (a *applier) recorded(ctx context.Context) error {
 	}
 	return wait.PollUntilContextCancel(ctx, a.interval, true, func(ctx context.Context) (bool, error) {
 		now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+		if failure.Transient(err) {
+			return false, nil
+		}
 		if err != nil {
 			return false, a.jobObject().verb("get").Wrap(err)
 		}
@@ -191,8 +215,12 @@ const suspendedState = "suspended"
 // podsGone returns when the job has no pods any more, or how many it still has when the time is up.
 func (a *applier) podsGone(ctx context.Context, state string, timeout time.Duration) (left int, err error) {
 	reported := false
+	var failed error
 	err = wait.PollUntilContextTimeout(ctx, a.interval, timeout, true, func(ctx context.Context) (bool, error) {
 		pods, err := jobs.PodsOfNow(ctx, a.client, a.job)
+		if failed = err; failure.Transient(err) && ctx.Err() == nil {
+			return false, nil // the job stays as it is meanwhile
+		}
 		if err != nil {
 			return false, err
 		}
@@ -205,6 +233,9 @@ func (a *applier) podsGone(ctx context.Context, state string, timeout time.Durat
 		}
 		return left == 0, nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) && failed != nil && left == 0 {
+		err = failed // how many there are was never seen
+	}
 	return left, err
 }
 
@@ -229,9 +260,15 @@ func (a *applier) rehearseFinish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.jobObject().patch(ctx, a.stored, fields, metav1.DryRunAll)
+	err = a.retried(ctx, func(ctx context.Context) error {
+		_, err := a.jobObject().patch(ctx, a.stored, fields, metav1.DryRunAll)
+		return err
+	})
 	return explainImmutable(jobs.Op(a.job, "resize"), err)
 }
+
+// errFixed is in the error of a job that cannot be changed where it is, and could be made again.
+var errFixed = errors.New("it cannot be changed where it is")
 
 // explainImmutable reports which fields of an object cannot be changed, instead of what they would have been.
 func explainImmutable(op failure.Op, err error) error {
@@ -245,7 +282,7 @@ func explainImmutable(op failure.Op, err error) error {
 			fields = append(fields, cause.Field)
 		}
 	}
-	return failure.Errorf("%s: the API server does not let it be changed: %s", op, strings.Join(fields, ", ")).
+	return failure.Errorf("%s: %w: the API server does not let these fields change: %s", op, errFixed, strings.Join(fields, ", ")).
 		WithHint("with --recreate it is deleted and made again under its name, with all members new")
 }
 

@@ -3,7 +3,7 @@ package resize
 import (
 	"fmt"
 
-	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -20,18 +20,5 @@ func (o *Options) confirmBegun(t *target, p *resize.Plan) error {
 // confirm prompts for what the annotation of a job has done with the rights of whoever runs this; line is the command, for hints.
 func (o *Options) confirm(t *target, text, line string) error {
 	fmt.Fprintln(o.IO.ErrOut, text)
-	if o.Yes {
-		return nil
-	}
-	if !o.Prompter.Available() {
-		return failure.Errorf("cannot prompt whether to apply it: stdin and stderr must be terminals").WithHint("to apply it all the same: %s --yes", line)
-	}
-	yes, err := o.Prompter.Confirm("Apply it?")
-	if err != nil {
-		return err
-	}
-	if !yes {
-		return failure.Errorf("not confirmed; %s stays as it is", t.job)
-	}
-	return nil
+	return cmdutil.Confirmation{Yes: o.Yes, Line: line, Stays: t.job.String() + " stays as it is"}.Prompt(o.Prompter)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -48,6 +49,7 @@ func (o *Options) read(ctx context.Context) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	job = whatif.WithWorkers(job)
 	t := &target{client: client, job: job}
 	if err := o.refuse(job); err != nil {
 		return nil, err
@@ -66,9 +68,16 @@ func (o *Options) read(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	w := view.New(t.snapshot)
-	t.gang = w.Gang(w.Lookup(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name))
+	t.gang = grown(w.Gang(w.Lookup(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name)))
 	t.group, err = readGroup(ctx, client, t.gang.Decl)
 	return t, err
+}
+
+// grown is a gang with the role that its job can grow by.
+func grown(g *gang.Gang) *gang.Gang {
+	with := *g
+	with.Job = whatif.WithWorkers(g.Job)
+	return &with
 }
 
 // find finds the job. One that an earlier run has deleted and not made again, with all that it owned, is made first.
@@ -95,7 +104,7 @@ func (o *Options) find(ctx context.Context) (*kube.Client, *gang.Job, error) {
 		return client, job, nil
 	case !o.Recreate && !show:
 		return nil, nil, failure.Errorf("resize %s %s/%s: it was deleted to be made again, and is not there yet", record.Job.GetKind(), namespace, name).
-			WithHint("complete that: gangctl resize %s -n %s --recreate", name, namespace)
+			WithHint("complete that: %s", recreating(record))
 	}
 	return nil, nil, cmp.Or(o.complete(ctx, client, record, job != nil), errRemade)
 }
@@ -162,7 +171,7 @@ func (o *Options) plan(t *target) (*resize.Plan, error) {
 	}
 	switch {
 	case t.begun == nil && change.Empty():
-		return nil, failure.Usagef("%s: nothing to change", op).WithHint("name what is to be different: gangctl resize %s --workers 2", t.job.Meta.Name)
+		return nil, failure.Usagef("%s: nothing to change", op).WithHint("name what is to be different: gangctl resize %s --workers 2", resize.Named(t.job))
 	case t.begun != nil && !change.Empty() && !resize.Same(change, t.begun.Change):
 		return nil, failure.Errorf("%s: another change of it has begun and is not done: %s", op, shown(t.job, t.begun.Change)).WithHint("%s", goOn(t.job))
 	case t.begun != nil:
@@ -178,7 +187,7 @@ func (o *Options) plan(t *target) (*resize.Plan, error) {
 		return nil, failure.Errorf("%s: the change that has begun cannot be completed: %w", op, err).WithHint("take it back with: %s --abort", again(t.job))
 	}
 	if errors.As(err, &refused) {
-		return nil, failure.Errorf("%s: %w", op, err).WithHint("see how it is with `gangctl describe %s -n %s`", t.job.Meta.Name, t.job.Meta.Namespace)
+		return nil, failure.Errorf("%s: %w", op, err).WithHint("see how it is with `gangctl describe %s -n %s`", resize.Named(t.job), t.job.Meta.Namespace)
 	}
 	if err != nil {
 		return nil, failure.Errorf("%s: %w", op, err)

@@ -10,14 +10,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
@@ -32,8 +36,11 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	if !o.Recreate {
 		return failure.Errorf("%s: %s", op, a.plan.Recreate).WithHint("with --recreate it is deleted and made again under its name, with all members new")
 	}
-	owned, err := ownedBy(ctx, t)
+	owned, err := ownedBy(ctx, t.client, t.job, resize.OwnedResources())
 	if err != nil {
+		return err
+	}
+	if err := refuseLosses(ctx, o.IO, t.client, t.job); err != nil {
 		return err
 	}
 	record := resize.NewRecord(a.plan, owned)
@@ -66,6 +73,20 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 		return unmade(record, err)
 	}
 	return o.remake(ctx, t.client, record)
+}
+
+// orRecreate makes a job again that turned out to be none that can be changed where it is, if that is permitted; else the error is cause. What was
+// written is undone by then: a job that still keeps its change is left to the next run.
+func (o *Options) orRecreate(ctx context.Context, a *applier, t *target, cause error) error {
+	if !o.Recreate || !errors.Is(cause, errFixed) {
+		return cause
+	}
+	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+	if err != nil || now.GetUID() != a.job.Meta.UID || now.GetAnnotations()[resize.Annotation] != "" {
+		return cause
+	}
+	fmt.Fprintf(o.IO.ErrOut, "note: %v; it is deleted and made again\n", cause)
+	return o.recreate(ctx, newApplier(a.client, a.io, a.job, a.plan, a.timeout, a.interval), t)
 }
 
 // changesGroup reports whether the group object stays when the job is deleted, and so has to be changed like that of any other job. One
@@ -131,11 +152,14 @@ func (o *Options) create(ctx context.Context, client *kube.Client, record *resiz
 	err := wait.PollUntilContextTimeout(ctx, o.Interval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		stored, err = at.Create(ctx, u, metav1.CreateOptions{FieldManager: apply.FieldManager})
+		if failure.Transient(err) {
+			return false, nil // made or not, the next time shows
+		}
 		if err == nil || !apierrors.IsAlreadyExists(err) {
 			return err == nil, at.verb("create").Wrap(err)
 		}
 		there, err := at.Get(ctx, u.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || failure.Transient(err) {
 			return false, nil
 		}
 		stored = there
@@ -147,31 +171,66 @@ func (o *Options) create(ctx context.Context, client *kube.Client, record *resiz
 	return stored, err
 }
 
+// recreating is the command that makes what a record holds, for hints: another kind may have a job of the name.
+func recreating(r *resize.Record) string {
+	name := r.Job.GetName()
+	if reader, ok := kind.ByKind(r.Job.GroupVersionKind().GroupKind()); ok {
+		name = reader.Names[0] + "/" + name
+	}
+	return fmt.Sprintf("gangctl resize %s -n %s --%s", name, r.Job.GetNamespace(), resize.FlagRecreate)
+}
+
 // unmade adds how to go on to the error of a job that is deleted and not made again.
 func unmade(r *resize.Record, err error) error {
 	why := failure.From(err)
-	hint := fmt.Sprintf("what is to be made is kept in Secret %s; go on with: gangctl resize %s -n %s --recreate",
-		resize.RecordName(r.Job.GetKind(), r.Job.GetName()), r.Job.GetName(), r.Job.GetNamespace())
+	hint := fmt.Sprintf("what is to be made is kept in Secret %s; go on with: %s", resize.RecordName(r.Job.GetKind(), r.Job.GetName()), recreating(r))
 	return why.WithHint("%s", lines(why.Hint, hint))
 }
 
-// ownedBy are the objects, besides the group, that go with the job.
-func ownedBy(ctx context.Context, t *target) ([]*unstructured.Unstructured, error) {
+// ownedBy are the objects of some resources that go with the job.
+func ownedBy(ctx context.Context, client *kube.Client, job *gang.Job, resources []schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
-	for _, gvr := range resize.OwnedResources() {
-		pages, err := paging.All(ctx, metav1.ListOptions{}, t.client.Dynamic.Resource(gvr).Namespace(t.job.Meta.Namespace).List)
+	for _, gvr := range resources {
+		pages, err := paging.All(ctx, metav1.ListOptions{}, client.Dynamic.Resource(gvr).Namespace(job.Meta.Namespace).List)
 		if err != nil {
-			return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvr.Resource, Namespace: t.job.Meta.Namespace}.Wrap(err)
+			return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvr.Resource, Namespace: job.Meta.Namespace}.Wrap(err)
 		}
 		for _, page := range pages {
 			for i := range page.Items {
-				if resize.OwnedBy(&page.Items[i], t.job.Meta.UID) {
+				if resize.OwnedBy(&page.Items[i], job.Meta.UID) {
 					owned = append(owned, &page.Items[i])
 				}
 			}
 		}
 	}
 	return owned, nil
+}
+
+// refuseLosses refuses to delete a job with which objects would go that are not made again with it: a volume's data would be gone. Which of them may
+// not be listed is noted.
+func refuseLosses(ctx context.Context, io *iostreams.IOStreams, client *kube.Client, job *gang.Job) error {
+	var lost, keep []string
+	for _, gvr := range resize.OtherResources() {
+		owned, err := ownedBy(ctx, client, job, []schema.GroupVersionResource{gvr})
+		switch {
+		case apierrors.IsForbidden(err):
+			fmt.Fprintf(io.ErrOut, "warning: whether %s of %s would be lost is not known: you may not list them\n", gvr.Resource, job)
+			continue
+		case apierrors.IsNotFound(err):
+			continue // the cluster does not serve them
+		case err != nil:
+			return err
+		}
+		for _, u := range owned {
+			lost = append(lost, apply.Describe(u))
+			keep = append(keep, command.MergePatch(u.GetNamespace(), gvr.GroupResource().String(), u.GetName(), map[string]any{"metadata": map[string]any{"ownerReferences": nil}}))
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return failure.Errorf("%s: made again, it would lose what goes with it: %s", jobs.Op(job, "resize"), strings.Join(lost, ", ")).
+		WithHint("to keep it, take the job out of its owners:\n%s", strings.Join(keep, "\n"))
 }
 
 // rehearseCreate lets the API server check a job under whose name there is one: what it would refuse comes before that.
@@ -297,7 +356,7 @@ func (o *Options) complete(ctx context.Context, client *kube.Client, record *res
 	}
 	if !change.Empty() && !resize.Same(change, record.Change) {
 		return failure.Errorf("%s: another change of it has begun and is not done: %s", op, shown(job, record.Change)).
-			WithHint("complete that one first: gangctl resize %s -n %s --recreate", job.Meta.Name, job.Meta.Namespace)
+			WithHint("complete that one first: %s --%s", again(job), resize.FlagRecreate)
 	}
 	all := append([]*unstructured.Unstructured{record.Job}, record.Owned...)
 	if o.DryRun != dryRunNone || o.Diff {
@@ -307,22 +366,13 @@ func (o *Options) complete(ctx context.Context, client *kube.Client, record *res
 	if err := o.showKept(name, all); err != nil {
 		return err
 	}
-	if !o.Yes {
-		see := fmt.Sprintf("see it whole: gangctl resize %s -n %s --recreate --dry-run=client -o yaml", job.Meta.Name, job.Meta.Namespace)
-		if !o.Prompter.Available() {
-			return failure.Errorf("cannot prompt whether to make it: stdin and stderr must be terminals").
-				WithHint("%s\nto make it all the same: gangctl resize %s -n %s --recreate --yes", see, job.Meta.Name, job.Meta.Namespace)
-		}
-		yes, err := o.Prompter.Confirm("Make it?")
-		if err != nil {
-			return err
-		}
-		if !yes && live {
-			return failure.Errorf("not confirmed; nothing is made").WithHint("%s\nif none of it is missing, take the record away: kubectl -n %s delete secret %s", see, job.Meta.Namespace, name)
-		}
-		if !yes {
-			return failure.Errorf("not confirmed; nothing is made").WithHint("%s", see)
-		}
+	line := again(job) + " --" + resize.FlagRecreate
+	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: line, Stays: "nothing is made", See: "see it whole: " + line + " --dry-run=client -o yaml"}
+	if live {
+		confirmation.Else = fmt.Sprintf("if none of it is missing, take the record away: kubectl -n %s delete secret %s", job.Meta.Namespace, name)
+	}
+	if err := confirmation.Prompt(o.Prompter); err != nil {
+		return err
 	}
 	return o.remake(ctx, client, record)
 }

@@ -1,16 +1,124 @@
 package resize
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	typedfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
+
+// owning has the API server keep a claim that the job owns, besides others' objects, and serve what a job may own.
+func (a *apiServer) owning(t *testing.T) {
+	t.Helper()
+	job := a.get(t, tfjobs)
+	kinds := map[schema.GroupVersionResource]string{tfjobs: "TFJobList", podGroups: "PodGroupList"}
+	for _, gvr := range append(resize.OwnedResources(), resize.OtherResources()...) {
+		kinds[gvr] = gvr.Resource + "List"
+	}
+	claim := func(name string, owners ...any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"namespace": "team", "name": name, "ownerReferences": owners}}}
+	}
+	owner := func(uid string) any {
+		return map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "llama", "uid": uid}
+	}
+	a.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, job, a.get(t, podGroups),
+		claim("checkpoints", owner(string(job.GetUID()))), claim("others", owner("other")), claim("shared", owner(string(job.GetUID())), owner("other")))
+}
+
+// What a job owns and nothing makes again is not lost with it.
+func TestRecreateLosesNothing(t *testing.T) {
+	a := newAPIServer(t)
+	a.owning(t)
+	o, to := options(true), a.target(t)
+	failed := failure.From(refuseLosses(t.Context(), o.IO, to.client, to.job))
+	if failed == nil || !strings.Contains(failed.Message, "would lose what goes with it: PersistentVolumeClaim team/checkpoints") || strings.Contains(failed.Message, "others") || strings.Contains(failed.Message, "shared") {
+		t.Errorf("got %+v", failed)
+	}
+	if want := "kubectl -n team patch persistentvolumeclaims checkpoints --type=merge -p '{\"metadata\":{\"ownerReferences\":null}}'"; failed == nil || !strings.Contains(failed.Hint, want) {
+		t.Errorf("got the hint %+v", failed)
+	}
+	a.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
+	})
+	if _ = refuseLosses(t.Context(), o.IO, to.client, to.job); !strings.Contains(o.errOut.String(), "whether secrets of TFJob team/llama would be lost is not known") {
+		t.Errorf("what may not be listed is not noted: %s", o.errOut)
+	}
+}
+
+// Only a job that turns out to be fixed, and keeps no change, is made again, if that is permitted.
+func TestFixedIsRecreated(t *testing.T) {
+	fixed := fmt.Errorf("resize: %w: immutable", errFixed)
+	for name, tt := range map[string]struct {
+		cause    error
+		permit   bool
+		begun    bool
+		recreate bool
+	}{
+		"permitted":         {fixed, true, false, true},
+		"not permitted":     {fixed, false, false, false},
+		"another error":     {errDead, true, false, false},
+		"one that is begun": {fixed, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPIServer(t)
+			if tt.begun {
+				a.interrupted(t, 1)
+			}
+			a.owning(t)
+			o := options(true)
+			o.Recreate = tt.permit
+			err := o.orRecreate(t.Context(), a.applier(t), a.target(t), tt.cause)
+			if recreated := err != nil && strings.Contains(err.Error(), "would lose"); recreated != tt.recreate { // by what recreate refuses first
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// An API server that is being restarted does not end a change half way.
+func TestTransientErrors(t *testing.T) {
+	a := newAPIServer(t)
+	pods, rehearsals := 0, 0
+	a.PrependReactor("patch", "tfjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if patch := action.(clienttesting.PatchActionImpl); len(patch.PatchOptions.DryRun) > 0 {
+			if rehearsals++; rehearsals < 3 {
+				return true, nil, apierrors.NewServiceUnavailable("starting")
+			}
+		}
+		return false, nil, nil
+	})
+	applier := a.applier(t)
+	typed := typedfake.NewClientset()
+	typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if pods++; pods < 3 {
+			return true, nil, apierrors.NewTooManyRequests("busy", 1)
+		}
+		return true, &corev1.PodList{ListMeta: metav1.ListMeta{}}, nil
+	})
+	applier.client.Typed = typed
+	if err := applier.rehearse(t.Context()); err != nil || rehearsals != 3 {
+		t.Fatalf("%v after %d rehearsals", err, rehearsals)
+	}
+	if err := applier.apply(t.Context()); err != nil || pods < 3 {
+		t.Errorf("%v after %d lists", err, pods)
+	}
+}
 
 // What a Secret keeps is shown before it is made, down to the command, as another user may have written it; and no value of a variable is.
 func TestWhatIsKeptIsShown(t *testing.T) {

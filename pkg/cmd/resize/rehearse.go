@@ -48,7 +48,7 @@ func (o *Options) requireFit(ctx context.Context, t *target, p *resize.Plan) err
 		fmt.Fprintf(o.IO.ErrOut, "note: it is not known whether it would start now: %s\n", a.Headline)
 		return nil
 	}
-	return failure.Errorf("%s: nothing is changed, as it would not start now: %s", jobs.Op(t.job, "resize"), cmdutil.FirstLine(a)).
+	return failure.Errorf("%s: nothing is changed, as it would not start now: %s", jobs.Op(t.job, "resize"), a.Line()).
 		WithHint("see why, and what would help, with --dry-run=fit; to change it all the same, add --no-fit")
 }
 

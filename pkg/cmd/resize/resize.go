@@ -161,7 +161,7 @@ func (o *Options) run(ctx context.Context) error {
 		return o.recreate(ctx, a, t)
 	}
 	if err := a.rehearse(ctx); err != nil {
-		return err
+		return o.orRecreate(ctx, a, t, err)
 	}
 	if o.DryRun == dryRunServer {
 		return o.print(p, "resized (server dry run)")
@@ -170,7 +170,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if err := a.apply(ctx); err != nil {
-		return err
+		return o.orRecreate(ctx, a, t, err)
 	}
 	return o.report(t, p)
 }

@@ -120,13 +120,29 @@ func requirementsOf(text string) ([]corev1.NodeSelectorRequirement, error) {
 
 // devices are the extended resources of a member that trains.
 func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
+	list, err := parseDevices(p.Devices, gpu, 1)
+	if err != nil || p.RDMA == "" {
+		return list, err
+	}
+	if len(content.IsLabelKey(p.RDMA)) > 0 || !strings.Contains(p.RDMA, "/") {
+		return nil, failure.Usagef("--rdma %q: must be an extended resource, DOMAIN/NAME", p.RDMA).WithHint("for example: --rdma=rdma/hca")
+	}
+	if _, twice := list[corev1.ResourceName(p.RDMA)]; twice {
+		return nil, failure.Usagef("--rdma and --device both request %s", p.RDMA).WithHint("leave out --device %s", p.RDMA)
+	}
+	list[corev1.ResourceName(p.RDMA)] = *resource.NewQuantity(1, resource.DecimalSI)
+	return list, nil
+}
+
+// parseDevices reads DOMAIN/NAME=COUNT, each of at least so many. gpu has flags of its own.
+func parseDevices(texts []string, gpu string, least int64) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
-	for _, text := range p.Devices {
+	for _, text := range texts {
 		name, number, ok := strings.Cut(text, "=")
 		quantity, err := resource.ParseQuantity(number)
 		switch {
-		case !ok || err != nil || quantity.Sign() <= 0 || !quantity.Equal(*resource.NewQuantity(quantity.Value(), resource.DecimalSI)):
-			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from 1 on", text).WithHint("for example: --device rdma/hca=1")
+		case !ok || err != nil || quantity.Value() < least || quantity.Sign() < 0 || !quantity.Equal(*resource.NewQuantity(quantity.Value(), resource.DecimalSI)):
+			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from %d on", text, least).WithHint("for example: --device rdma/hca=1")
 		case len(content.IsLabelKey(name)) > 0 || !strings.Contains(name, "/"):
 			return nil, failure.Usagef("--device %q: %q is not an extended resource, DOMAIN/NAME", text, name).WithHint("for example: --device rdma/hca=1")
 		case name == gpu:
@@ -137,15 +153,5 @@ func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
 		}
 		list[corev1.ResourceName(name)] = quantity
 	}
-	if p.RDMA == "" {
-		return list, nil
-	}
-	if len(content.IsLabelKey(p.RDMA)) > 0 || !strings.Contains(p.RDMA, "/") {
-		return nil, failure.Usagef("--rdma %q: must be an extended resource, DOMAIN/NAME", p.RDMA).WithHint("for example: --rdma=rdma/hca")
-	}
-	if _, twice := list[corev1.ResourceName(p.RDMA)]; twice {
-		return nil, failure.Usagef("--rdma and --device both request %s", p.RDMA).WithHint("leave out --device %s", p.RDMA)
-	}
-	list[corev1.ResourceName(p.RDMA)] = *resource.NewQuantity(1, resource.DecimalSI)
 	return list, nil
 }

@@ -22,6 +22,7 @@ type ResizeFlags struct {
 	roles []*role
 
 	gpuResource   string
+	devices       []string
 	minAvailable  int32
 	nodeSelector  []string
 	tolerations   []string
@@ -49,6 +50,7 @@ func NewResizeFlags(flags *pflag.FlagSet) *ResizeFlags {
 	flagvalue.Count(flags, &f.all.GPUs, resize.FlagGPUs, 0, 0, maxGPUs, "GPUs of each member that trains")
 	flagvalue.Quantity(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
 	flagvalue.Quantity(flags, &f.all.Memory, resize.FlagMemory, "Memory of each member")
+	flags.StringArrayVar(&f.devices, resize.FlagDevice, nil, "Extended resource DOMAIN/NAME=COUNT of each member that --gpus is for; 0 drops it (repeatable)")
 	flagvalue.Count(flags, &f.minAvailable, resize.FlagMinAvailable, 0, 1, maxMinimum, "Members that must start together (default: all, if it was all, or as it is)")
 	flags.StringArrayVar(&f.nodeSelector, resize.FlagNodeSelector, nil, "Label KEY=VALUE that nodes must have, or KEY- for one that they need not have any more (repeatable)")
 	flags.StringArrayVar(&f.tolerations, resize.FlagToleration, nil, "Further taint that members tolerate: KEY[=VALUE][:EFFECT], or all (repeatable)")
@@ -93,6 +95,9 @@ func (f *ResizeFlags) Validate() error {
 	if err := refuseBytes(f.flags, nil); err != nil {
 		return err
 	}
+	if _, err := parseDevices(f.devices, f.gpuResource, 0); err != nil {
+		return err
+	}
 	return f.addPlace(&resize.Change{})
 }
 
@@ -109,8 +114,16 @@ func (f *ResizeFlags) typedGPUs() bool {
 // Change is what the flags change of a job.
 func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
 	c := resize.Change{}
+	devices, err := parseDevices(f.devices, f.gpuResource, 0)
+	if err != nil {
+		return c, err
+	}
 	for _, has := range job.Roles {
-		if r := f.ofRole(job, has); r.Replicas != nil || r.GPUs != nil || r.CPU != nil || r.Memory != nil {
+		r := f.ofRole(job, has)
+		if resize.Trains(has.Name) && len(devices) > 0 {
+			r.Devices = devices
+		}
+		if !r.Empty() {
 			c.Roles = append(c.Roles, r)
 		}
 	}
@@ -188,7 +201,7 @@ func (f *ResizeFlags) refuseOthers(job *gang.Job) error {
 		}
 		for _, name := range []string{r.count, resize.RoleFlag(r.Name, resize.FlagGPUs), resize.RoleFlag(r.Name, resize.FlagCPU), resize.RoleFlag(r.Name, resize.FlagMemory)} {
 			if name != "" && f.flags.Changed(name) {
-				return failure.Usagef("--%s has no effect: %s has no %s", name, job, r.flag()).WithHint("see its roles with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
+				return failure.Usagef("--%s has no effect: %s has no %s", name, job, r.flag()).WithHint("see its roles with `gangctl get %s -n %s`", resize.Named(job), job.Meta.Namespace)
 			}
 		}
 	}

@@ -45,6 +45,7 @@ func TestResizeFlags(t *testing.T) {
 		{"TFJob", "PS", "--cpu 4", "--cpu 4", `{"roles":[{"name":"PS","cpu":"4"},{"name":"Worker","cpu":"4"}]}`},
 		{"TFJob", "PS", "--cpu 4 --ps-cpu 1", "--ps-cpu 1 --worker-cpu 4", `{"roles":[{"name":"PS","cpu":"1"},{"name":"Worker","cpu":"4"}]}`},
 		{"TFJob", "PS", "--ps 2 --worker-gpus 1", "--ps 2 --gpus 1", `{"roles":[{"name":"PS","replicas":2},{"name":"Worker","gpus":1}]}`},
+		{"TFJob", "PS", "--device rdma/hca=2 --device example.com/fpga=0", "--device example.com/fpga=0 --device rdma/hca=2", `{"roles":[{"name":"Worker","devices":{"example.com/fpga":"0","rdma/hca":"2"}}]}`},
 		{"PyTorchJob", "Master", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":2}]}`},
 		{"PyTorchJob", "", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":3}]}`},
 		{"MPIJob", "Launcher", "--workers 3 --gpus 8", "--workers 3 --gpus 8", `{"roles":[{"name":"Worker","replicas":3,"gpus":8}]}`},
@@ -87,6 +88,21 @@ func TestResizeFlagsOfOtherKinds(t *testing.T) {
 	} {
 		if _, err := parseResize(t, tt.line).Change(resized(t, tt.kind, tt.role)); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v", tt.line, err)
+		}
+	}
+}
+
+func TestDevicesOfResize(t *testing.T) {
+	for line, want := range map[string]string{
+		"--device rdma=1":                              `"rdma" is not an extended resource`,
+		"--device rdma/hca=-1":                         "with a whole number from 0 on",
+		"--device rdma/hca=x":                          "with a whole number from 0 on",
+		"--device nvidia.com/gpu=1":                    "this resource is what --gpus counts",
+		"--device rdma/hca=1 --device rdma/hca=2":      "is given twice",
+		"--device rdma/hca=0 --device example.com/a=2": "",
+	} {
+		if err := parseResize(t, line).Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", line, err)
 		}
 	}
 }

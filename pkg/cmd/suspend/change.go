@@ -72,7 +72,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 		return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
 	case o.Suspend:
 		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
-			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", job.Meta.Name, job.Meta.Namespace)
+			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", resize.Named(job), job.Meta.Namespace)
 	default:
 		return nil, "", failure.Errorf("%s: the cluster keeps %s: true, whatever is requested: something in it, such as Kueue, decides on the job", op, field).
 			WithHint("see what changes jobs when they are written: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies")
@@ -99,7 +99,7 @@ func RefuseEnded(op failure.Op, job *gang.Job, now time.Time) error {
 		}
 	}
 	if s := summary.Of(job, nil, now); s.Finished() {
-		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
+		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", resize.Named(job), job.Meta.Namespace)
 	}
 	return nil
 }

@@ -127,9 +127,9 @@ func TestRefusals(t *testing.T) {
 		{"in the middle of a change", "resume", resizing, asIs, 1, "it is in the middle of a change: as it is, it may not start", "gangctl resize tfjob/llama -n research --abort"},
 		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by its own operator (spec.runPolicy.managedBy)", ""},
 		{"being deleted", "suspend", going, asIs, 1, "it is being deleted", ""},
-		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},
-		{"failed", "resume", condition(kubeflowv1.JobFailed), asIs, 1, "it has finished: Failed", "gangctl get llama -n research"},
-		{"no such field", "suspend", asIs, asIs, 2, "the cluster does not keep spec.runPolicy.suspend, and nothing is changed: its Training Operator is older than 1.7", "gangctl delete llama"},
+		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get tfjob/llama -n research"},
+		{"failed", "resume", condition(kubeflowv1.JobFailed), asIs, 1, "it has finished: Failed", "gangctl get tfjob/llama -n research"},
+		{"no such field", "suspend", asIs, asIs, 2, "the cluster does not keep spec.runPolicy.suspend, and nothing is changed: its Training Operator is older than 1.7", "gangctl delete tfjob/llama"},
 		{"set back", "resume", set(true), set(true), 3, "the cluster keeps spec.runPolicy.suspend: true, whatever is requested: something in it, such as Kueue, decides on the job", "mutatingwebhook"},
 	}
 	for _, tt := range tests {

@@ -72,19 +72,11 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 	if x.Cost != "" {
 		text += " (" + x.Cost + ")"
 	}
-	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", cmdutil.FirstLine(a), x.Number, text, x.Resize)
-	if !o.Yes {
-		if !o.Prompter.Available() {
-			return failure.Errorf("cannot prompt whether to do it: stdin and stderr must be terminals").
-				WithHint("to do it all the same: gangctl why-pending %s -n %s --apply %s --yes", a.Job.Name, a.Job.Namespace, shell.Quote(x.Text))
-		}
-		yes, err := o.Prompter.Confirm("Do it?")
-		if err != nil {
-			return err
-		}
-		if !yes {
-			return failure.Errorf("not confirmed; %s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)
-		}
+	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, x.Resize)
+	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: fmt.Sprintf("gangctl why-pending %s -n %s --apply %s", named(a), a.Job.Namespace, shell.Quote(x.Text)),
+		Stays: fmt.Sprintf("%s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)}
+	if err := confirmation.Prompt(o.Prompter); err != nil {
+		return err
 	}
 	return o.Resize(ctx, append([]string{named(a)}, resize.ArgsIn(x.Resize)[1:]...))
 }
@@ -95,7 +87,7 @@ func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 	i := slices.IndexFunc(a.Unblock, o.Apply.is)
 	if i < 0 && o.Apply.text != "" {
 		return nil, failure.Errorf("--apply: the answer for %s offers no way %q (any more); it offers %s", subject, o.Apply.text, offered(a)).
-			WithHint("see them all: gangctl why-pending %s -n %s -v", a.Job.Name, a.Job.Namespace)
+			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)
 	}
 	if i < 0 {
 		count := 0
@@ -103,7 +95,7 @@ func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 			count = max(count, x.Number)
 		}
 		return nil, failure.Errorf("--apply %s: the answer for %s offers %d", &o.Apply, subject, count).
-			WithHint("see them all: gangctl why-pending %s -n %s -v", a.Job.Name, a.Job.Namespace)
+			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)
 	}
 	x := &a.Unblock[i]
 	if resize.ArgsIn(x.Resize) != nil {

@@ -21,7 +21,7 @@ func TestApply(t *testing.T) {
 		{Kind: answer.Wait, By: answer.Nobody, Text: "research/a ends"},
 		{Number: 1, Kind: answer.Uncordon, By: answer.Admin, Text: "uncordon n1", Command: "kubectl uncordon n1"},
 		{Number: 2, Kind: answer.Fewer, By: answer.User, Text: "2 workers instead of 4", Cost: "less compute", Resize: "gangctl resize llama --workers 2 -n team", Command: "kubectl …"},
-		{Number: 3, Kind: answer.AddNodes, By: answer.Admin, Text: "add 2 nodes", How: "kubectl cannot: whoever runs the cluster adds them"},
+		{Number: 3, Kind: answer.AddNodes, By: answer.Admin, Text: "add 2 nodes", How: "whoever runs the cluster adds them"},
 	}}
 	for name, tt := range map[string]struct {
 		apply   string
@@ -34,14 +34,14 @@ func TestApply(t *testing.T) {
 		"confirmed":   {apply: "2", answers: &prompttest.Fake{Choices: []bool{true}}, args: "tfjob/llama --workers 2"},
 		"with --yes":  {apply: "2", yes: true, args: "tfjob/llama --workers 2"},
 		"declined":    {apply: "2", answers: &prompttest.Fake{Choices: []bool{false}}, message: "not confirmed; TFJob team/llama stays as it is"},
-		"no terminal": {apply: "2", message: "cannot prompt whether to do it: stdin and stderr must be terminals", hint: "gangctl why-pending llama -n team --apply '2 workers instead of 4' --yes"},
+		"no terminal": {apply: "2", message: "cannot prompt whether to apply it: stdin and stderr must be terminals", hint: "gangctl why-pending tfjob/llama -n team --apply '2 workers instead of 4' --yes"},
 		"by its text": {apply: "2 workers instead of 4", yes: true, args: "tfjob/llama --workers 2"},
 		"by its line": {apply: "gangctl resize llama --workers 2 -n team", yes: true, args: "tfjob/llama --workers 2"},
 		"a way that is gone": {apply: "3 workers instead of 4", yes: true,
-			message: `--apply: the answer for TFJob team/llama offers no way "3 workers instead of 4" (any more); it offers [1] uncordon n1, [2] 2 workers instead of 4, [3] add 2 nodes`, hint: "gangctl why-pending llama -n team -v"},
+			message: `--apply: the answer for TFJob team/llama offers no way "3 workers instead of 4" (any more); it offers [1] uncordon n1, [2] 2 workers instead of 4, [3] add 2 nodes`, hint: "gangctl why-pending tfjob/llama -n team -v"},
 		"kubectl's":   {apply: "1", yes: true, message: "--apply 1: gangctl cannot do that for TFJob team/llama: uncordon n1", hint: "kubectl uncordon n1"},
 		"no command":  {apply: "3", yes: true, message: "--apply 3: gangctl cannot do that for TFJob team/llama: add 2 nodes", hint: "whoever runs the cluster adds them"},
-		"not offered": {apply: "4", yes: true, message: "--apply 4: the answer for TFJob team/llama offers 3", hint: "gangctl why-pending llama -n team -v"},
+		"not offered": {apply: "4", yes: true, message: "--apply 4: the answer for TFJob team/llama offers 3", hint: "gangctl why-pending tfjob/llama -n team -v"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))

@@ -101,7 +101,7 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
 	flags.Var(&o.Apply, "apply", "Do the way of this number, or text, of those that the answer offers, after showing it")
-	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply TEXT: do it without confirmation, if the answer still offers it")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
@@ -163,9 +163,6 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--apply needs the name of a job and goes with neither --watch, --quiet, --save, --output nor --source=scheduler").WithHint("gangctl why-pending NAME --apply N")
 	case typed("yes") && !o.Apply.given():
 		return failure.Usagef("--yes has no effect without --apply").WithHint("add --apply N, or leave out --yes")
-	case typed("yes") && o.Apply.number > 0:
-		return failure.Usagef("--apply %d --yes: by the time it is done, %d may be another way than the one that you saw", o.Apply.number, o.Apply.number).
-			WithHint("name it by its text: gangctl why-pending %s --apply '…' --yes\nor leave out --yes, and confirm what is shown", o.Name)
 	case !slices.Contains([]string{sourceAuto, sourceCluster, sourceScheduler}, o.Source):
 		return failure.Usagef("--source %q: must be auto, cluster or scheduler", o.Source)
 	case o.Source == sourceScheduler && (o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):

@@ -145,7 +145,7 @@ func poolOf(n *corev1.Node) string {
 }
 
 func (s *search) more(model *corev1.Node, count int64) stage.Fix {
-	how := "kubectl cannot: whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
+	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
 	if pool := poolOf(model); pool != "" {
 		how += ", with " + pool
 	}

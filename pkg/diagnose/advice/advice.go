@@ -207,6 +207,9 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	if a.Command == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
 	}
+	if slices.ContainsFunc(s.actions, func(has answer.Action) bool { return has.Kind == a.Kind && has.By == a.By && has.Text == a.Text }) {
+		return // two findings know the same way out
+	}
 	s.actions = append(s.actions, a)
 }
 

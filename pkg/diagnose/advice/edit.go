@@ -80,7 +80,7 @@ func (s *search) offerEdit(e edit) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
 		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
-		if e.Cost == lessCompute {
+		if e.Cost == answer.LessCompute {
 			fix.Devices = devicesOf(whatif.Revise(s.g, fix.Edit).Roles)
 		}
 		if s.g.Count(gang.Running) > 0 {

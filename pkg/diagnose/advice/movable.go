@@ -38,14 +38,26 @@ func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
 	case "Deployment", "StatefulSet", "ReplicaSet":
 		return !isMember(p)
 	}
-	if h.Job == nil || h.Leftover() || h.Job.Total() != 1 || len(h.Pods) != 1 || h.Job.Meta.UID == s.g.Meta.UID {
+	if h.Job == nil || h.Leftover() || h.Job.Total() != 1 || len(h.Pods) != 1 || h.Job.Meta.UID == s.g.Meta.UID || !s.alone(h.Job) {
 		return false
 	}
 	return s.restarts(p, h)
 }
 
-// isMember reports whether a pod has the membership label or annotation of a gang.
+// alone reports whether a job of one pod is all of its gang: several jobs may share a group.
+func (s *search) alone(job *gang.Job) bool {
+	d := s.w.Gang(job).Decl
+	return d == nil || d.MinMember <= 1 && len(s.w.GroupPods(*d)) <= 1
+}
+
+// unitLabels are on the pods of a unit of which a controller makes all again when it loses one, and whose members have a controller each.
+var unitLabels = []string{"leaderworkerset.sh/name"}
+
+// isMember reports whether a pod has the membership label or annotation of a gang, or is one of a unit that restarts as a whole.
 func isMember(p *corev1.Pod) bool {
+	if slices.ContainsFunc(unitLabels, func(label string) bool { return p.Labels[label] != "" }) {
+		return true
+	}
 	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
 		_, ok := r.GroupOf(p)
 		return ok

@@ -118,6 +118,21 @@ func TestMove(t *testing.T) {
 			g.Workers, g.Nodes = 2, []string{"n1", "n2"}
 			c.Nodes(2, 8).Add(g).Add(gangOf(1, 8))
 		}, nil},
+		{"a job of one pod whose gang has another job's, too", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			for i, node := range []string{"n1", "n2"} {
+				g := one([]string{"a", "b"}[i], node, "TFJob", corev1.RestartPolicyOnFailure)
+				g.NoGroup = true
+				g.Pod = func(_ int, p *corev1.Pod) {
+					p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+					p.Labels["scheduling.x-k8s.io/pod-group"] = "both"
+				}
+				c.Add(g)
+			}
+			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "research", "name": "both"}, "spec": map[string]any{"minMember": int64(2)}})
+			c.Runs("c", 4, "n3").Add(gangOf(2, 8))
+		}, nil},
+		{"one of a unit that starts again as a whole", webPod(func(p *corev1.Pod) { p.Labels["leaderworkerset.sh/name"] = "vllm" }), nil},
 		{"a pod that would go back to a node of the gang by its rules", webPod(func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: p.Spec.NodeName}
 		}), nil},

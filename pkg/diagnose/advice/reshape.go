@@ -13,9 +13,6 @@ import (
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// lessCompute is the cost of actions with which the gang has fewer devices in all.
-const lessCompute = "less compute"
-
 // maxReshape is into how many members a job is split at most.
 const maxReshape = 512
 
@@ -86,7 +83,7 @@ func (s *search) fewer() {
 		s.offerLargest(least, int64(role.Replicas)-1, func(n int64) edit {
 			return edit{answer.Action{
 				Kind: answer.Fewer, By: answer.User, Change: map[string]any{change(role.Name, "replicas"): n},
-				Text: fmt.Sprintf("%s instead of %d", phrase.Count(n, phrase.Member(role.Name)), role.Replicas), Cost: lessCompute,
+				Text: fmt.Sprintf("%s instead of %d", phrase.Count(n, phrase.Member(role.Name)), role.Replicas), Cost: answer.LessCompute,
 			}, func(spec *whatif.Spec) { spec.Role(role.Name).Replicas = int32(n) }}
 		})
 	}

@@ -101,7 +101,7 @@ func (s *search) rationed() bool {
 	})
 }
 
-// unit is the step in which a resource is trimmed: whole cores, Gi and devices.
+// unit is the step in which a resource is trimmed: whole cores, Gi, pages and devices.
 func unit(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
@@ -109,7 +109,7 @@ func unit(name corev1.ResourceName) int64 {
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return 1 << 30
 	default:
-		return 1
+		return podrequest.Unit(name)
 	}
 }
 
@@ -138,7 +138,7 @@ func trimmed(roles []gang.Role, c corev1.Container, name corev1.ResourceName, am
 		a.Change[key] = value
 		members = append(members, phrase.Member(role.Name))
 		if c.Name == role.Main && name == podrequest.Device(request(role)) {
-			a.Cost = lessCompute
+			a.Cost = answer.LessCompute
 		}
 	}
 	who := "each " + strings.Join(members, " and ")

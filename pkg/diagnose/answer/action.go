@@ -34,6 +34,9 @@ type Action struct {
 	Placement []Placed `json:"placement,omitempty"`
 }
 
+// LessCompute is the cost of actions with which the gang has fewer devices in all.
+const LessCompute = "less compute"
+
 // ActionKind is the stable name of a kind of action.
 type ActionKind string
 

@@ -48,6 +48,9 @@ type Answer struct {
 	Snapshot SnapshotStamp `json:"snapshot"`
 }
 
+// Line is the answer on one line: the verdict and its sentence.
+func (a *Answer) Line() string { return string(a.Verdict) + "  " + strings.TrimSpace(a.Headline) }
+
 // Job names the job.
 type Job struct {
 	Kind      string `json:"kind"`

@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -89,10 +88,8 @@ func Bypassed(v *view.View, g *gang.Gang) bool {
 	if d.Key.Dialect == gang.Native {
 		return flag != "" && flag != g.Scheduler // the default scheduler reads this dialect where that is switched on
 	}
-	for _, r := range dialect.Readers() {
-		if r.Dialect == d.Key.Dialect && dialect.Affinity(r, g.Scheduler) > 0 {
-			return false
-		}
+	if Reads(v, d.Key.Dialect, g.Scheduler) {
+		return false
 	}
 	if flag != "" {
 		return flag != g.Scheduler

@@ -189,6 +189,25 @@ func GangScheduler(w *view.View, d gang.Dialect, preferred string) string {
 	return preferred
 }
 
+// Reads reports whether a scheduler is known to read a dialect: by its name, or by the program that serves that name here. Ours reads all of them.
+func Reads(v *view.View, d gang.Dialect, name string) bool {
+	r, ok := dialect.ReaderOf(d)
+	if !ok {
+		return false
+	}
+	if dialect.Affinity(r, name) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(FindScheduler(v, name, "").Deployments, func(d *appsv1.Deployment) bool {
+		container := d.Spec.Template.Spec.Containers[serving(d, name)]
+		return runs(d, container, ours) ||
+			slices.ContainsFunc(products, func(k product) bool { return k.is(container) && dialect.Affinity(r, k.name) > 0 })
+	})
+}
+
+// ours is the program of gangctl's own scheduler.
+const ours = "gang-scheduler"
+
 // reads reports whether a scheduler is not known to read another dialect.
 func reads(d gang.Dialect, scheduler string) bool {
 	for _, r := range dialect.Readers() {

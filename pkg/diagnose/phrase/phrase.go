@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
@@ -103,9 +102,6 @@ func Amount(name corev1.ResourceName, n int64) string {
 
 // Quantity is the bare amount: 32, 256Gi.
 func Quantity(name corev1.ResourceName, n int64) string {
-	if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-		return resource.NewQuantity(n, resource.BinarySI).String()
-	}
 	q := podrequest.Quantity(name, n)
 	return q.String()
 }

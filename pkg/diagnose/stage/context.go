@@ -60,6 +60,8 @@ type Tools struct {
 	Lacking   func(*placement.Cluster, placement.Gang, placement.Result) placement.Room
 	MainRoom  func(*placement.Cluster, placement.Gang, placement.Role) placement.Room
 	CauseRoom func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (r placement.Room, ok bool)
+	// Devices counts those that the resource claims of some roles are for; nil if there is no such number.
+	Devices func(*placement.Cluster, []placement.Role) []placement.DeviceCount
 }
 
 // Search looks for a placement of a gang on a cluster, held to all but some constraints.

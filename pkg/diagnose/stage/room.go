@@ -50,6 +50,11 @@ func (c *Context) LackingOn(cluster *placement.Cluster, found placement.Result) 
 	return c.tools.Lacking(cluster, c.Request.Gang, found)
 }
 
+// Devices counts, on a cluster, the devices that the resource claims of the gang are for; nil if there is no such number.
+func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
+	return c.tools.Devices(cluster, c.Request.Roles)
+}
+
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.
 func (f *Finding) DescribeRoom(cluster *placement.Cluster, r placement.Room) *Finding {
 	for key, value := range phrase.RoomFacts(r) {

@@ -46,6 +46,9 @@ type Options struct {
 // does not find.
 const causesBudget = 300 * time.Millisecond
 
+// devicesBudget is the time in which devices are counted: tenants write the selectors that each of them is held to.
+const devicesBudget = 100 * time.Millisecond
+
 // maxDepth is how many gangs deep others are diagnosed to explain one.
 const maxDepth = 2
 
@@ -93,6 +96,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	}
 	for _, e := range all {
 		r := e.evaluate(c)
+		r.Findings = united(d.Gang, r.Findings)
 		overheads(c, r.Findings)
 		d.Stages = append(d.Stages, r.Summary(e.name))
 		c = record(d, c, e.name, r)
@@ -123,6 +127,11 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 		},
 		CauseRoom: func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (placement.Room, bool) {
 			return causes.Room(ctx, cluster, g, cause)
+		},
+		Devices: func(cluster *placement.Cluster, roles []placement.Role) []placement.DeviceCount {
+			ctx, cancel := context.WithTimeout(ctx, devicesBudget)
+			defer cancel()
+			return cluster.DeviceCounts(ctx, roles)
 		},
 	}
 }

@@ -28,6 +28,8 @@ type testCase struct {
 	wantText, not []string
 	// also must be among the other findings, never must be none of the findings.
 	also, never []answer.Code
+	// alone forbids other findings.
+	alone bool
 	// fix must be among what removes the primary finding: its kind, or its text if that is lower case.
 	fix string
 }
@@ -88,6 +90,9 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 		if slices.ContainsFunc(got.Findings(), func(f stage.Finding) bool { return f.Code == unwanted }) {
 			t.Errorf("%s is among the findings", unwanted)
 		}
+	}
+	if r.alone && len(got.Others) > 0 {
+		t.Error("there are other findings")
 	}
 	if r.fix != "" && (got.Primary == nil || !slices.ContainsFunc(got.Primary.Fixes, func(f stage.Fix) bool { return strings.Contains(f.Text, r.fix) })) {
 		t.Errorf("no fix has %q", r.fix)

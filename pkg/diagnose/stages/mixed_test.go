@@ -43,6 +43,25 @@ func TestSeveralReasons(t *testing.T) {
 			c.Lease("gang-scheduler", time.Hour)
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
+		{name: "two roles with one typing error are one reason", code: answer.ResourceNotOffered, exit: 4, first: "no node offers nvidia.com/gpus", wantText: []string{"it is so for PS and Worker", "fix: request nvidia.com/gpu instead of nvidia.com/gpus"}, never: []answer.Code{answer.SelectorNoMatch}, alone: true,
+			build: func(c *clustertest.Cluster) {
+				slip := func(p *corev1.PodSpec) {
+					p.Containers[0].Resources.Requests["nvidia.com/gpus"] = clustertest.List("x", "1")["x"]
+				}
+				c.Nodes(2, 8).Add(gangOf(2, 0, func(g *clustertest.Gang) {
+					g.More, g.Spec = []clustertest.Role{{Name: "PS", Replicas: 1}}, slip
+				}))
+			}},
+		{name: "two roles that select one label are one reason", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=b200", wantText: []string{"it is so for PS and Worker", "--node-selector class- -n team"}, alone: true,
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, nowhere, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }))
+			}},
+		{name: "two roles with one topology label are one reason, which names both", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label rack, for the topology of PS and Worker", alone: true, build: func(c *clustertest.Cluster) {
+			spread := spec(func(p *corev1.PodSpec) {
+				p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}}
+			})
+			c.Nodes(2, 8).Add(gangOf(2, 8, spread, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }))
+		}},
 		{name: "gate and minimum", code: answer.MinMemberTooHigh, exit: 4, also: []answer.Code{answer.SchedulingGated}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, gate("example.com/wait"), func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
@@ -78,7 +97,7 @@ func TestOddGangs(t *testing.T) {
 			"metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "TFJob:team/gang", "creationTimestamp": "2026-11-21T13:59:40Z"}})
 	}
 	check(t, []testCase{
-		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang: PodGroup.scheduling.x-k8s.io gang counts"}, build: func(c *clustertest.Cluster) {
+		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang, which reads PodGroup.scheduling.x-k8s.io gang first"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].DeepCopy()
 			u.SetAPIVersion("scheduling.volcano.sh/v1beta1")

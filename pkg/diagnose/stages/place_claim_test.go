@@ -59,7 +59,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpu")
 			c.Add(gangOf(2, 0, claims("one"), young))
 		}},
-		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "allocated to others; 1 of 2 members could have theirs", wantText: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "^2 workers claim 1 device of class gpu each, 2 in all, and 1 of 2 is free; 1 of 2 members could have theirs$", wantText: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")
@@ -72,7 +72,7 @@ func TestDeviceClaims(t *testing.T) {
 			taken(c, "n1", "d0", "a-worker-0")
 			c.Add(gangOf(2, 0, claims("one")))
 		}},
-		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "too few of the devices that its resource claims request: 2 of 3", build: func(c *clustertest.Cluster) {
+		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "^3 workers claim 1 device of class gpu each, 3 in all, and the whole cluster has 2; 2 of 3 members could have theirs$", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")
@@ -92,7 +92,7 @@ func TestDeviceClaims(t *testing.T) {
 				p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimName: &mine}}
 			})))
 		}},
-		{name: "no such class", code: answer.DRAUnallocatable, exit: 4, first: `DeviceClass "gpus" does not exist, so no worker gets its devices; there are: gpu`, build: func(c *clustertest.Cluster) {
+		{name: "no such class", code: answer.DRAUnallocatable, exit: 4, first: `DeviceClass "gpus" does not exist, so there are no devices for Worker; there are: gpu`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpus")

@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 			}))
 			zone(c)
 		}},
-		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker requests its topology", wantText: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
+		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, for the topology of Worker", wantText: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zones") })))
 			zone(c)
 		}},

@@ -26,6 +26,12 @@ func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 
 func TestBusy(t *testing.T) {
 	check(t, []testCase{
+		{name: "only who has what it needs may be preempted", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a .priority 0 < 50., and has not yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("cpus", 0, "n2").Node("n3", 8).Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+			c.Runs("infra", 8, "n3")
+			important := int32(50)
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Priority = &important })))
+		}},
 		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", wantText: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}},

@@ -292,6 +292,24 @@ func TestJobsOfOneGang(t *testing.T) {
 func TestUnmodelled(t *testing.T) {
 	young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
 	check(t, []testCase{
+		{name: "a scheduler of another name whose program reads the group", code: answer.Fits, exit: 3, not: []string{"does not read"}, build: func(c *clustertest.Cluster) {
+			c.GangScheduler("").Deployment("vc", "vc", "volcanosh/vc-scheduler:v1.12", "--scheduler-name=batch")
+			c.Lease("vc", time.Second)
+			c.Event("TFJob", "team", "gang", "training-operator", "SetPodTemplateSchedulerName", "Another scheduler is specified", time.Minute)
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, scheduledBy("batch"), func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "our scheduler reads the group of any dialect", code: answer.Fits, exit: 3, not: []string{"does not read"}, build: func(c *clustertest.Cluster) {
+			c.GangScheduler("volcano")
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "a scheduler whose program does not read the group", code: answer.Fits, exit: 3, wantText: []string{"scheduler batch does not read PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
+			c.GangScheduler("volcano").Deployment("batch", "batch", "batch:v1", "--scheduler-name=batch")
+			c.Lease("batch", time.Second)
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, scheduledBy("batch"), func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
 		{name: "network topology of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {

@@ -150,6 +150,10 @@ func TestLimitRange(t *testing.T) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: list("cpu", "2")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
 		}},
+		{name: "memory in whole Mi, and no less than is allowed", code: answer.LimitRange, exit: 4, fix: "request 13108Mi memory in each worker", not: []string{"13743895348"}, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: list("memory", "5")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Requests["memory"] = resource.MustParse("4Gi") })))
+		}},
 		{name: "the pod as a whole, with its init container", code: answer.LimitRange, exit: 4, first: "80Gi memory a pod.*100Gi", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: list("memory", "80Gi")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {

@@ -39,7 +39,7 @@ func (w *writer) actions() {
 		for i, x := range actions {
 			if i == 0 {
 				w.line("")
-				w.line("%s", map[answer.Who]string{answer.User: "You can", answer.Admin: "An administrator can"}[by])
+				w.fold("", map[answer.Who]string{answer.User: "You can", answer.Admin: "An administrator can"}[by]+w.verified(actions))
 			}
 			w.action(x)
 		}
@@ -91,32 +91,59 @@ func (w *writer) more(n int) {
 	}
 }
 
+// verified ends the title of actions: whether they were tried. Where that differs between them, each has it by itself.
+func (w *writer) verified(actions []answer.Action) string {
+	all := !slices.ContainsFunc(actions, func(x answer.Action) bool { return !x.Verified })
+	switch {
+	case w.o.Verbose:
+		return "" // each has where its members would go
+	case all:
+		return " (verified)"
+	case len(w.a.Confidence.Unmodelled) > 0:
+		return " (not verified: " + phrase.And(w.a.Confidence.Unmodelled) + ")"
+	}
+	return ""
+}
+
+// action writes one action: on one line if what does it fits there, else with that below.
 func (w *writer) action(x answer.Action) {
 	text := x.Text
-	if x.Cost != "" {
+	if x.Cost != "" && (w.o.Verbose || x.Cost != answer.LessCompute) { // which the sentence shows
 		text += " (" + x.Cost + ")"
-	}
-	where := ""
-	switch {
-	case !x.Verified && len(w.a.Confidence.Unmodelled) > 0:
-		where = "not verified: " + phrase.And(w.a.Confidence.Unmodelled)
-	case len(x.Placement) > 0:
-		where = "verified: " + strings.Join(placedOn(x.Placement), " ")
-	case x.Verified:
-		where = "verified"
 	}
 	label := "  "
 	if x.Number > 0 {
 		label = fmt.Sprintf("  [%d] ", x.Number)
 	}
-	w.pair(label, text, where)
+	does := commands(x, w.o.Verbose)
+	if w.o.Verbose {
+		w.pair(label, text, w.where(x))
+	} else if line := label + text + "   " + strings.Join(append(does, x.How), ""); w.fits(line) && (len(does) == 0 || len(does) == 1 && x.How == "") {
+		w.line("%s", line)
+		return
+	} else {
+		w.fold(label, text)
+	}
 	indent := strings.Repeat(" ", max(4, len(label)))
-	for _, c := range commands(x, w.o.Verbose) {
+	for _, c := range does {
 		w.line("%s%s", indent, c) // never broken: it is there to be pasted
 	}
 	if x.How != "" {
 		w.fold(indent, x.How)
 	}
+}
+
+// where is where members would go after an action, if that was tried.
+func (w *writer) where(x answer.Action) string {
+	switch {
+	case !x.Verified && len(w.a.Confidence.Unmodelled) > 0:
+		return "not verified: " + phrase.And(w.a.Confidence.Unmodelled)
+	case len(x.Placement) > 0:
+		return "verified: " + strings.Join(placedOn(x.Placement), " ")
+	case x.Verified:
+		return "verified"
+	}
+	return ""
 }
 
 // commands are those that do an action, a line each: gangctl's where it can, and kubectl's where it cannot, or for a verbose reader.

@@ -36,7 +36,7 @@ func TestActions(t *testing.T) {
 	fewer := action(answer.Fewer, answer.User, "1 worker instead of 2")
 	fewer.Cost, fewer.Command, fewer.Placement = "less compute", "kubectl one\nkubectl two", []answer.Placed{{Member: "worker-0", Node: "n2"}, {Member: "worker-1", Node: "n2"}}
 	nodes := action(answer.AddNodes, answer.Admin, "add 2 nodes like n1 (8 GPUs)")
-	nodes.How = "kubectl cannot: whoever runs the cluster adds them, with eks.amazonaws.com/nodegroup=ng-gpu"
+	nodes.How = "whoever runs the cluster adds them, with eks.amazonaws.com/nodegroup=ng-gpu"
 	a := &answer.Answer{Unblock: []answer.Action{known, action(answer.Wait, answer.Nobody, "research/b ends"), fewer, nodes}, Cut: []answer.ActionKind{answer.Wait, answer.Evict}}
 	const want = `
 Starts by itself when  research/a ends
@@ -44,15 +44,14 @@ Starts by itself when  research/a ends
                        research/a)
                or when  research/b ends   no end known
 
-You can
-  1 worker instead of 2 (less compute)   verified: n2
+You can (verified)
+  1 worker instead of 2
     kubectl one
     kubectl two
 
-An administrator can
-  add 2 nodes like n1 (8 GPUs)   verified
-    kubectl cannot: whoever runs the cluster adds them, with
-    eks.amazonaws.com/nodegroup=ng-gpu
+An administrator can (verified)
+  add 2 nodes like n1 (8 GPUs)
+    whoever runs the cluster adds them, with eks.amazonaws.com/nodegroup=ng-gpu
 
 Out of time before everything was tried (wait, evict): there may be more ways,
 or better ones

@@ -170,7 +170,22 @@ func (w *writer) scheduler() {
 	if s.Stale {
 		remarks = append(remarks, "stale")
 	}
-	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s reported (%s): %s", s.Name, strings.Join(remarks, ", "), s.Message))
+	text, what := "Scheduler "+s.Name+" reported", ": "+s.Message
+	if w.repeats(s.Message) {
+		text, what = text+" the same", ""
+	}
+	if len(remarks) > 0 {
+		text += " (" + strings.Join(remarks, ", ") + ")"
+	}
+	w.foldUnder("", "  ", text+what)
+}
+
+// repeats reports whether a message is the first line of the answer once more, such as our scheduler publishes it: perhaps shortened.
+func (w *writer) repeats(message string) bool {
+	plain := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	line, message := plain(w.a.Line()), plain(message)
+	start, shortened := strings.CutSuffix(message, "…")
+	return message == line || shortened && start != "" && strings.HasPrefix(line, start)
 }
 
 func (w *writer) confidence() {

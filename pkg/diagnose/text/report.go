@@ -48,11 +48,7 @@ func (w *writer) line(format string, args ...any) {
 
 func (w *writer) body() {
 	a := w.a
-	if f := a.Primary; f != nil {
-		for _, d := range f.Details {
-			w.fold("  ", d)
-		}
-	}
+	w.details()
 	w.holding()
 	w.ends()
 	w.actions()
@@ -67,6 +63,25 @@ func (w *writer) body() {
 	w.why()
 	w.scheduler()
 	w.confidence()
+}
+
+// maxDetails is how many lines about the first reason are shown; Verbose shows all. One more than that needs no line to announce it.
+const maxDetails = 6
+
+// details are further facts about the first reason, such as who has the room.
+func (w *writer) details() {
+	f := w.a.Primary
+	if f == nil {
+		return
+	}
+	details := f.Details
+	if !w.o.Verbose && len(details) > maxDetails+1 {
+		details = details[:maxDetails]
+	}
+	for _, d := range details {
+		w.fold("  ", d)
+	}
+	w.more(len(f.Details) - len(details))
 }
 
 // look lists commands that show more.

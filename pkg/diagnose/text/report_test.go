@@ -42,6 +42,7 @@ func long(c *clustertest.Cluster) {
 // The text of an answer, verbatim. Its content is tested elsewhere; this shows what a change does to how it looks.
 func TestGolden(t *testing.T) {
 	gang := clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8}
+	four := clustertest.Gang{Name: "llama", Workers: 4, GPUs: 2, More: []clustertest.Role{{Name: "PS", Replicas: 1}}}
 	tests := map[string]struct {
 		build func(*clustertest.Cluster)
 		o     text.Options
@@ -61,6 +62,16 @@ func TestGolden(t *testing.T) {
 			c.Queue("q", "Closed", nil)
 			c.Nodes(2, 8).Add(g)
 			c.S.Nodes[0].Labels["class"], c.S.Nodes[1].Labels["class"] = "h100", "h100"
+		}},
+		"usual": {o: text.Options{Width: 80}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 2).Add(four)
+			c.Event("Pod", "team", "llama-worker-0", clustertest.Scheduler, "FailedScheduling", "BLOCKED  llama: it needs 4 workers with 2 GPUs each, 8 in all, and the whole cluster has 4 GPUs on 2 nodes", 5*time.Second)
+		}},
+		"crowded": {o: text.Options{Width: 80}, build: func(c *clustertest.Cluster) {
+			c.Nodes(10, 8).Add(gang)
+			for i := range 10 {
+				c.Runs(fmt.Sprintf("job%d", i), 4, fmt.Sprintf("n%d", i+1))
+			}
 		}},
 		"running": {build: func(c *clustertest.Cluster) {
 			g := gang
@@ -96,6 +107,9 @@ func TestGolden(t *testing.T) {
 			var out bytes.Buffer
 			if err := text.Write(&out, a, tt.o); err != nil {
 				t.Fatal(err)
+			}
+			if rows := bytes.Count(out.Bytes(), []byte("\n")); name == "usual" && rows > 20 {
+				t.Errorf("%d rows are no first screen", rows)
 			}
 			golden := filepath.Join("testdata", name+".golden")
 			if *update {

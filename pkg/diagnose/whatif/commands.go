@@ -48,6 +48,10 @@ func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []comma
 	for i, before := range g.Roles {
 		after := spec.Roles[i]
 		r := command.RolePatch{Role: before.Name}
+		if role := furtherOf(g, after); role != nil {
+			roles = append(roles, command.RolePatch{Role: before.Name, Steps: []command.Patch{{Op: "add", Value: role}}})
+			continue
+		}
 		if after.Replicas != before.Replicas {
 			r.Steps = replicaSteps(g, after.Replicas)
 		}
@@ -59,13 +63,29 @@ func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []comma
 			roles = append(roles, r)
 		}
 	}
-	for _, f := range policyFields(g.Object, g, spec) {
-		further = append(further, command.Patch{Op: "add", Path: command.Pointer(f.path), Value: f.value})
-	}
+	further = addSteps(g.Object, policyFields(g.Object, g, spec))
 	if queue := newQueue(g, spec); queue != "" {
 		further = append(further, command.Patch{Op: "add", Path: command.Pointer([]string{"metadata", "labels", kueue.QueueLabel}), Value: queue})
 	}
 	return roles, append(further, processes(g, spec)...), nil
+}
+
+// addSteps add fields that are in one object. What that is in is added first, where it is not there.
+func addSteps(u *unstructured.Unstructured, fields []field) []command.Patch {
+	var steps []command.Patch
+	for i, f := range fields {
+		if i > 0 {
+			steps = append(steps, command.Patch{Op: "add", Path: command.Pointer(f.path), Value: f.value})
+			continue
+		}
+		for n := 1; n < len(f.path); n++ {
+			if _, there, _ := unstructured.NestedFieldNoCopy(u.Object, f.path[:n]...); !there {
+				steps = append(steps, command.Patch{Op: "add", Path: command.Pointer(f.path[:n]), Value: map[string]any{}})
+			}
+		}
+		steps = append(steps, command.Patch{Op: "add", Path: command.Pointer(f.path), Value: f.value})
+	}
+	return steps
 }
 
 // perMember is the field for how many processes a member starts, which is one a device where it is set.

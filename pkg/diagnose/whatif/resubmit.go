@@ -68,7 +68,10 @@ func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *
 		for _, r := range spec.Roles {
 			role, ok := roles[r.Name].(map[string]any)
 			if !ok {
-				continue
+				if role = further(roles, g, r); role == nil {
+					continue
+				}
+				roles[r.Name] = role
 			}
 			role["replicas"] = int64(r.Replicas)
 			if template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.Template); err == nil {
@@ -107,18 +110,20 @@ func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []fiel
 		return nil
 	}
 	path := []string{"spec", "runPolicy", "schedulingPolicy"}
-	if _, ok, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy"); !ok {
+	_, current, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy")
+	if _, early, _ := unstructured.NestedMap(u.Object, "spec", "schedulingPolicy"); early && !current {
 		path = []string{"spec", "schedulingPolicy"}
 	}
+	derived := spec.Derived || DeclaredByOperator(g)
 	at := func(name string) []string { return append(slices.Clone(path), name) }
 	var fields []field
-	if _, ok, _ := unstructured.NestedMap(u.Object, path...); ok && spec.PriorityClass != "" && spec.PriorityClass != g.PriorityClass {
+	if _, ok, _ := unstructured.NestedMap(u.Object, path...); (ok || derived) && spec.PriorityClass != "" && spec.PriorityClass != g.PriorityClass {
 		fields = append(fields, field{at("priorityClass"), spec.PriorityClass})
 	}
-	if g.Job.Queue != "" && spec.Queue != "" && spec.Queue != g.Job.Queue {
+	if (g.Job.Queue != "" || derived) && spec.Queue != "" && spec.Queue != g.Job.Queue {
 		fields = append(fields, field{at("queue"), spec.Queue})
 	}
-	if g.MinMember != nil && *g.MinMember != spec.Min {
+	if g.MinMember != nil && *g.MinMember != spec.Min || g.MinMember == nil && derived && (spec.Derived || spec.Min != g.Min) && spec.Min != spec.total() { // all members is what an operator takes by itself
 		fields = append(fields, field{at("minAvailable"), int64(spec.Min)})
 	}
 	if _, ok, _ := unstructured.NestedMap(u.Object, at("minResources")...); ok {
@@ -128,6 +133,12 @@ func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []fiel
 		}
 	}
 	return fields
+}
+
+// DeclaredByOperator reports whether the operator of the job made the object that declares its gang, from what the job specifies: it would make it so
+// again.
+func DeclaredByOperator(g *gang.Gang) bool {
+	return g.Kind.Group != batchv1.GroupName && g.Decl != nil && g.Decl.Kind.Kind != "" && g.Decl.Owner != "" && g.Decl.Owner == g.Meta.UID
 }
 
 func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {

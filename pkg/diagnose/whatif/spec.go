@@ -21,6 +21,8 @@ type Spec struct {
 	// Queue and PriorityClass are those of the gang, wherever they are written; empty keeps them. The class of the pods is in their
 	// templates.
 	Queue, PriorityClass string
+	// Derived reports that the job's operator declares the gang from what the job specifies, even if nothing declares it now.
+	Derived bool
 }
 
 // Role finds a role by name; nil if there is none.

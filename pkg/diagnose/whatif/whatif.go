@@ -149,11 +149,16 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	return c
 }
 
-// Scale multiplies all that a container requests by num/den, rounded up to whole units of the resource. Limits above the request are
+// Scale multiplies all that a container requests by num/den: what becomes less is rounded down to whole units of the resource, so that all members
+// together take no more than before, but for thousandths of a core and devices, of which none may be left out. Limits above the request are
 // multiplied, too; others follow it.
 func Scale(r *corev1.ResourceRequirements, num, den int64) {
 	scaled := func(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
-		return request.Quantity(name, (request.Amount(name, q)*num+den-1)/den)
+		amount := (request.Amount(name, q)*num + den - 1) / den
+		if num < den {
+			return request.Quantity(name, request.Down(name, amount))
+		}
+		return request.Quantity(name, request.Up(name, amount))
 	}
 	before := r.DeepCopy()
 	for name, q := range before.Limits {

@@ -174,6 +174,17 @@ func TestSetWhereNoObjectIs(t *testing.T) {
 	}
 }
 
+// What is not a whole number of Mi or of pages would be printed in bytes, and refused by the API server.
+func TestScaleToWholeUnits(t *testing.T) {
+	r := corev1.ResourceRequirements{Requests: clustertest.List("memory", "16Gi", "hugepages-2Mi", "1Gi", "ephemeral-storage", "100G")}
+	whatif.Scale(&r, 1, 3)
+	for name, want := range map[corev1.ResourceName]string{"memory": "5461Mi", "hugepages-2Mi": "340Mi", "ephemeral-storage": "31789Mi"} {
+		if q := r.Requests[name]; q.String() != want {
+			t.Errorf("%s: got %s, want %s", name, q.String(), want)
+		}
+	}
+}
+
 func TestScale(t *testing.T) {
 	r := corev1.ResourceRequirements{
 		Requests: clustertest.List("cpu", "7", "memory", "10Gi"),

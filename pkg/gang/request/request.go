@@ -80,14 +80,42 @@ func defaultRequests(c *corev1.Container) {
 // Quantity converts an amount to a quantity of the API. Amounts are thousandths of a core for cpu and the resource's own unit
 // otherwise; a quantity is written in powers of 1024 where Kubernetes does.
 func Quantity(name corev1.ResourceName, amount int64) resource.Quantity {
-	switch name {
-	case corev1.ResourceCPU:
+	switch {
+	case name == corev1.ResourceCPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	case Unit(name) > 1:
 		return *resource.NewQuantity(amount, resource.BinarySI)
 	default:
 		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}
+}
+
+// Unit is the least amount in which people request a resource: Mi of memory and storage, and pages of huge pages, of which the API takes no part.
+func Unit(name corev1.ResourceName) int64 {
+	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+		return 1 << 20
+	}
+	if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge {
+		if page, err := resource.ParseQuantity(size); err == nil && page.Value() > 0 {
+			return page.Value()
+		}
+	}
+	return 1
+}
+
+// Down rounds an amount down to whole units of the resource, but to no less than one; Up rounds it up.
+func Down(name corev1.ResourceName, amount int64) int64 {
+	unit := Unit(name)
+	if amount <= unit {
+		return Up(name, amount)
+	}
+	return amount / unit * unit
+}
+
+// Up is the reverse of Down.
+func Up(name corev1.ResourceName, amount int64) int64 {
+	unit := Unit(name)
+	return (amount + unit - 1) / unit * unit
 }
 
 // Amount is the reverse of Quantity.

@@ -160,3 +160,19 @@ func TestOfLeavesOutNoDevices(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestWholeUnits(t *testing.T) {
+	const mi = 1 << 20
+	tests := []struct {
+		name             corev1.ResourceName
+		amount, down, up int64
+	}{
+		{corev1.ResourceMemory, 5*mi + 1, 5 * mi, 6 * mi}, {corev1.ResourceMemory, 5 * mi, 5 * mi, 5 * mi}, {corev1.ResourceMemory, 1, mi, mi},
+		{corev1.ResourceCPU, 2667, 2667, 2667}, {"nvidia.com/gpu", 3, 3, 3}, {"hugepages-2Mi", 5 * mi, 4 * mi, 6 * mi}, {"hugepages-x", 5, 5, 5},
+	}
+	for _, tt := range tests {
+		if down, up := Down(tt.name, tt.amount), Up(tt.name, tt.amount); down != tt.down || up != tt.up {
+			t.Errorf("%s of %d: got %d and %d, want %d and %d", tt.name, tt.amount, down, up, tt.down, tt.up)
+		}
+	}
+}

@@ -55,11 +55,13 @@ type Role struct {
 	Device corev1.ResourceName `json:"device,omitempty"`
 	CPU    *resource.Quantity  `json:"cpu,omitempty"`
 	Memory *resource.Quantity  `json:"memory,omitempty"`
+	// Devices are further extended resources of each member; 0 of one means that it requests none any more.
+	Devices corev1.ResourceList `json:"devices,omitempty"`
 }
 
-// empty reports whether nothing about the role changes.
-func (r Role) empty() bool {
-	return r.Replicas == nil && r.GPUs == nil && r.CPU == nil && r.Memory == nil
+// Empty reports whether nothing about the role changes.
+func (r Role) Empty() bool {
+	return r.Replicas == nil && r.GPUs == nil && r.CPU == nil && r.Memory == nil && len(r.Devices) == 0
 }
 
 // Empty reports whether nothing changes.
@@ -85,7 +87,7 @@ func (c Change) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, r := range c.Roles {
-		if seen[strings.ToLower(r.Name)] || r.empty() {
+		if seen[strings.ToLower(r.Name)] || r.Empty() {
 			return fmt.Errorf("role %q: must change something, and be there once", r.Name)
 		}
 		seen[strings.ToLower(r.Name)] = true
@@ -122,8 +124,19 @@ func (r Role) validate() error {
 	if r.GPUs != nil && (*r.GPUs < 0 || *r.GPUs > MaxDevices) {
 		return fmt.Errorf("%d devices: must be from 0 to %d", *r.GPUs, MaxDevices)
 	}
-	if r.Device != "" && (len(content.IsLabelKey(string(r.Device))) > 0 || !strings.Contains(string(r.Device), "/")) {
+	if r.Device != "" && !extended(r.Device) {
 		return fmt.Errorf("%q: not an extended resource, DOMAIN/NAME", r.Device)
+	}
+	if len(r.Devices) > maxRules {
+		return fmt.Errorf("%d devices: at most %d", len(r.Devices), maxRules)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Devices)) {
+		switch q := r.Devices[name]; {
+		case !extended(name):
+			return fmt.Errorf("%q: not an extended resource, DOMAIN/NAME", name)
+		case q.Sign() < 0 || q.Value() > MaxDevices || !q.Equal(*resource.NewQuantity(q.Value(), resource.DecimalSI)):
+			return fmt.Errorf("%s of %s: must be from 0 to %d", q.String(), name, MaxDevices)
+		}
 	}
 	for _, q := range []*resource.Quantity{r.CPU, r.Memory} {
 		if q != nil && q.Sign() <= 0 {
@@ -131,6 +144,11 @@ func (r Role) validate() error {
 		}
 	}
 	return nil
+}
+
+// extended reports whether a name is that of an extended resource.
+func extended(name corev1.ResourceName) bool {
+	return len(content.IsLabelKey(string(name))) == 0 && strings.Contains(string(name), "/")
 }
 
 // validatePlace checks what rules where members may run.

@@ -2,6 +2,7 @@ package resize
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,7 +16,7 @@ import (
 func Of(g *gang.Gang, edit func(*whatif.Spec)) (c Change, ok bool) {
 	after := whatif.Revise(g, edit)
 	for i, before := range g.Roles {
-		if r := roleChange(before, after.Roles[i]); !r.empty() {
+		if r := roleChange(before, after.Roles[i]); !r.Empty() {
 			c.Roles = append(c.Roles, r)
 		}
 		c.addPlace(before.Template.Spec, after.Roles[i].Template.Spec)
@@ -68,6 +69,17 @@ func roleChange(before, after gang.Role) Role {
 	if n := devicesOf(after); n != devicesOf(before) && (n == 0 || deviceOf(was) == deviceOf(is)) {
 		r.GPUs = &n
 	}
+	counted := [2]corev1.ResourceName{deviceOf(was), deviceOf(is)} // once: users may request any number of resources
+	for name := range union(was, is) {
+		q := amountOf(is, name)
+		if name == counted[0] || name == counted[1] || !strings.Contains(string(name), "/") || q.Cmp(amountOf(was, name)) == 0 {
+			continue
+		}
+		if r.Devices == nil {
+			r.Devices = corev1.ResourceList{}
+		}
+		r.Devices[name] = q
+	}
 	if q := amountOf(is, corev1.ResourceCPU); q.Cmp(amountOf(was, corev1.ResourceCPU)) != 0 {
 		r.CPU = &q
 	}
@@ -75,6 +87,17 @@ func roleChange(before, after gang.Role) Role {
 		r.Memory = &q
 	}
 	return r
+}
+
+// union are the resources that one of two lists of requests and limits has.
+func union(a, b corev1.ResourceRequirements) map[corev1.ResourceName]bool {
+	names := map[corev1.ResourceName]bool{}
+	for _, list := range []corev1.ResourceList{a.Requests, a.Limits, b.Requests, b.Limits} {
+		for name := range list {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // amountOf is what a container requests of a resource: a limit stands for the request.

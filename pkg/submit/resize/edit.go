@@ -42,6 +42,9 @@ func (r Role) edit(role *gang.Role) {
 			request.Set(resources, name, *q)
 		}
 	}
+	for name, q := range r.Devices {
+		request.Set(resources, name, q)
+	}
 	if r.GPUs == nil {
 		return
 	}
@@ -86,7 +89,7 @@ func (c Change) problem(g *gang.Gang) string {
 		if role == nil {
 			return fmt.Sprintf("it has no %s: it has %s", strings.ToLower(r.Name), roleNames(g))
 		}
-		if role.MainContainer() < 0 && (r.CPU != nil || r.Memory != nil || r.GPUs != nil) {
+		if role.MainContainer() < 0 && (r.CPU != nil || r.Memory != nil || r.GPUs != nil || len(r.Devices) > 0) {
 			return fmt.Sprintf("its %s has no container", strings.ToLower(role.Name))
 		}
 	}

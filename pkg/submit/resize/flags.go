@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
@@ -19,6 +20,7 @@ const (
 	FlagCPU           = "cpu"
 	FlagMemory        = "memory"
 	FlagGPUResource   = "gpu-resource"
+	FlagDevice        = "device"
 	FlagMinAvailable  = "min-available"
 	FlagNodeSelector  = "node-selector"
 	FlagToleration    = "toleration"
@@ -100,6 +102,9 @@ func ArgsIn(line string) []string {
 // Args are the arguments of `gangctl resize` that make a change of a job: its name, and the flags.
 func Args(job *gang.Job, c Change) (args []string, ok bool) {
 	args = []string{job.Meta.Name}
+	if job.SharesName {
+		args[0] = Named(job)
+	}
 	flag := func(name, value string) { args = append(args, "--"+name, value) }
 	for _, r := range c.Roles {
 		if r.Replicas == nil {
@@ -119,6 +124,14 @@ func Args(job *gang.Job, c Change) (args []string, ok bool) {
 		for _, f := range requestFlags(job, c, of) {
 			flag(f[0], f[1])
 		}
+	}
+	devices, ok := c.devices(job)
+	if !ok {
+		return nil, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		q := devices[name]
+		flag(FlagDevice, string(name)+"="+q.String())
 	}
 	if device := c.device(); device != "" {
 		flag(FlagGPUResource, string(device))
@@ -199,6 +212,21 @@ func (c Change) device() corev1.ResourceName {
 		}
 	}
 	return ""
+}
+
+// devices are the further devices of the roles that train, for which there is one flag; ok is false if they differ, or another role's change.
+func (c Change) devices(job *gang.Job) (list corev1.ResourceList, ok bool) {
+	first := true
+	for _, role := range job.Roles {
+		has := c.role(role.Name).Devices
+		switch {
+		case !Trains(role.Name) && len(has) > 0, Trains(role.Name) && !first && !equality.Semantic.DeepEqual(list, has):
+			return nil, false
+		case Trains(role.Name):
+			list, first = has, false
+		}
+	}
+	return list, true
 }
 
 // tolerationText is a toleration as flags have it: KEY[=VALUE][:EFFECT], or all.

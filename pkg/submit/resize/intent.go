@@ -30,6 +30,8 @@ type Intent struct {
 	Min int32 `json:"min"`
 	// Resume is true for a job that was suspended for the change only.
 	Resume bool `json:"resume,omitempty"`
+	// Derived is true if the operator declared the gang from what the job specifies: it may have deleted the object with the pods.
+	Derived bool `json:"derived,omitempty"`
 	// Was is what the change replaces in the group object; nil where that stays, or there is none.
 	Was *whatif.Declared `json:"was,omitempty"`
 }

@@ -101,12 +101,17 @@ func TestRewriteIsBounded(t *testing.T) {
 
 func selector(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{"tier": "a", "zone": "b"} }
 
+func fabric(spec *corev1.PodSpec) {
+	spec.Containers[0].Resources.Requests["rdma/hca"] = clustertest.List("x", "1")["x"]
+}
+
 // Advice is a line of flags if that comes to the same, and nothing if it does not.
 func TestArgsOf(t *testing.T) {
 	for name, tt := range map[string]struct {
-		gang clustertest.Gang
-		edit func(*whatif.Spec)
-		want string
+		gang    clustertest.Gang
+		homonym bool
+		edit    func(*whatif.Spec)
+		want    string
 	}{
 		"fewer":                           {edit: func(s *whatif.Spec) { s.Role("Worker").Replicas = 2 }, want: "llama --workers 2"},
 		"fewer, and a minimum of its own": {edit: func(s *whatif.Spec) { s.Role("Worker").Replicas, s.Min = 3, 2 }, want: "llama --workers 3 --min-available 2"},
@@ -116,11 +121,17 @@ func TestArgsOf(t *testing.T) {
 			want: "llama --node-selector tier-"},
 		"a rule of one role of two": {gang: clustertest.Gang{Spec: selector, More: []clustertest.Role{{Name: "PS", Replicas: 1, Spec: selector}}},
 			edit: func(s *whatif.Spec) { delete(s.Role("Worker").Template.Spec.NodeSelector, "tier") }},
-		"an image": {edit: func(s *whatif.Spec) { s.Role("Worker").Template.Spec.Containers[0].Image = "other" }},
-		"nothing":  {edit: func(*whatif.Spec) {}},
+		"a device besides GPUs": {gang: clustertest.Gang{Spec: fabric}, edit: func(s *whatif.Spec) {
+			delete(s.Role("Worker").Template.Spec.Containers[0].Resources.Requests, "rdma/hca")
+		},
+			want: "llama --device rdma/hca=0"},
+		"a name that two kinds have": {gang: clustertest.Gang{}, homonym: true, edit: func(s *whatif.Spec) { s.Role("Worker").Replicas = 2 }, want: "tfjob/llama --workers 2"},
+		"an image":                   {edit: func(s *whatif.Spec) { s.Role("Worker").Template.Spec.Containers[0].Image = "other" }},
+		"nothing":                    {edit: func(*whatif.Spec) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, _, _ := waiting(t, tt.gang)
+			g.Job.SharesName = tt.homonym
 			if got := strings.Join(resize.ArgsOf(g, tt.edit), " "); got != tt.want {
 				t.Errorf("got %q\nwant %q", got, tt.want)
 			}

@@ -55,7 +55,7 @@ func (p *Plan) Edit() func(*whatif.Spec) { return p.Intent.Edit(p.Gang) }
 func (i Intent) Edit(g *gang.Gang) func(*whatif.Spec) {
 	return func(spec *whatif.Spec) {
 		i.Change.Edit()(spec)
-		spec.Min = i.Min
+		spec.Min, spec.Derived = i.Min, i.Derived
 		rewrite(g, spec)
 	}
 }
@@ -104,7 +104,7 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 		}
 		p.Original = restored.After
 	} else if p.Group.Changed() {
-		p.Intent.Was = whatif.Declares(g.Decl)
+		p.Intent.Was, p.Intent.Derived = whatif.Declares(g.Decl), whatif.DeclaredByOperator(g)
 	}
 	p.Restarts = restarts(g, roles)
 	p.Recreate = fixed(g, roles, steps)

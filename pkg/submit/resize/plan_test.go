@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -330,5 +331,49 @@ func TestPlanWarns(t *testing.T) {
 				t.Errorf("got %q\nwant %q…", got, tt.want)
 			}
 		})
+	}
+}
+
+// A PyTorchJob of one member is a master alone: it grows by workers that are like it.
+func TestGrowsByWorkers(t *testing.T) {
+	master := func(job map[string]any) {
+		specs := job["spec"].(map[string]any)["pytorchReplicaSpecs"].(map[string]any)
+		delete(specs, "Worker")
+	}
+	g, job, group := waiting(t, clustertest.Gang{Kind: "PyTorchJob", Workers: 1, Min: 1, Missing: 1, More: []clustertest.Role{{Name: "Master", Replicas: 1, GPUs: 2}}, Job: master})
+	grown := *g
+	grown.Job = whatif.WithWorkers(g.Job)
+	plan, err := resize.New(&grown, job, group, workers(3), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := plan.Job.After
+	if n := number(after, "spec", "pytorchReplicaSpecs", "Worker", "replicas"); n != 3 {
+		t.Errorf("got %d workers", n)
+	}
+	path := func(role string) []string {
+		return []string{"spec", "pytorchReplicaSpecs", role, "template", "spec", "containers"}
+	}
+	want, _, _ := unstructured.NestedSlice(after.Object, path("Master")...)
+	got, _, _ := unstructured.NestedSlice(after.Object, path("Worker")...)
+	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+		t.Errorf("the workers are not like the master: %s", diff)
+	}
+	if n := number(plan.Group.After, "spec", "minMember"); n != 4 {
+		t.Errorf("got a minimum of %d", n)
+	}
+}
+
+// What the operator derives the group object from is changed, too: it would make the object again as it was.
+func TestPolicyOfTheOperatorsGroup(t *testing.T) {
+	g, job, group := waiting(t, clustertest.Gang{Workers: 4, Volcano: "a"})
+	c := resize.Change{MinAvailable: 2, Queue: "b", PriorityClass: "urgent"}
+	plan, err := resize.New(g, job, group, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, _ := unstructured.NestedMap(plan.Job.After.Object, "spec", "runPolicy", "schedulingPolicy")
+	if diff := cmp.Diff(map[string]any{"minAvailable": int64(2), "queue": "b", "priorityClass": "urgent"}, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -70,6 +70,17 @@ func OwnedResources() (all []schema.GroupVersionResource) {
 	return all
 }
 
+// OtherResources are those of the objects that people let a job own, and that are not made again with it.
+func OtherResources() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		{Version: "v1", Resource: "persistentvolumeclaims"}, {Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "serviceaccounts"},
+		{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Group: "batch", Version: "v1", Resource: "cronjobs"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	}
+}
+
 // NewRecord is the record of a job as planned. owned are the objects that the job owns, as they are stored; the group among them is taken as planned.
 func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	r := &Record{Deleted: p.Job.Before.GetUID(), Change: p.Intent.Change, Job: again(p.Job.After)}
@@ -85,8 +96,11 @@ func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	return r
 }
 
-// OwnedBy reports whether an object goes with the owner of the uid, and is not made by its controller.
+// OwnedBy reports whether an object goes with the owner of the uid, and is not made by its controller. One that has another owner, too, stays.
 func OwnedBy(o metav1.Object, owner types.UID) bool {
+	if slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID != owner }) {
+		return false
+	}
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.UID == owner && (ref.Controller == nil || !*ref.Controller)
 	})

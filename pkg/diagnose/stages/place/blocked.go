@@ -5,13 +5,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -156,16 +154,16 @@ func services(c *stage.Context, r placement.Room, causes placement.Causes) *stag
 	f := busy(c, c.View.Cluster(), causes, r).As(answer.Blocked, answer.Admin)
 	var names []string
 	what := fmt.Sprintf("%s of %s free, and it needs %s%s", phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r), phrase.InAll(r))
-	holds := func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }
-	room := "the room"
+	room, constraint := "the room", placement.Resource(r.Resource)
 	if len(causes.All) > 0 {
-		if constraint := causes.First().Constraint; constraint == placement.HostPort {
-			room, holds = "the host port that it needs", conflictsWith(r.Role.Pod)
-		}
+		constraint = causes.First().Constraint
 	}
-	nodes := sets.New(r.NodeNames()...)
+	if constraint == placement.HostPort {
+		room = "the host port that it needs"
+	}
+	holds := onNodesOf(r, uses(constraint, r))
 	for _, h := range c.Others() {
-		if !h.Ends && slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return nodes.Has(p.Spec.NodeName) && holds(p) }) {
+		if !h.Ends && slices.ContainsFunc(h.Pods, holds) {
 			names = append(names, c.Title(h))
 		}
 	}

@@ -28,7 +28,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	role, fitted := r.Role, fmt.Sprintf("%d of %d members", c.Placed(ideal), c.Gang.Total())
 	switch cause.Constraint {
 	case placement.DRADevices:
-		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+		return tooFewDevices(c, fitted)
 	case placement.PodAffinity:
 		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.Gang.Min, cmp.Or(topologyKey(c, role), "their topology label"), c.Placed(ideal))
 	case placement.TopologySpread:
@@ -54,7 +54,10 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	}
 	one, all := onNodes(c, cluster, causes, r)
 	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
+	taints := untolerated(c, cluster, causes, r)
 	switch {
+	case r.LargestFree == 0 && taints != "":
+		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), taints)
 	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:
 		return fmt.Sprintf("each %s requests %s%s, and the largest node with all else that it requests has %s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), text(r.LargestUsable))
 	case r.PerMember > r.LargestFree:

@@ -24,7 +24,7 @@ const scalingTakes = 20 * time.Minute
 // passes looks for what is on its way already: pods that are leaving, nodes that are coming. It reports whether that alone
 // makes the gang fit.
 func passes(c *stage.Context, out *stage.Result) bool {
-	if c.Fit(c.AfterDeletions(), nil).Fits() {
+	if after := c.AfterDeletions(); after != c.View.Cluster() && c.Fit(after, nil).Fits() {
 		out.Add(victims(c, "and then it fits"))
 		return true
 	}

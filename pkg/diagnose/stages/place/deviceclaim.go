@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
@@ -103,7 +104,7 @@ func claimsNothing(c *stage.Context, role placement.Role, kind, name string, hav
 	if kind == "DeviceClass" {
 		where = ""
 	}
-	f := stage.Found(answer.DRAUnallocatable, "%s %q does not exist%s, so no %s gets its devices; there are: %s", kind, name, where, phrase.Member(role.Name), phrase.Names(have)).As(answer.Blocked, answer.User).
+	f := stage.Found(answer.DRAUnallocatable, "%s %q does not exist%s, so there are no devices for %s; there are: %s", kind, name, where, phrase.Role(role.Name), phrase.Names(have)).As(answer.Blocked, answer.User).
 		Fact("kind", kind).Fact("name", name).Fact("role", phrase.Role(role.Name)).Fact("have", have)
 	if nearest := suggest.Nearest(name, have); nearest != "" {
 		f.Detail("did you mean %s?", nearest)
@@ -128,6 +129,64 @@ func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
 			}
 		}
 	})
+}
+
+// devicesTaken is the sentence for devices that others have, with the numbers of each class of which too few are free.
+func devicesTaken(c *stage.Context, f *stage.Finding) string {
+	theirs := fmt.Sprintf("%d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
+	counts := c.Devices(c.View.Cluster())
+	short := slices.DeleteFunc(slices.Clone(counts), func(d placement.DeviceCount) bool { return d.Requested <= d.Free })
+	if len(counts) == 0 {
+		return "the devices that its resource claims request are allocated to others; " + theirs
+	}
+	if len(short) > 0 {
+		counts = short
+	}
+	var parts []string
+	for _, d := range counts {
+		text := fmt.Sprintf("%d of %d %s free", d.Free, d.Total, phrase.Verb(int(d.Free), "is", "are"))
+		if len(short) == 0 {
+			text += ", but not where its claims need them"
+		}
+		parts = append(parts, claiming(c, d)+", and "+text)
+	}
+	f.Fact("class", counts[0].Class).Fact("devices", map[string]any{"requested": counts[0].Requested, "free": counts[0].Free, "total": counts[0].Total})
+	return strings.Join(parts, "; ") + "; " + theirs
+}
+
+// tooFewDevices is the sentence for devices of which the whole cluster has too few.
+func tooFewDevices(c *stage.Context, fitted string) string {
+	var parts []string
+	for _, d := range c.Devices(c.Best()) {
+		if d.Requested > d.Total {
+			parts = append(parts, fmt.Sprintf("%s, and the whole cluster has %d", claiming(c, d), d.Total))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+	}
+	return fmt.Sprintf("%s; %s could have theirs", strings.Join(parts, "; "), fitted)
+}
+
+// claiming reads like: 2 workers claim 1 device of class gpu each, 2 in all.
+func claiming(c *stage.Context, d placement.DeviceCount) string {
+	var names []string
+	for _, role := range c.Request.Roles {
+		if name := phrase.Member(role.Name); len(role.Pod.Spec.ResourceClaims) > 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	noun := "member"
+	if len(names) == 1 {
+		noun = names[0]
+	}
+	who := phrase.Count(d.Members, noun) + " " + phrase.Verb(int(d.Members), "claims", "claim")
+	switch {
+	case d.PerMember == 0 || d.Members == 1:
+		return fmt.Sprintf("%s %s of class %s", who, phrase.Count(d.Requested, "device"), d.Class)
+	default:
+		return fmt.Sprintf("%s %s of class %s each, %d in all", who, phrase.Count(d.PerMember, "device"), d.Class, d.Requested)
+	}
 }
 
 // claimConsumers are those that have devices by resource claims, a line each.

@@ -26,7 +26,7 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	case answer.VolumeZone:
 		volumeZone(c, f, role)
 	default:
-		f.Message = fmt.Sprintf("the devices that its resource claims request are allocated to others; %d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
+		f.Message = devicesTaken(c, f)
 	}
 	lines := claimConsumers(c)
 	if code != answer.DRAUnallocatable {

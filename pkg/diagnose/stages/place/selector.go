@@ -63,7 +63,7 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}) {
 		return
 	}
-	out.Add(stage.Found(answer.SelectorNoMatch, "no node has all the labels that %s requires together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
+	out.Add(stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
 		Fact("role", phrase.Role(role.Name)))
 }
 

@@ -43,7 +43,7 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
 			continue
 		}
-		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, by which %s requests its topology", key, phrase.Role(role.Name)).
+		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name)).
 			Fact("role", phrase.Role(role.Name)).Fact("key", key)
 		if nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels))); nearest != "" {
 			f.Detail("did you mean the label %s?", nearest)

@@ -14,6 +14,9 @@ func waiting(c *stage.Context) []*stage.Finding {
 	if found := append(lacks(c, c.View.Cluster()), leaving(c)...); len(found) > 0 {
 		return found
 	}
+	if !c.Placement.Impossible() {
+		return []*stage.Finding{notFound(c)} // it may fit as it is
+	}
 	r := c.Lacking()
 	f := short(c, c.View.Cluster(), placement.Causes{}, r, false)
 	return []*stage.Finding{f.Detail("whether something else is short, too, was not found out in time")}

@@ -66,6 +66,10 @@ func undeclared(c *stage.Context, out *stage.Result) bool {
 // notes are remarks on the declaration that block nothing.
 func notes(c *stage.Context, out *stage.Result) {
 	for _, d := range c.Gang.Ignored {
+		if component.Reads(c.View, d.Key.Dialect, c.Gang.Scheduler) {
+			out.Note("%s %s is not read by scheduler %s, which reads %s first", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
+			continue
+		}
 		out.Note("%s %s is not read by scheduler %s: %s counts", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
 	}
 	g := c.Gang

@@ -61,9 +61,9 @@ func (b breach) value(raise bool) resource.Quantity {
 	case b.field != "ratio":
 		return b.bound
 	case raise:
-		return podrequest.Quantity(b.resource, int64(math.Ceil(float64(podrequest.Amount(b.resource, b.have))/times)))
+		return podrequest.Quantity(b.resource, podrequest.Up(b.resource, int64(math.Ceil(float64(podrequest.Amount(b.resource, b.have))/times))))
 	}
-	return podrequest.Quantity(b.resource, int64(math.Floor(float64(podrequest.Amount(b.resource, b.request))*times)))
+	return podrequest.Quantity(b.resource, podrequest.Down(b.resource, int64(math.Floor(float64(podrequest.Amount(b.resource, b.request))*times))))
 }
 
 // allowed is the key of the change, and its text.
