@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -88,13 +90,18 @@ func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
 	return RefuseEnded(op, job, now)
 }
 
+// ownControllers are those of each kind itself, as the field managedBy has them.
+func ownControllers() []string {
+	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName}
+}
+
 // RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.
 func RefuseEnded(op failure.Op, job *gang.Job, now time.Time) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
 	}
 	for _, field := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
-		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && by != kubeflowv1.KubeflowJobsController && by != batchv1.JobControllerName {
+		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && !slices.Contains(ownControllers(), by) {
 			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
 		}
 	}
