@@ -82,8 +82,8 @@ func jobOf(owner *metav1.OwnerReference, namespace string) (j Target, ok bool) {
 }
 
 // leavesAlone reports whether a controller creates jobs and does not reconcile whether these
-// are suspended: CronJobs, and Katib's Trials. Others, JobSets for one, resume
-// their jobs at once.
+// are suspended: CronJobs, and Katib's Trials. Others may resume their jobs at
+// once.
 func leavesAlone(owner *metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && (group.Group == "batch" && owner.Kind == "CronJob" || group.Group == operatorGroup && owner.Kind == "Trial")
