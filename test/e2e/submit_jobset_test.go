@@ -130,7 +130,12 @@ func (c *cluster) refusesJobSets(t *testing.T) {
 }
 
 func (c *cluster) jobSetWaits(t *testing.T) {
-	c.run(t, "submit", "-f", jobSetFile(t, "llama", "", "0"))
+	path := jobSetFile(t, "llama", "", "0")
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", path, "--dry-run=fit")
+	if code != 6 || !strings.Contains(stdout, "it needs 3 workers with 8 GPUs each") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	c.run(t, "submit", "-f", path)
 	eventually(t, "all members are refused", func(ctx context.Context) bool {
 		refused := 0
 		for _, pod := range c.podsOf(ctx, t, "llama") {
@@ -145,7 +150,7 @@ func (c *cluster) jobSetWaits(t *testing.T) {
 			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
 		}
 	}
-	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
+	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	if code < 3 {
 		t.Errorf("exit code %d", code)
 	}

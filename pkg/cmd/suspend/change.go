@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
@@ -43,6 +44,9 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	}
 	op := jobs.Op(job, o.verb())
 	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
+		return nil, "", refused
+	}
+	if refused := refusePart(op, job, o.Suspend); refused != nil {
 		return nil, "", refused
 	}
 	if Suspended(job.Object) == o.Suspend {
@@ -88,6 +92,16 @@ func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
 			"set spec.active: %t of its Workload, which kubectl -n %s get workloads.kueue.x-k8s.io lists as %s-%s-…", active, job.Meta.Namespace, strings.ToLower(job.Kind.Kind), job.Meta.Name)
 	}
 	return RefuseEnded(op, job, now)
+}
+
+// refusePart reports that a job was made of a TrainJob, whose controller would take the change back; nil for any other.
+func refusePart(op failure.Op, job *gang.Job, suspended bool) error {
+	owner := metav1.GetControllerOfNoCopy(&job.Meta)
+	if owner == nil || owner.Kind != "TrainJob" || !strings.HasPrefix(owner.APIVersion, "trainer.kubeflow.org/") {
+		return nil
+	}
+	return failure.Errorf("%s: TrainJob %s made it, and decides whether it runs", op, owner.Name).
+		WithHint("change that: %s", command.MergePatch(job.Meta.Namespace, "trainjob", owner.Name, map[string]any{"spec": map[string]any{"suspend": suspended}}))
 }
 
 // ownControllers are those of each kind itself, as the field managedBy has them.
