@@ -7,6 +7,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
+// inOrder has the replicated jobs of a JobSet start one after the other.
+func inOrder(job map[string]any) {
+	job["spec"].(map[string]any)["startupPolicy"] = map[string]any{"startupPolicyOrder": "InOrder"}
+}
+
 // A JobSet is one gang, whose pods are those of the Jobs that it owns.
 func TestJobSet(t *testing.T) {
 	set := func(g clustertest.Gang) clustertest.Gang {
@@ -36,6 +41,17 @@ func TestJobSet(t *testing.T) {
 			g.Missing, g.Job = 2, func(job map[string]any) { delete(job, "status") }
 			c.Nodes(2, 8).Add(g)
 			c.S.Deployments = c.S.Deployments[:len(c.S.Deployments)-1]
+		}},
+		{name: "one after the other, as no gang", code: answer.Fits, exit: 3, wantText: []string{"not all members are made at once: its replicated jobs start one after the other, driver after worker"}, build: func(c *clustertest.Cluster) {
+			g := set(waiting(2, 8))
+			g.NoGroup, g.More, g.Nodes = true, []clustertest.Role{{Name: "Driver", Replicas: 1, CPU: "1", Missing: 1}}, []string{"n1", "n2"}
+			g.Job = inOrder
+			c.Nodes(4, 8).Add(g)
+		}},
+		{name: "one after the other, and in a gang", code: answer.BelowQuorum, exit: 4, wantText: []string{"BLOCKED", "the others are made only when these run, so it waits for itself", "one after the other, driver after"}, build: func(c *clustertest.Cluster) {
+			g := set(waiting(2, 8))
+			g.More, g.Job = []clustertest.Role{{Name: "Driver", Replicas: 1, CPU: "1", Missing: 1}}, inOrder
+			c.Nodes(4, 8).Add(g)
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.play(t) })
