@@ -16,7 +16,7 @@ CRANE := github.com/google/go-containerregistry/cmd/crane@v0.20.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
+.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators kinds lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -92,6 +92,12 @@ other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these
 		GANGCTL_MPI_OPERATOR_MODULE=$$(cd test/mpioperator && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/mpi-operator) \
 		GANGCTL_KUEUE_MODULE=$$($(GO) mod download -json $(KUEUE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') \
 		$(TEST) -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
+
+kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
+	cd test/kinds/jobset && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/jobset sigs.k8s.io/jobset
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset \
+		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
+		$(TEST) -count=1 -v -run 'TestJobSet$$' ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo

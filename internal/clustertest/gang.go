@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet or Job.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -67,9 +68,12 @@ type Role struct {
 // Add adds the gang to a cluster.
 func (c *Cluster) Add(g Gang) *Cluster {
 	g = g.defaulted()
-	if g.Kind == "Job" {
+	switch g.Kind {
+	case "Job":
 		c.addBatchJob(g)
-	} else {
+	case jobset.Kind:
+		c.addJobSet(g)
+	default:
 		c.addJob(g)
 	}
 	if !g.NoGroup {
@@ -140,7 +144,7 @@ func container(kind string) string {
 		return "pytorch"
 	case "MPIJob":
 		return "mpi"
-	case "Job":
+	case "Job", jobset.Kind:
 		return "main"
 	}
 	return "tensorflow"
@@ -171,6 +175,10 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 		name = fmt.Sprintf("%s-x7k%02d", g.Name, i)
 		labels = map[string]string{"batch.kubernetes.io/job-name": g.Name, "job-name": g.Name}
 		owner.APIVersion = "batch/v1"
+	case g.Kind == jobset.Kind:
+		name = fmt.Sprintf("%s-0-%d-x7k%02d", g.part(r), i, i)
+		labels = g.jobSetLabels(r, i)
+		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), Controller: &yes}
 	case g.Kind == "MPIJob" && role == "launcher":
 		name = g.Name + "-launcher-q9z4w"
 		labels = map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/job-role": "launcher"}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
 // groupVersions are those of the group objects, by dialect. A dialect without one is declared by its pods alone.
@@ -49,8 +50,11 @@ func (g Gang) addToGroup(meta *metav1.ObjectMeta, spec *corev1.PodSpec, role str
 func (c *Cluster) addGroup(g Gang) {
 	yes := true
 	owner := []metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: g.Kind, Name: g.Name, UID: g.uid(), Controller: &yes}}
-	if g.Kind == "Job" {
+	switch g.Kind {
+	case "Job":
 		owner[0].APIVersion = "batch/v1"
+	case jobset.Kind:
+		owner[0].APIVersion = jobset.Group + "/" + jobset.Version
 	}
 	if g.Dialect == gang.PDB {
 		least := intstr.FromInt(g.Min)

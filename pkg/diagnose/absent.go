@@ -44,8 +44,13 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	if len(unserved) == 0 || len(unserved) < len(kinds) {
 		return nil
 	}
+	commands := []string{"kubectl api-resources --api-group=" + kinds[0].Group}
+	installable := slices.DeleteFunc(slices.Clone(kinds), func(r gang.JobReader) bool { return component.InstallOperator(r) == "" })
+	if len(installable) > 0 {
+		commands = append([]string{component.InstallOperator(installable...)}, commands...)
+	}
 	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
-		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(sets.List(sets.New(operators...)))+" is installed", component.InstallOperator(kinds...), "kubectl api-resources --api-group=kubeflow.org")
+		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(sets.List(sets.New(operators...)))+" is installed", commands...)
 }
 
 // custom are the kinds of job that are not built in.

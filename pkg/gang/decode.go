@@ -39,6 +39,15 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 	return d, spec.Err
 }
 
+// MetaOf is the metadata of an object that has no type of its own.
+func MetaOf(u *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(),
+		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
+		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences(),
+	}
+}
+
 // Fields reads optional fields of an object; the first field of the wrong type is kept in Err.
 type Fields struct {
 	Object *unstructured.Unstructured

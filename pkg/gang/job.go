@@ -48,6 +48,8 @@ type Job struct {
 	End *End
 	// Problems are messages about the spec's faults for which the controller will not run it.
 	Problems []string
+	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
+	Sequential string
 }
 
 // Role is one kind of member.
@@ -58,6 +60,9 @@ type Role struct {
 	Template corev1.PodTemplateSpec
 	// Main is the container that does the work.
 	Main string
+	// PartSize is how many members each part of the role has, of a role whose members are in parts: a JobSet makes several Jobs of one.
+	// It is 0 for a role that is one whole, and for one whose pods are not distinguished by their index.
+	PartSize int32
 }
 
 // MainContainer is the place of the container that does the work; -1 if it is not there.
@@ -97,7 +102,7 @@ func (j Job) Resource() schema.GroupVersionResource {
 	return j.Kind.GroupVersion().WithResource(j.Reader.Resource)
 }
 
-// Place is a member's role in lower case, and its index in the role.
+// Place is a member's role in lower case, and its index in the role, which is negative where only the role is known.
 type Place struct {
 	Role  string
 	Index int
@@ -108,16 +113,27 @@ type JobReader struct {
 	schema.GroupKind
 	// Resource is the plural under which the kind is served.
 	Resource string
+	// Versions are those in which the kind may be served, the most usual first.
+	Versions []string
 	// Names are what people type for the kind, in lower case: tfjob, tfjobs, tf.
 	Names []string
 	// Read reads an object of the kind.
 	Read func(*unstructured.Unstructured) (Job, error)
+	// NameLabels are the labels of pods that name their job, those of the newest release of the controller first.
+	NameLabels []string
+	// OwnsPart reports whether the batch Job that controls a pod is a part of a job; nil for kinds that make no batch Jobs.
+	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool
 	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
-	PlaceOf func(pod *corev1.Pod) (Place, bool)
+	PlaceOf func(job *Job, pod *corev1.Pod) (Place, bool)
+	// Labels are those that the controller gives a member's pod, as far as constraints select by them.
+	Labels func(job *Job, p Place) map[string]string
 	// PodName is the name that the controller gives a member's pod; nil where it is random.
 	PodName func(job string, p Place) string
-	// Template is the path of the pod template of a role in the newest version of the kind.
+	// Template is the path of the pod template of a role in the newest version of the kind. What follows a list is the name of its item.
 	Template func(role string) []string
+	// WriteRoles writes templates and numbers of members of roles that a job has, as far as the kind can have such numbers; nil for kinds
+	// whose roles are a map in spec.
+	WriteRoles func(u *unstructured.Unstructured, roles []Role)
 	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.

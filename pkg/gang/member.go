@@ -37,14 +37,13 @@ func (m Member) Bound() bool {
 	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
 }
 
-// Owns reports whether a job controls a pod: by itself or, as the MPI Operator has it for the launcher, by a Job that is named
-// after it. The pods of a deleted job of the same name are not distinguished in that one case.
+// Owns reports whether a job controls a pod: by itself, or by a batch Job that is a part of it.
 func (j Job) Owns(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false
 	}
-	return ref.UID == j.Meta.UID || j.Kind.Kind == "MPIJob" && ref.Kind == "Job" && ref.Name == j.Meta.Name+"-launcher"
+	return ref.UID == j.Meta.UID || j.Reader.OwnsPart != nil && ref.Kind == "Job" && j.Reader.OwnsPart(&j.Meta, pod, ref.Name)
 }
 
 // Assemble returns the members that a job has or should have, in the order of its roles and of their indexes, each with its pod. The
@@ -75,8 +74,9 @@ func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) (me
 type assembly struct {
 	job    *Job
 	placed map[Place]*corev1.Pod
-	// loose are the pods without a role and index.
+	// loose are the pods without an index. roles are the roles of those that have one, in lower case.
 	loose []*corev1.Pod
+	roles map[*corev1.Pod]string
 	// missing is how many members without a pod may be listed still.
 	missing  int
 	unlisted map[string]int32
@@ -84,7 +84,13 @@ type assembly struct {
 
 func (a *assembly) add(pod *corev1.Pod) {
 	if read := a.job.Reader.PlaceOf; read != nil {
-		if place, ok := read(pod); ok {
+		place, ok := read(a.job, pod)
+		if ok && place.Index < 0 {
+			if a.roles == nil {
+				a.roles = map[*corev1.Pod]string{}
+			}
+			a.roles[pod] = place.Role
+		} else if ok {
 			if other := a.placed[place]; other == nil || better(pod, other) {
 				a.placed[place] = pod
 			}
@@ -179,18 +185,21 @@ func (a *assembly) takeNamed(name string) *corev1.Pod {
 	return pod
 }
 
-// assign gives the pods of random names to the members without one, and adds members for those that have succeeded. The pods of a gang
-// that no job owns are its members, however they ended.
+// assign gives the pods of random names to the members of their role without one, and adds members for those that have succeeded. The
+// pods of a gang that no job owns are its members, however they ended.
 func (a *assembly) assign(members []Member) []Member {
 	for _, pod := range a.loose {
-		i := slices.IndexFunc(members, func(m Member) bool { return m.Pod == nil })
+		role, known := a.roles[pod]
+		is := func(m Member) bool { return !known || strings.EqualFold(m.Role, role) }
+		i := slices.IndexFunc(members, func(m Member) bool { return m.Pod == nil && is(m) })
 		extra := succeeded(pod) && a.job.Bare == nil
+		first := slices.IndexFunc(members, is)
 		switch {
 		case i >= 0 && !extra:
 			members[i].Pod = pod
-		case extra && len(members) > 0:
-			members = append(members, Member{Role: members[0].Role, Index: len(members), Pod: pod})
-		case extra && len(a.job.Roles) > 0:
+		case extra && first >= 0:
+			members = append(members, Member{Role: members[first].Role, Index: len(members), Pod: pod})
+		case extra && len(a.job.Roles) > 0 && !known:
 			members = append(members, Member{Role: a.job.Roles[0].Name, Pod: pod})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
@@ -81,8 +82,8 @@ func jobOf(owner *metav1.OwnerReference, namespace string) (j Target, ok bool) {
 }
 
 // leavesAlone reports whether a controller creates jobs and does not reconcile whether these
-// are suspended: CronJobs, and Katib's Trials. Others, JobSets for one, resume
-// their jobs at once.
+// are suspended: CronJobs, and Katib's Trials. Others may resume their jobs at
+// once.
 func leavesAlone(owner *metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && (group.Group == "batch" && owner.Kind == "CronJob" || group.Group == operatorGroup && owner.Kind == "Trial")
@@ -90,7 +91,7 @@ func leavesAlone(owner *metav1.OwnerReference) bool {
 
 // fieldOf is where the jobs of an API group are suspended; nil where they are not.
 func fieldOf(group string) []string {
-	if group != operatorGroup && group != "batch" {
+	if !slices.ContainsFunc(Resources(), func(r schema.GroupVersionResource) bool { return r.Group == group }) {
 		return nil
 	}
 	return suspension.FieldOf(group)
@@ -104,6 +105,7 @@ func Resources() []schema.GroupVersionResource {
 		{Group: operatorGroup, Version: "v1", Resource: "pytorchjobs"},
 		{Group: operatorGroup, Version: "v1", Resource: "mpijobs"},
 		{Group: operatorGroup, Version: "v2beta1", Resource: "mpijobs"},
+		{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,7 +25,7 @@ func jobOfKind(apiVersion, kind, name string, owner *unstructured.Unstructured) 
 // A controller that resumes its jobs would win. Others only create them.
 func TestJobsOfControllers(t *testing.T) {
 	for _, c := range []struct{ apiVersion, kind, refusal string }{
-		{"jobset.x-k8s.io/v1alpha2", "JobSet", "Job ns/j belongs to JobSet owner, which may resume it at any time"},
+		{"example.com/v1", "Sweep", "Job ns/j belongs to Sweep owner, which may resume it at any time"},
 		{"example.com/v1", "CronJob", "belongs to CronJob owner"},
 		{"batch/v1", "CronJob", ""},
 		{"kubeflow.org/v1beta1", "Trial", ""},
@@ -37,6 +38,23 @@ func TestJobsOfControllers(t *testing.T) {
 		if c.refusal == "" && (err != nil || !b.ours(j.UID)) || c.refusal != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refusal) || b.ours(j.UID)) {
 			t.Errorf("of %s %s: %v", c.apiVersion, c.kind, err)
 		}
+	}
+}
+
+// The Jobs of a JobSet follow it: their pods are those of the JobSet, which is suspended by its own field.
+func TestAJobSetIsSuspendedWithItsJobs(t *testing.T) {
+	whole := jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "s", nil)
+	b := newBench(whole, jobOfKind("batch/v1", "Job", "s-workers-0", whole))
+	part, _ := Of(owned("batch/v1", "Job", "s-workers-0"))
+	if err := b.Suspend(t.Context(), part, Order{Reason: "Why"}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := b.jobs.Resource(schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend"); !suspended || !b.ours(whole.GetUID()) || !b.ours(part.UID) {
+		t.Errorf("suspended %v, ours %v, part %v", suspended, b.ours(whole.GetUID()), b.ours(part.UID))
 	}
 }
 

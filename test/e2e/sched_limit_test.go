@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -45,6 +46,13 @@ func suspendables() []suspendable {
 		further: []string{`{"spec":{"parallelism":7}}`, `{"spec":{"activeDeadlineSeconds":1}}`, `{"spec":{"suspend":false,"parallelism":7}}`, `{"spec":{"ttlSecondsAfterFinished":null}}`},
 		spec:    map[string]any{"suspend": true, "parallelism": int64(1), "ttlSecondsAfterFinished": int64(900), "template": template},
 	}}
+	all = append(all, suspendable{
+		gvk:     schema.GroupVersionKind{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind},
+		suspend: `{"suspend":%v}`,
+		image:   `{"spec":{"replicatedJobs":[{"name":"workers","template":{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"mine"}]}}}}}]}}`,
+		further: []string{`{"spec":{"ttlSecondsAfterFinished":7}}`, `{"spec":{"suspend":false,"ttlSecondsAfterFinished":7}}`, `{"spec":{"replicatedJobs":null}}`, `{"spec":{"runPolicy":{"suspend":true}}}`},
+		spec:    map[string]any{"replicatedJobs": []any{map[string]any{"name": "workers", "template": map[string]any{"spec": map[string]any{"template": template}}}}},
+	})
 	for _, kind := range []string{"TF", "PyTorch", "MPI"} {
 		roles := strings.ToLower(kind) + "ReplicaSpecs"
 		worker := map[string]any{"replicas": int64(1), "restartPolicy": "Never", "template": template}
@@ -72,6 +80,7 @@ func TestSchedulerLimit(t *testing.T) {
 	config.Impersonate.UserName = rbac.Account{Namespace: install.DefaultNamespace, Name: install.SchedulerInstance}.String()
 	scheduler, err := dynamic.NewForConfig(config)
 	must(t, err)
+	c.serveKind(t, apiKind{schema.GroupVersionResource{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource}, jobset.Kind, true})
 	for _, kind := range suspendables() {
 		t.Run(kind.gvk.Kind, func(t *testing.T) { kind.isLimited(t, c.dynamic, scheduler) })
 	}

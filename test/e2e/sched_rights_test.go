@@ -28,6 +28,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
@@ -104,6 +106,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 	g := c.with(t, labelsWire(t))
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"},
+		{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind},
 	} {
 		name := strings.ToLower(kind.Kind)
 		resource := kind.GroupVersion().WithResource(name + "s")
@@ -122,7 +125,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 		c.kill(t, name+"-0")
 		eventually(t, name+" is suspended", func(ctx context.Context) bool {
 			job, err := c.dynamic.Resource(resource).Namespace(space).Get(ctx, name, metav1.GetOptions{})
-			suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "runPolicy", "suspend")
+			suspended, _, _ := unstructured.NestedBool(job.Object, suspension.FieldOf(kind.Group)...)
 			return err == nil && suspended
 		})
 		c.kill(t, name+"-1")
@@ -181,6 +184,7 @@ func thirdParty() (kinds []apiKind) {
 		}
 	}
 	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob")
+	add(jobset.Group, jobset.Version, true, jobset.Kind)
 	add("scheduling.volcano.sh", "v1beta1", false, "Queue")
 	add("scheduling.run.ai", "v2", false, "Queue")
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")

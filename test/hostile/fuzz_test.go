@@ -27,6 +27,7 @@ func FuzzTFJob(f *testing.F)            { fuzz(f) }
 func FuzzPyTorchJob(f *testing.F)       { fuzz(f) }
 func FuzzMPIJob(f *testing.F)           { fuzz(f) }
 func FuzzBatchJob(f *testing.F)         { fuzz(f) }
+func FuzzJobSet(f *testing.F)           { fuzz(f) }
 
 // format is a kind of job in a dialect.
 type format struct {
@@ -45,7 +46,7 @@ func targets() map[string]format {
 		"FuzzLabels": {kind: "Job", dialect: gang.Labels}, "FuzzYuniKorn": {kind: "Job", dialect: gang.YuniKorn}, "FuzzKueue": {kind: "Job", dialect: gang.Kueue}, "FuzzPDB": {kind: "TFJob", dialect: gang.PDB},
 		"FuzzDevices": {kind: "Job", dialect: devices},
 		"FuzzTFJob":   {kind: "TFJob", dialect: gang.Labels, job: true}, "FuzzPyTorchJob": {kind: "PyTorchJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzMPIJob": {kind: "MPIJob", dialect: gang.SchedulerPlugins, job: true},
-		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true}, "FuzzJobSet": {kind: "JobSet", dialect: gang.SchedulerPlugins, job: true},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
 // Family are the objects that belong to a job.
@@ -33,7 +34,9 @@ type Family struct {
 func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Family {
 	f := &Family{kind: kind.Kind, name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
 		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
-	owner, indexed := gang.Job{Kind: kind.WithVersion(""), Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}, false
+	reader, _ := kinds.ByKind(kind)
+	owner := gang.Job{Kind: kind.WithVersion(""), Reader: reader, Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}
+	indexed := false
 	for _, pod := range pods {
 		if !owner.Owns(pod) {
 			continue
@@ -52,13 +55,16 @@ func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Fa
 }
 
 // memberNames are the names that controllers give the pods and services of a job: JOB-ROLE-INDEX, and for an MPIJob's launcher
-// JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed.
+// JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed; the Jobs
+// of a JobSet are JOB-ROLE-NUMBER.
 func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp {
 	pattern := `-[a-z]+-[0-9]+$`
 	r, known := kinds.ByKind(kind)
 	switch {
 	case kind.Kind == "MPIJob":
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
+	case kind == jobset.Reader().GroupKind:
+		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
 	case known && r.PodName == nil && indexed:
 		pattern = `-[0-9]+-` + random + `$`
 	case known && r.PodName == nil:

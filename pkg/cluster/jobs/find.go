@@ -30,7 +30,7 @@ func split(arg string) (kind gang.JobReader, name string, err error) {
 	kind, known := kinds.ByName(typed)
 	if !known {
 		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", arg, typed).
-			WithHint("the kinds are: tfjob, pytorchjob, mpijob, batchjob")
+			WithHint("the kinds are: %s", strings.Join(kinds.Names(), ", "))
 	}
 	return kind, name, nil
 }
@@ -111,7 +111,7 @@ func atOnce(n int, do func(i int)) {
 // get gets the job of a kind, under the first version that is served. A Job that is no gang is none of ours: it is absent.
 func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, name string) (*gang.Job, error) {
 	var first error
-	for _, version := range versions(r) {
+	for _, version := range r.Versions {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
 		op := failure.Op{Verb: "get", Resource: gvr, Kind: r.Kind, Namespace: namespace, Name: name}
 		object, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -38,8 +38,8 @@ func Read(object *unstructured.Unstructured) (*gang.Job, error) {
 	return job, nil
 }
 
-// isGang reports whether a job is one of gangctl's: any kind of job whose operator makes gangs, and a Job of Kubernetes itself if
-// its pods declare that they are one. Those of other jobs, as an MPIJob's launcher, are not.
+// isGang reports whether a job is one of gangctl's: any kind of job whose members belong together, and a Job of Kubernetes itself if
+// its pods declare that they are a gang. Parts of other jobs, as an MPIJob's launcher and the Jobs of a JobSet, are not.
 func isGang(j *gang.Job) bool {
 	if j.Kind.Group != batchv1.GroupName {
 		return true
@@ -53,14 +53,6 @@ func isGang(j *gang.Job) bool {
 	}
 	_, ok := dialect.OfTemplate(j)
 	return ok
-}
-
-// versions are those under which a kind may be served, the most usual first.
-func versions(r gang.JobReader) []string {
-	if r.Kind == "MPIJob" {
-		return []string{"v1", "v2beta1"}
-	}
-	return []string{"v1"}
 }
 
 // sortJobs sorts by namespace, name and kind.

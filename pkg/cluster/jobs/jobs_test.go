@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 )
 
 const (
@@ -227,7 +228,7 @@ func pod(name, label, job string, owner types.UID) *corev1.Pod {
 
 // Pods of every release of the operators are found; those of an older job of the name are others'.
 func TestPodsOf(t *testing.T) {
-	for _, label := range nameLabels {
+	for _, label := range kubeflow.NameLabels() {
 		s := kubetest.New(t)
 		all := []*corev1.Pod{pod("llama-worker-0", label, "llama", "TFJob-llama"), pod("llama-worker-1", label, "llama", "TFJob-older")}
 		servePods(s, label, all)

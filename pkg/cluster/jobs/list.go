@@ -86,7 +86,7 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 
 // serves reports whether the cluster has a kind at all: a right may be missing for what is not there.
 func serves(client *kube.Client, r gang.JobReader) (bool, error) {
-	for _, version := range versions(r) {
+	for _, version := range r.Versions {
 		list, err := client.Typed.Discovery().ServerResourcesForGroupVersion(schema.GroupVersion{Group: r.Group, Version: version}.String())
 		if apierrors.IsNotFound(err) {
 			continue
@@ -108,7 +108,7 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Sele
 		return all, nil, err
 	}
 	var first error
-	for _, version := range versions(r) {
+	for _, version := range r.Versions {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
 		results, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: o.Namespace}.Wrap(err)

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,17 +14,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// nameLabels are the labels that name the job of an operator that a pod is of, newest first: of the Training Operator since 1.4, of
-// its releases before that, of the TFJob operator 0.5 to 1.0, and of the first ones.
-var nameLabels = []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
-
 // nameLabel is the label that pods of a job are expected to have.
-func nameLabel(j *gang.Job) string {
-	if j.Kind.Group == batchv1.GroupName {
-		return "job-name" // in every release of Kubernetes
-	}
-	return nameLabels[0]
-}
+func nameLabel(j *gang.Job) string { return j.Reader.NameLabels[0] }
 
 // PodSelector selects the pods of the job by label. An older operator's pods have another: it is read from the pods, if some are
 // given.
@@ -35,7 +25,7 @@ func PodSelector(j *gang.Job, pods []*corev1.Pod) string {
 		if _, ok := pod.Labels[key]; ok || !j.Owns(pod) {
 			continue
 		}
-		for _, old := range nameLabels {
+		for _, old := range j.Reader.NameLabels {
 			if pod.Labels[old] == j.Meta.Name {
 				key = old
 				break
@@ -77,10 +67,10 @@ func podsOf(ctx context.Context, client *kube.Client, job *gang.Job, options fun
 
 // labels are those to look for pods under, in order.
 func labels(j *gang.Job) []string {
-	if j.Kind.Group == batchv1.GroupName || !j.Seen {
+	if !j.Seen {
 		return []string{nameLabel(j)}
 	}
-	return nameLabels
+	return j.Reader.NameLabels
 }
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
 // Jobs are all jobs in the snapshot, sorted by namespace, name and kind.
@@ -34,8 +35,8 @@ func (w *View) readJobs() []*gang.Job {
 		}
 	}
 	for _, j := range w.Snap.Jobs {
-		if _, owned := kinds.ByKind(ownerKind(j)); owned {
-			continue // the launcher of an MPIJob is a part of it
+		if _, part := w.whose(j); part {
+			continue // the launcher of an MPIJob is a part of it, and so are the Jobs of a JobSet
 		}
 		all = append(all, w.convert(j))
 	}
@@ -154,11 +155,35 @@ func (w *View) root(pod *corev1.Pod) types.UID {
 		return ""
 	}
 	if j := w.batchJobs().all[ref.UID]; j != nil {
-		if _, owned := kinds.ByKind(ownerKind(j)); owned {
-			return metav1.GetControllerOf(j).UID
+		if whole, part := w.whose(j); part {
+			return whole
 		}
 	}
 	return ref.UID
+}
+
+// whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are
+// jobs: they are what is seen of it.
+func (w *View) whose(j *batchv1.Job) (whole types.UID, part bool) {
+	kind := ownerKind(j)
+	if _, known := kinds.ByKind(kind); !known {
+		return "", false
+	}
+	whole = metav1.GetControllerOfNoCopy(j).UID
+	return whole, kind != jobset.Reader().GroupKind || w.jobSets()[whole]
+}
+
+// jobSets are those that are in the snapshot.
+func (w *View) jobSets() map[types.UID]bool {
+	type ofSnapshot struct{}
+	return Once(w, ofSnapshot{}, func() map[types.UID]bool {
+		list := w.Snap.Custom[jobset.Reader().GroupKind]
+		all := make(map[types.UID]bool, len(list))
+		for _, u := range list {
+			all[u.GetUID()] = true
+		}
+		return all
+	})
 }
 
 // ownerKind is the kind of an object's controller; empty without one.

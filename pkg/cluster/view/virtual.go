@@ -25,8 +25,8 @@ func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	for key, value := range controllerLabels(g.Job, m) {
-		pod.Labels[key] = value
+	if g.Reader.Labels != nil {
+		maps.Copy(pod.Labels, g.Reader.Labels(g.Job, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index}))
 	}
 	controller := true
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: g.Kind.GroupVersion().String(), Kind: g.Kind.Kind, Name: g.Meta.Name, UID: g.Meta.UID, Controller: &controller}}
@@ -34,17 +34,6 @@ func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	pod.Status.Phase = corev1.PodPending
 	w.fillIn(pod)
 	return pod
-}
-
-// controllerLabels are those that affinity terms and spread constraints select by.
-func controllerLabels(s *gang.Job, m gang.Member) map[string]string {
-	if s.Kind.Group == "kubeflow.org" {
-		return map[string]string{
-			"training.kubeflow.org/job-name": s.Meta.Name, "training.kubeflow.org/replica-type": strings.ToLower(m.Role),
-			"training.kubeflow.org/replica-index": fmt.Sprint(m.Index), "training.kubeflow.org/operator-name": strings.ToLower(s.Kind.Kind) + "-controller",
-		}
-	}
-	return map[string]string{"job-name": s.Meta.Name, "batch.kubernetes.io/job-name": s.Meta.Name}
 }
 
 // fillIn applies the defaults of admission.

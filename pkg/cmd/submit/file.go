@@ -214,6 +214,8 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 	switch {
 	case errors.As(err, &contradiction):
 		return failure.Usagef("%s: %w", name, err).WithHint("leave out --%s, or change the file", contradiction.Flag)
+	case errors.Is(err, render.ErrSequential):
+		return failure.Errorf("%s: %w", name, err).WithHint("add --dialect none to let members start as they are made, or change the file")
 	case errors.Is(err, render.ErrNotEnforced):
 		return failure.Errorf("%s: %w", name, err).
 			WithHint("leave schedulerName out of the file for a scheduler of gangs, or add --dialect none to let members start one by one")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -41,6 +44,9 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	}
 	op := jobs.Op(job, o.verb())
 	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
+		return nil, "", refused
+	}
+	if refused := refusePart(op, job, o.Suspend); refused != nil {
 		return nil, "", refused
 	}
 	if Suspended(job.Object) == o.Suspend {
@@ -88,13 +94,28 @@ func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
 	return RefuseEnded(op, job, now)
 }
 
+// refusePart reports that a job was made of a TrainJob, whose controller would take the change back; nil for any other.
+func refusePart(op failure.Op, job *gang.Job, suspended bool) error {
+	owner := metav1.GetControllerOfNoCopy(&job.Meta)
+	if owner == nil || owner.Kind != "TrainJob" || !strings.HasPrefix(owner.APIVersion, "trainer.kubeflow.org/") {
+		return nil
+	}
+	return failure.Errorf("%s: TrainJob %s made it, and decides whether it runs", op, owner.Name).
+		WithHint("change that: %s", command.MergePatch(job.Meta.Namespace, "trainjob", owner.Name, map[string]any{"spec": map[string]any{"suspend": suspended}}))
+}
+
+// ownControllers are those of each kind itself, as the field managedBy has them.
+func ownControllers() []string {
+	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName}
+}
+
 // RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.
 func RefuseEnded(op failure.Op, job *gang.Job, now time.Time) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
 	}
 	for _, field := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
-		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && by != kubeflowv1.KubeflowJobsController && by != batchv1.JobControllerName {
+		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && !slices.Contains(ownControllers(), by) {
 			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
 		}
 	}

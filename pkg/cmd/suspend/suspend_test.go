@@ -149,6 +149,31 @@ func TestRefusals(t *testing.T) {
 }
 
 // Every name is tried, once, and the failures are reported together.
+// A JobSet is suspended by its own field, unless it was made of something that would take that back.
+func TestJobSet(t *testing.T) {
+	object := func(suspended bool, owners ...any) map[string]any {
+		template := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main"}}}}}}
+		return map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+			"metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "u", "ownerReferences": owners},
+			"spec":     map[string]any{"suspend": suspended, "managedBy": "jobset.sigs.k8s.io/jobset-controller", "replicatedJobs": []any{map[string]any{"name": "workers", "template": template}}}}
+	}
+	const path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets/llama"
+	s := kubetest.New(t)
+	s.Answer("GET "+path, 200, object(false))
+	s.Answer("PATCH "+path, 200, object(true))
+	stdout, _, failed := run(t.Context(), s, "suspend", "jobset/llama")
+	if failed != nil || stdout != "jobset.jobset.x-k8s.io/llama suspended\n" || s.Body(len(s.Requests())-1) != `{"metadata":{"uid":"u"},"spec":{"suspend":true}}` {
+		t.Errorf("got %q, %v, %v", stdout, failed, s.Requests())
+	}
+	s = kubetest.New(t)
+	s.Answer("GET "+path, 200, object(false, map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "llama", "uid": "t", "controller": true}))
+	_, _, failed = run(t.Context(), s, "suspend", "jobset/llama")
+	if failed == nil || failed.Message != "suspend JobSet research/llama: TrainJob llama made it, and decides whether it runs" ||
+		!strings.Contains(failed.Hint, `patch trainjob llama --type=merge -p '{"spec":{"suspend":true}}'`) {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 func TestEachIsTried(t *testing.T) {
 	s := kubetest.New(t)
 	keep(s, "c", asIs, set(true))

@@ -136,13 +136,16 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 	}
 	var found []*unstructured.Unstructured
 	for _, reader := range readers {
-		gvr := schema.GroupVersionResource{Group: reader.Group, Version: "v1", Resource: reader.Resource}
-		job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			found = append(found, job)
-		case !apierrors.IsNotFound(err):
-			return nil, failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
+		for _, version := range reader.Versions {
+			gvr := schema.GroupVersionResource{Group: reader.Group, Version: version, Resource: reader.Resource}
+			job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+			if err == nil {
+				found = append(found, job)
+				break
+			}
+			if !apierrors.IsNotFound(err) {
+				return nil, failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
+			}
 		}
 	}
 	switch len(found) {

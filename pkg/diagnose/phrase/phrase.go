@@ -146,13 +146,16 @@ func Role(simulated string) string {
 	return name
 }
 
-// Member is how a role's members are called in a sentence: worker, PS.
+// Member is how a role's members are called in a sentence: worker, PS. Users give roles of some kinds names, often in the plural.
 func Member(role string) string {
-	role = Role(role)
-	if strings.EqualFold(role, "ps") {
+	role = strings.ToLower(Role(role))
+	if role == "ps" {
 		return "PS"
 	}
-	return strings.ToLower(role)
+	if one, plural := strings.CutSuffix(role, "s"); plural && one != "" && !strings.HasSuffix(one, "s") {
+		return one
+	}
+	return role
 }
 
 // Shorten cuts a text to a limit in bytes, as APIs have it, between two characters, and

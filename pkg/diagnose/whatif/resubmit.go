@@ -55,11 +55,15 @@ func current(s *snapshot.Snapshot, g *gang.Gang) *gang.Gang {
 	return nil
 }
 
-// editJob writes roles and minimum into a job whose roles are a map in spec, and makes it new.
+// editJob writes roles and minimum into a job whose roles are a map in spec, or of a kind that writes them itself, and makes it new.
 func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *gang.Gang) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	u.SetCreationTimestamp(metav1.NewTime(s.At))
 	body, _ := u.Object["spec"].(map[string]any)
+	if write := g.Reader.WriteRoles; write != nil {
+		write(u, spec.Roles)
+		body = nil
+	}
 	for _, value := range body {
 		roles, ok := value.(map[string]any)
 		if !ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
@@ -16,7 +17,7 @@ import (
 
 // Readers are the kinds of job, the most usual first.
 func Readers() []gang.JobReader {
-	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), batchjob.Reader()}
+	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), jobset.Reader(), batchjob.Reader()}
 }
 
 // ByKind finds the reader of a kind.
@@ -27,6 +28,15 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 // ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
 func ByName(name string) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
+}
+
+// Names are the names of the kinds, the first of each that users may type.
+func Names() []string {
+	var names []string
+	for _, r := range Readers() {
+		names = append(names, r.Names[0])
+	}
+	return names
 }
 
 // MeansPod reports whether a name means pods rather than a kind of job.

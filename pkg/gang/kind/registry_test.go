@@ -159,11 +159,11 @@ func TestPlaceOf(t *testing.T) {
 			if r.Kind != tt.kind {
 				continue
 			}
-			got, ok := r.PlaceOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}})
+			got, ok := r.PlaceOf(&gang.Job{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}})
 			if !ok || got != tt.want {
 				t.Errorf("%s %v: got %v %v", tt.kind, tt.labels, got, ok)
 			}
-			if _, ok := r.PlaceOf(&corev1.Pod{}); ok {
+			if _, ok := r.PlaceOf(&gang.Job{}, &corev1.Pod{}); ok {
 				t.Errorf("%s: a pod without labels has a place", tt.kind)
 			}
 		}
@@ -171,7 +171,7 @@ func TestPlaceOf(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob"} {
+	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob", "jobset": "JobSet", "js": "JobSet"} {
 		if r, ok := ByName(name); !ok || r.Kind != kind {
 			t.Errorf("%s: got %s", name, r.Kind)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -76,7 +77,7 @@ func podGroupsBefore(f *Facts) []Finding {
 }
 
 // jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing is reported even where
-// others are served, as most of the documentation is about them.
+// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by nobody.
 func jobKinds(f *Facts) []Finding {
 	var findings []Finding
 	var absent []string
@@ -85,11 +86,12 @@ func jobKinds(f *Facts) []Finding {
 			continue
 		}
 		finding, found := usable(f, servedAs(f, r))
-		if !found {
+		switch {
+		case found:
+			findings = append(findings, finding)
+		case slices.Contains(operator.Kinds(), r.Resource):
 			absent = append(absent, r.Resource)
-			continue
 		}
-		findings = append(findings, finding)
 	}
 	name := tfjob.GVR().GroupResource().String()
 	switch {
@@ -105,7 +107,7 @@ func jobKinds(f *Facts) []Finding {
 
 // servedAs is a kind of job in the version that gangctl would submit.
 func servedAs(f *Facts, r gang.JobReader) schema.GroupVersionResource {
-	gvr := schema.GroupVersionResource{Group: r.Group, Version: tfjob.GVR().Version, Resource: r.Resource}
+	gvr := schema.GroupVersionResource{Group: r.Group, Version: r.Versions[0], Resource: r.Resource}
 	if r.GroupKind != mpijob.Reader().GroupKind {
 		return gvr
 	}
@@ -156,6 +158,7 @@ var products = map[string]string{
 	"scheduling.run.ai":           "KAI",
 	"kueue.x-k8s.io":              "Kueue",
 	"kubeflow.org":                "the Training Operator",
+	"jobset.x-k8s.io":             "JobSet",
 	"trainer.kubeflow.org":        "Kubeflow Trainer",
 }
 

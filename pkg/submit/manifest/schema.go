@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
@@ -225,28 +226,31 @@ func (p place) refuseTwice(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// typeOf is what objects of a kind are compared with; nil for those that are the API server's to judge.
-func typeOf(gvk schema.GroupVersionKind) reflect.Type {
+// typeOf is what objects of a kind are compared with; nil for those that are the API server's to judge. Of a partial type only the values
+// are judged: the kind has further fields.
+func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 	switch {
+	case gvk.GroupKind() == jobset.Reader().GroupKind:
+		return reflect.TypeFor[jobset.Written](), true
 	case convert.Reads(gvk):
-		return reflect.TypeFor[convert.Known]()
+		return reflect.TypeFor[convert.Known](), false
 	case gvk == schedulerplugins.GVK():
-		return reflect.TypeFor[spv1alpha1.PodGroup]()
+		return reflect.TypeFor[spv1alpha1.PodGroup](), false
 	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.PyTorchJobKind):
-		return reflect.TypeFor[kubeflowv1.PyTorchJob]()
+		return reflect.TypeFor[kubeflowv1.PyTorchJob](), false
 	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.MPIJobKind):
-		return reflect.TypeFor[kubeflowv1.MPIJob]()
+		return reflect.TypeFor[kubeflowv1.MPIJob](), false
 	case gvk == batchv1.SchemeGroupVersion.WithKind("Job"):
-		return reflect.TypeFor[batchv1.Job]()
+		return reflect.TypeFor[batchv1.Job](), false
 	}
-	return nil
+	return nil, false
 }
 
 // check refuses values of the wrong type, and notes fields that the type does not have. API servers drop those of custom
 // resources silently unless fieldValidation is Strict, which gangctl sets: one that the server does not know is refused
 // there, and one that it does know arrives.
 func (m *Manifest) check(p place, u *unstructured.Unstructured) error {
-	t := typeOf(u.GroupVersionKind())
+	t, partial := typeOf(u.GroupVersionKind())
 	if t == nil {
 		return nil
 	}
@@ -255,6 +259,9 @@ func (m *Manifest) check(p place, u *unstructured.Unstructured) error {
 		c := &comparison{}
 		if problem := c.compare(p.node, t, ""); problem != nil {
 			return p.Errorf(problem.line-1, "%s: %s", what, problem.text)
+		}
+		if partial {
+			c.unknown = nil
 		}
 		for _, field := range c.unknown {
 			m.Notes = append(m.Notes, fmt.Sprintf("%v: gangctl does not know this field, and leaves it to the API server", p.Errorf(field.line-1, "%s: %s", what, field.text)))

@@ -145,14 +145,37 @@ type completion struct {
 	scheduler string
 }
 
-// set writes a value. The object was decoded into its type before, so every field above is a map or absent.
+// set writes a value. The object was decoded into its type before, so every field above is a map, the list of items with names that the
+// path names, or absent.
 func set(u *unstructured.Unstructured, value any, path ...string) {
-	if parent, found, _ := unstructured.NestedFieldNoCopy(u.Object, path[:len(path)-1]...); found && parent == nil {
-		unstructured.RemoveNestedField(u.Object, path[:len(path)-1]...) // `labels:` with nothing behind it
+	object, path := within(u.Object, path)
+	if parent, found, _ := unstructured.NestedFieldNoCopy(object, path[:len(path)-1]...); found && parent == nil {
+		unstructured.RemoveNestedField(object, path[:len(path)-1]...) // `labels:` with nothing behind it
 	}
-	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+	if err := unstructured.SetNestedField(object, value, path...); err != nil {
 		panic(err)
 	}
+}
+
+// within follows a path into the item of the last list on it, and returns the rest of the path.
+func within(object map[string]any, path []string) (item map[string]any, rest []string) {
+	at := object
+	for i, key := range path {
+		switch value := at[key].(type) {
+		case map[string]any:
+			at = value
+		case []any:
+			for _, each := range value {
+				if named, ok := each.(map[string]any); ok && i+2 < len(path) && named["name"] == path[i+1] {
+					return within(named, path[i+2:])
+				}
+			}
+			return object, path
+		default:
+			return object, path
+		}
+	}
+	return object, path
 }
 
 // read finds out which gang the pods of the file refer to and which scheduler they request.
@@ -200,6 +223,9 @@ func groupReference(template *corev1.PodTemplateSpec) (gang.Dialect, string) {
 
 // ErrNotEnforced is the cause of an error about members that would start one by one.
 var ErrNotEnforced = errors.New("no scheduler would start its members together")
+
+// ErrSequential is the cause of an error about members that are made one after another: a gang of them would wait for itself.
+var ErrSequential = errors.New("its members cannot start together")
 
 // decide reports whether something is to be added to make the job a gang. c.dialect is the one in which, then.
 func (c *completion) decide() (bool, error) {
@@ -271,6 +297,9 @@ func DialectOf(group *unstructured.Unstructured) gang.Dialect {
 func (c *completion) decideUndeclared() (bool, error) {
 	if c.s.Dialect == gang.None {
 		return false, nil
+	}
+	if c.declared.Sequential != "" {
+		return false, fmt.Errorf("%s: %w", c.declared.Sequential, ErrSequential)
 	}
 	reader, _ := dialect.ReaderOf(c.s.Dialect)
 	switch {

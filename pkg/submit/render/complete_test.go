@@ -72,6 +72,31 @@ spec:
       containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]
 `
 
+// setFile is a JobSet of a driver and of two Jobs of two workers each.
+const setFile = `apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: llama, namespace: research}
+spec:
+  replicatedJobs:
+  - name: driver
+    template:
+      spec:
+        template:
+          spec:
+            containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]
+  - name: workers
+    replicas: 2
+    template:
+      spec:
+        parallelism: 2
+        completions: 2
+        template:
+          metadata:
+            labels:
+          spec:
+            containers: [{name: main, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]
+`
+
 func groupOf(t *testing.T, apiVersion, spec string) *unstructured.Unstructured {
 	return object(t, "apiVersion: "+apiVersion+"\nkind: PodGroup\nmetadata: {name: mine, namespace: research}\nspec: {"+spec+"}\n")
 }
@@ -140,6 +165,7 @@ func TestComplete(t *testing.T) {
 		"volcano's podgroup": {job: object(t, file), group: groupOf(t, "scheduling.volcano.sh/v1beta1", "minMember: 2"), s: fileSpec()},
 		"native podgroup":    {job: object(t, file), group: groupOf(t, "scheduling.k8s.io/v1beta1", "schedulingPolicy: {gang: {minCount: 2}}"), s: fileSpec()},
 		"batch job":          {job: object(t, batchFile), s: fileSpec()},
+		"job set":            {job: object(t, setFile), s: fileSpec()},
 		"policy":             {job: withPolicy, s: fileSpec()},
 		"podgroup":           {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
 		"scheduler":          {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
@@ -234,11 +260,14 @@ func TestCompleteRefuses(t *testing.T) {
 	set(twoSchedulers, "b", "spec", "tfReplicaSpecs", "Worker", "template", "spec", "schedulerName")
 	tooMany := podGroupNamed(t, "mine")
 	set(tooMany, int64(4), "spec", "minMember")
+	inOrder := object(t, setFile)
+	set(inOrder, "InOrder", "spec", "startupPolicy", "startupPolicyOrder")
 	tests := map[string]struct {
 		job, group *unstructured.Unstructured
 		s          FileSpec
 		want       string
 	}{
+		"one after the other":   {job: inOrder, s: fileSpec(), want: "its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): its members cannot start together"},
 		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members request scheduler gang"},
 		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members request two schedulers, a and b: a gang has one"},
 		"two gangs":             {job: twoNames, s: fileSpec(), want: "the pods of PS are in the gang a (scheduler-plugins), those of Worker in b (scheduler-plugins)"},

@@ -96,16 +96,16 @@ func TestAllJobsOfAGangAreCheckedFirst(t *testing.T) {
 	w.wantEvents("GangEvicted", "TFJob ns/second is Kueue's to suspend")
 }
 
-// A JobSet would resume its Job at once, so its pods go one by one.
-func TestAJobOfAJobSet(t *testing.T) {
+// A controller that is not known may resume its Job at once, so its pods go one by one.
+func TestAJobOfAController(t *testing.T) {
 	yes := true
 	job := tfjob("j", nil)
 	job.SetAPIVersion("batch/v1")
 	job.SetKind("Job")
-	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Sweep", Name: "s", UID: "uid-s", Controller: &yes}})
 	set := tfjob("s", nil)
-	set.SetAPIVersion("jobset.x-k8s.io/v1alpha2")
-	set.SetKind("JobSet")
+	set.SetAPIVersion("example.com/v1")
+	set.SetKind("Sweep")
 	w := newFixture(t, evicting, set, job, tfjob("llama", nil))
 	w.pod("a-0", 0, 1, ownedBy("batch/v1", "Job", "j"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))

@@ -166,17 +166,17 @@ func TestABatchJobWithoutTheRight(t *testing.T) {
 	r.losesPodByPod()
 }
 
-// A JobSet would resume its Job at once, so the pods are deleted, and created
-// again to wait.
-func TestAJobOfAJobSet(t *testing.T) {
+// A controller that is not known may resume its Job at once, so the pods are
+// deleted, and created again to wait.
+func TestAJobOfAController(t *testing.T) {
 	yes := true
 	job := tfjob("j", nil)
 	job.SetAPIVersion("batch/v1")
 	job.SetKind("Job")
-	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Sweep", Name: "s", UID: "uid-s", Controller: &yes}})
 	set := tfjob("s", nil)
-	set.SetAPIVersion("jobset.x-k8s.io/v1alpha2")
-	set.SetKind("JobSet")
+	set.SetAPIVersion("example.com/v1")
+	set.SetKind("Sweep")
 	r := start(t, "", set, job)
 	r.losesPodByPod()
 }

@@ -154,6 +154,10 @@ func quorum(c *stage.Context, out *stage.Result) {
 		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
 		f.Run(component.OperatorLog(c.View, c.Gang))
 	}
+	if g.Sequential != "" && g.Count(gang.Pending) > 0 {
+		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the others are made only when these run, so it waits for itself", exist, of, what, need)
+		f.As(answer.Blocked, answer.User).Detail("%s", g.Sequential)
+	}
 	out.Add(f)
 }
 

@@ -24,6 +24,9 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
+	if g.Sequential != "" && g.Count(gang.Missing) > 0 {
+		out.Note("not all members are made at once: %s", g.Sequential)
+	}
 	switch {
 	case c.NoPods && g.Decl == nil:
 		minimumOfJob(c, out) // what the job itself states needs no pods to be seen

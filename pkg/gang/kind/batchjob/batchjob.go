@@ -17,10 +17,13 @@ import (
 // Role is the name of the only role.
 const Role = "Worker"
 
+// nameLabel names the Job of a pod, in every release of Kubernetes.
+const nameLabel = "job-name"
+
 // Reader reads this kind.
 func Reader() gang.JobReader {
 	return gang.JobReader{
-		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Names: []string{"batchjob", "jobs.batch", "job.batch"},
+		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Versions: []string{"v1"}, Names: []string{"batchjob", "jobs.batch", "job.batch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			typed := &batchv1.Job{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
@@ -28,7 +31,7 @@ func Reader() gang.JobReader {
 			}
 			return Convert(typed), nil
 		},
-		PlaceOf: placeOf, Template: func(string) []string { return []string{"spec", "template"} },
+		NameLabels: []string{nameLabel}, PlaceOf: placeOf, Labels: labels, Template: func(string) []string { return []string{"spec", "template"} },
 	}
 }
 
@@ -65,11 +68,15 @@ func Convert(j *batchv1.Job) gang.Job {
 }
 
 // placeOf reads the completion index; pods of a Job without one are distinguished by name only.
-func placeOf(pod *corev1.Pod) (gang.Place, bool) {
+func placeOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
 	if index == "" {
 		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
 	}
 	n, err := strconv.Atoi(index)
 	return gang.Place{Role: strings.ToLower(Role), Index: n}, err == nil
+}
+
+func labels(job *gang.Job, _ gang.Place) map[string]string {
+	return map[string]string{nameLabel: job.Meta.Name, batchv1.JobNameLabel: job.Meta.Name}
 }

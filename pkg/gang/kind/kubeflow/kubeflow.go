@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -35,7 +34,7 @@ func Policy() []string { return []string{"spec", "runPolicy", "schedulingPolicy"
 
 // Read reads a job of the layout. Errors name the object and the field.
 func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
-	job := gang.Job{Kind: u.GroupVersionKind(), Meta: meta(u)}
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u)}
 	f := &gang.Fields{Object: u}
 	if err := readRoles(&job, f, layout); err != nil {
 		return job, err
@@ -58,15 +57,6 @@ func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
 	}
 	readStatus(&job, f)
 	return job, f.Err
-}
-
-// meta is the metadata of an object that has no type of its own.
-func meta(u *unstructured.Unstructured) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(),
-		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
-		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences(),
-	}
 }
 
 // beforeSuspend reports whether a job is kept by an operator that does not know suspend: Training Operator 1.7 and the MPI

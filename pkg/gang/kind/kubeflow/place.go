@@ -20,7 +20,7 @@ var labelPairs = [][2]string{
 }
 
 // PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, the index is that of its name.
-func PlaceOf(pod *corev1.Pod) (gang.Place, bool) {
+func PlaceOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 	for _, keys := range labelPairs {
 		role := pod.Labels[keys[0]]
 		number, labelled := pod.Labels[keys[1]]
@@ -32,6 +32,20 @@ func PlaceOf(pod *corev1.Pod) (gang.Place, bool) {
 		}
 	}
 	return gang.Place{}, false
+}
+
+// NameLabels name the job of a pod, newest first: those of the Training Operator since 1.4, of its releases before that, of the TFJob
+// operator 0.5 to 1.0, and of the first ones.
+func NameLabels() []string {
+	return []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
+}
+
+// Labels are those of a member's pod since 1.4.
+func Labels(job *gang.Job, p gang.Place) map[string]string {
+	return map[string]string{
+		NameLabels()[0]: job.Meta.Name, labelPairs[0][0]: p.Role, labelPairs[0][1]: strconv.Itoa(p.Index),
+		"training.kubeflow.org/operator-name": strings.ToLower(job.Kind.Kind) + "-controller",
+	}
 }
 
 // indexDigits is how long an index is at most that is read from a name: a random suffix, which may be of digits only, is longer.

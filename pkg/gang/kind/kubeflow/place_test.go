@@ -27,7 +27,7 @@ func TestPlaceOf(t *testing.T) {
 		{"worker", map[string]string{role: "worker"}, gang.Place{}, false},
 	}
 	for _, tt := range tests {
-		got, ok := PlaceOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: tt.name, Labels: tt.labels}})
+		got, ok := PlaceOf(nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: tt.name, Labels: tt.labels}})
 		if got != tt.want || ok != tt.ok {
 			t.Errorf("%s %v: got %v %v", tt.name, tt.labels, got, ok)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,19 +22,19 @@ func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
-		Names: []string{"mpijob", "mpijobs", "mpi"},
+		Versions: []string{"v1", "v2beta1"}, Names: []string{"mpijob", "mpijobs", "mpi"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: placeOf, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
+		NameLabels: kubeflow.NameLabels(), OwnsPart: ownsPart, PlaceOf: placeOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
 			Versions: map[string][]string{"training-operator": {"v1"}}},
 	}
 }
 
 // placeOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
-func placeOf(pod *corev1.Pod) (gang.Place, bool) {
-	if p, ok := kubeflow.PlaceOf(pod); ok {
+func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+	if p, ok := kubeflow.PlaceOf(job, pod); ok {
 		return p, true
 	}
 	for _, key := range []string{"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi-job-role"} {
@@ -42,6 +43,11 @@ func placeOf(pod *corev1.Pod) (gang.Place, bool) {
 		}
 	}
 	return gang.Place{}, false
+}
+
+// ownsPart knows the Job of the launcher by its name. The pods of a deleted job of the same name are not distinguished in this one case.
+func ownsPart(job *metav1.ObjectMeta, _ *corev1.Pod, part string) bool {
+	return part == job.Name+"-launcher"
 }
 
 func podName(job string, p gang.Place) string {

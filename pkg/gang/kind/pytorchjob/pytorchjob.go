@@ -14,10 +14,10 @@ func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
-		Names: []string{"pytorchjob", "pytorchjobs", "pytorch"},
+		Versions: []string{"v1"}, Names: []string{"pytorchjob", "pytorchjobs", "pytorch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
+		NameLabels: kubeflow.NameLabels(), PlaceOf: kubeflow.PlaceOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
 	}
 }

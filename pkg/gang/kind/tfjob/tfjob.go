@@ -37,10 +37,11 @@ var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
 func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}
 	return gang.JobReader{
-		GroupKind: kubeflowv1.GroupVersion.WithKind(Kind).GroupKind(), Resource: GVR().Resource, Names: []string{"tfjob", "tfjobs", "tf"},
+		GroupKind: kubeflowv1.GroupVersion.WithKind(Kind).GroupKind(), Resource: GVR().Resource, Versions: []string{GVR().Version},
+		Names: []string{"tfjob", "tfjobs", "tf"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
+		NameLabels: kubeflow.NameLabels(), PlaceOf: kubeflow.PlaceOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
 	}
 }

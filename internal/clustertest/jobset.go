@@ -1,0 +1,52 @@
+package clustertest
+
+import (
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+)
+
+// part begins the names of the Jobs of a replicated job.
+func (g Gang) part(r Role) string { return g.Name + "-" + strings.ToLower(r.Name) }
+
+// jobSetLabels are those that the controller of JobSets gives to a pod.
+func (g Gang) jobSetLabels(r Role, i int) map[string]string {
+	return map[string]string{
+		"jobset.sigs.k8s.io/jobset-name": g.Name, "jobset.sigs.k8s.io/jobset-uid": string(g.uid()), "jobset.sigs.k8s.io/replicatedjob-name": strings.ToLower(r.Name),
+		"jobset.sigs.k8s.io/job-index": "0", batchv1.JobCompletionIndexAnnotation: fmt.Sprint(i), "job-name": g.part(r) + "-0", batchv1.JobNameLabel: g.part(r) + "-0",
+	}
+}
+
+// addJobSet adds a JobSet, whose replicated jobs are of one Job each, with these Jobs, in a cluster in which its controller runs.
+func (c *Cluster) addJobSet(g Gang) {
+	c.S.Server.Resources = append(c.S.Server.Resources, jobset.Resource+"."+jobset.Group+"/"+jobset.Version)
+	c.Deployment("jobset-system", "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0")
+	yes, version := true, jobset.Group+"/"+jobset.Version
+	var replicated []any
+	for _, r := range g.roles() {
+		parallel := int32(r.Replicas)
+		spec := batchv1.JobSpec{Parallelism: &parallel, Completions: &parallel, Template: *g.template(r)}
+		c.put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), CreationTimestamp: Ago(g.Age),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: jobset.Kind, Name: g.Name, UID: g.uid(), Controller: &yes}}}, Spec: spec})
+		template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&batchv1.JobTemplateSpec{Spec: spec})
+		if err != nil {
+			panic(err) // a mistake in a test
+		}
+		replicated = append(replicated, map[string]any{"name": strings.ToLower(r.Name), "replicas": int64(1), "template": template})
+	}
+	job := map[string]any{
+		"apiVersion": version, "kind": jobset.Kind,
+		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(g.uid()), "creationTimestamp": stamp(g.Age)},
+		"spec":     map[string]any{"suspend": false, "replicatedJobs": replicated},
+		"status":   map[string]any{"replicatedJobsStatus": []any{map[string]any{"name": "worker", "active": int64(1)}}},
+	}
+	if g.Job != nil {
+		g.Job(job)
+	}
+	c.Object(job)
+}

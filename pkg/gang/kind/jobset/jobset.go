@@ -1,0 +1,243 @@
+// Package jobset reads JobSets (jobset.x-k8s.io): jobs of several batch Jobs. A replicated job is a role, and each of its Jobs a part of
+// it.
+package jobset
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// Group is the API group, and Version the only version of it that is served.
+	Group   = "jobset.x-k8s.io"
+	Version = "v1alpha2"
+	// Kind is what a JobSet is called, and Resource the plural under which it is served.
+	Kind, Resource = "JobSet", "jobsets"
+	// ControllerName is who manages a JobSet that names no other controller.
+	ControllerName = "jobset.sigs.k8s.io/jobset-controller"
+)
+
+// Labels of Jobs and pods.
+const (
+	nameLabel  = "jobset.sigs.k8s.io/jobset-name"
+	uidLabel   = "jobset.sigs.k8s.io/jobset-uid"
+	roleLabel  = "jobset.sigs.k8s.io/replicatedjob-name"
+	indexLabel = "jobset.sigs.k8s.io/job-index"
+)
+
+// Annotations of JobSets and of the Jobs in them: each Job has a topology domain for itself, which the node of its first pod decides,
+// unless the nodes were labelled for that before.
+const (
+	exclusiveAnnotation    = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	nodeSelectorAnnotation = "alpha.jobset.sigs.k8s.io/node-selector"
+)
+
+// Reader reads this kind.
+func Reader() gang.JobReader {
+	return gang.JobReader{
+		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
+		Names: []string{"jobset", "jobsets", "js"},
+		Read:  read, NameLabels: []string{nameLabel}, OwnsPart: ownsPart, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"}},
+	}
+}
+
+// Written is what is read of what users write of a JobSet.
+type Written struct {
+	Spec spec `json:"spec,omitempty"`
+}
+
+type spec struct {
+	ReplicatedJobs []replicatedJob `json:"replicatedJobs,omitempty"`
+	Suspend        bool            `json:"suspend,omitempty"`
+	StartupPolicy  struct {
+		Order string `json:"startupPolicyOrder,omitempty"`
+	} `json:"startupPolicy,omitempty"`
+}
+
+// replicatedJob is a number of Jobs that are alike.
+type replicatedJob struct {
+	Name string `json:"name"`
+	// Replicas is 1 where it is absent.
+	Replicas  *int32                  `json:"replicas,omitempty"`
+	Template  batchv1.JobTemplateSpec `json:"template,omitempty"`
+	DependsOn []struct {
+		Name string `json:"name"`
+	} `json:"dependsOn,omitempty"`
+}
+
+func read(u *unstructured.Unstructured) (gang.Job, error) {
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u)}
+	f := &gang.Fields{Object: u}
+	var s spec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.Map("spec"), &s); err != nil {
+		return job, fmt.Errorf("decode spec: %w", err)
+	}
+	job.Suspended, job.Sequential = s.Suspend, sequential(s, u.GetAnnotations())
+	seen := map[string]bool{}
+	for _, r := range s.ReplicatedJobs {
+		if seen[r.Name] {
+			job.Problems = append(job.Problems, fmt.Sprintf("spec.replicatedJobs has two of the name %q", r.Name))
+			continue
+		}
+		seen[r.Name] = true
+		role, problem := r.role()
+		if problem != "" {
+			job.Problems = append(job.Problems, problem)
+		}
+		job.Roles = append(job.Roles, role)
+	}
+	if len(job.Roles) == 0 {
+		job.Problems = append(job.Problems, "spec.replicatedJobs is empty")
+	}
+	readStatus(&job, f)
+	return job, f.Err
+}
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// size is how many pods one of the Jobs runs at a time.
+func (r replicatedJob) size() int32 {
+	n := orOne(r.Template.Spec.Parallelism)
+	if completions := r.Template.Spec.Completions; completions != nil {
+		n = min(n, *completions)
+	}
+	return n
+}
+
+// role is what the replicated job is a role of, and what is wrong with it; "" if nothing is.
+func (r replicatedJob) role() (gang.Role, string) {
+	pods := r.Template.Spec.Template
+	role := gang.Role{Name: r.Name, Template: pods}
+	if len(pods.Spec.Containers) == 0 {
+		return role, "containers definition expected in " + r.Name
+	}
+	role.Main = pods.Spec.Containers[0].Name
+	jobs, size := orOne(r.Replicas), r.size()
+	if jobs < 0 || size < 0 {
+		return role, fmt.Sprintf("spec.replicatedJobs.%s: replicas, parallelism and completions must be 0 or more", r.Name)
+	}
+	total := int64(jobs) * int64(size)
+	if total > math.MaxInt32 {
+		return role, fmt.Sprintf("spec.replicatedJobs.%s: %d pods are more than a JobSet may have", r.Name, total)
+	}
+	role.Replicas = int32(total)
+	if r.indexed() {
+		role.PartSize = size
+	}
+	return role, ""
+}
+
+// indexed reports whether the index of a pod in its Job is the place of a member. Pods of a Job that runs more than it may have at a time
+// come one after the other in the same places.
+func (r replicatedJob) indexed() bool {
+	job := r.Template.Spec
+	if job.CompletionMode != nil && *job.CompletionMode == batchv1.NonIndexedCompletion {
+		return false
+	}
+	return job.Completions == nil || *job.Completions <= orOne(job.Parallelism)
+}
+
+// sequential is why not all pods are made at once; "" if they are.
+func sequential(s spec, annotations map[string]string) string {
+	var active []replicatedJob
+	for _, r := range s.ReplicatedJobs {
+		if orOne(r.Replicas) > 0 && r.size() > 0 {
+			active = append(active, r)
+		}
+	}
+	for _, r := range active {
+		if len(r.DependsOn) > 0 {
+			return fmt.Sprintf("its replicated job %s starts only after %s (dependsOn)", r.Name, r.DependsOn[0].Name)
+		}
+	}
+	if s.StartupPolicy.Order == "InOrder" && len(active) > 1 {
+		return fmt.Sprintf("its replicated jobs start one after the other, %s after %s (startupPolicyOrder: InOrder)", active[1].Name, active[0].Name)
+	}
+	for _, r := range active {
+		if r.size() > 1 && (exclusive(annotations) || exclusive(r.Template.Annotations)) {
+			return fmt.Sprintf("the other pods of a Job of %s are made only when its first has a node (annotation %s)", r.Name, exclusiveAnnotation)
+		}
+	}
+	return ""
+}
+
+func exclusive(annotations map[string]string) bool {
+	_, set := annotations[exclusiveAnnotation]
+	_, before := annotations[nodeSelectorAnnotation]
+	return set && !before
+}
+
+func readStatus(job *gang.Job, f *gang.Fields) {
+	conditions := f.List("status", "conditions")
+	job.Seen = len(conditions) > 0 || len(f.List("status", "replicatedJobsStatus")) > 0
+	for _, c := range conditions {
+		if kind, _ := c["type"].(string); c["status"] == "True" && (kind == "Completed" || kind == "Failed") {
+			w := gang.ConditionOf(c)
+			job.End = &gang.End{Failed: kind == "Failed", Reason: w.Reason, Message: w.Message, At: w.At}
+		}
+	}
+}
+
+// ownsPart reports whether a pod of a Job is one of the JobSet's: its labels are those of the Job, which the controller writes. Releases
+// before 0.6 do not write the uid.
+func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool {
+	uid, written := pod.Labels[uidLabel]
+	if written && uid != string(job.UID) {
+		return false
+	}
+	return pod.Labels[nameLabel] == job.Name && strings.HasPrefix(part, job.Name+"-"+pod.Labels[roleLabel]+"-")
+}
+
+// placeOf reads the replicated job, the number of the Job in it, and the index in the Job.
+func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+	place := gang.Place{Role: strings.ToLower(pod.Labels[roleLabel]), Index: -1}
+	if place.Role == "" {
+		return gang.Place{}, false
+	}
+	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
+	if index == "" {
+		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
+	}
+	number, err := strconv.ParseInt(pod.Labels[indexLabel], 10, 32)
+	within, failed := strconv.ParseInt(index, 10, 32)
+	for _, role := range job.Roles {
+		size := int64(role.PartSize)
+		if err == nil && failed == nil && strings.EqualFold(role.Name, place.Role) && number >= 0 && within >= 0 && within < size {
+			place.Index = int(number*size + within)
+		}
+	}
+	return place, true
+}
+
+// labels are those of a pod that constraints may select by.
+func labels(job *gang.Job, p gang.Place) map[string]string {
+	number := 0
+	for _, role := range job.Roles {
+		if strings.EqualFold(role.Name, p.Role) && role.PartSize > 0 {
+			number = p.Index / int(role.PartSize)
+		}
+	}
+	name := fmt.Sprintf("%s-%s-%d", job.Meta.Name, p.Role, number)
+	return map[string]string{nameLabel: job.Meta.Name, roleLabel: p.Role, indexLabel: strconv.Itoa(number), "job-name": name, batchv1.JobNameLabel: name}
+}
+
+func template(role string) []string {
+	return []string{"spec", "replicatedJobs", role, "template", "spec", "template"}
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+)
+
+// trainingSet is a JobSet as users write it: a driver, and three workers in a Job each, with nothing about a gang in it. %[1]s is its name,
+// %[2]s what is between spec and the replicated jobs.
+const trainingSet = `apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: %[1]s
+spec:%[2]s
+  replicatedJobs:
+  - name: driver
+    template:
+      spec:
+        template:
+          metadata:
+            annotations: {sandbox.gangctl.dev/run-for: "%[3]s"}
+          spec:
+            containers:
+            - {name: main, image: x, resources: {requests: {cpu: 100m}}}
+  - name: workers
+    replicas: 3
+    template:
+      spec:
+        parallelism: 1
+        completions: 1
+        template:
+          metadata:
+            annotations: {sandbox.gangctl.dev/run-for: "%[3]s"}
+          spec:
+            containers:
+            - {name: main, image: x, resources: {requests: {cpu: 100m}, limits: {nvidia.com/gpu: 8}}}
+`
+
+// TestJobSet has the controller of JobSet, as it is released, with its webhooks, make the pods of a gang. It is built in a module that the
+// tests do not depend on; see the target kinds of the Makefile.
+func TestJobSet(t *testing.T) {
+	program, module := os.Getenv("GANGCTL_JOBSET"), os.Getenv("GANGCTL_JOBSET_MODULE")
+	if program == "" || module == "" {
+		t.Skip("needs GANGCTL_JOBSET and GANGCTL_JOBSET_MODULE")
+	}
+	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")
+	c.applyFiles(t, filepath.Join(module, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"))
+	c.startController(t, controller{
+		program: program, webhooks: filepath.Join(module, "config", "components", "webhook", "manifests.yaml"),
+		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
+	})
+	t.Run("refused", func(t *testing.T) { c.refusesJobSets(t) })
+	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
+	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
+	t.Run("suspend and resume", func(t *testing.T) { c.jobSetIsSuspended(t) })
+	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
+	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
+}
+
+// run runs gangctl, which has to succeed, and returns what it printed.
+func (c *cluster) run(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, args...)
+	if code != 0 {
+		t.Errorf("gangctl %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
+	}
+	return stdout
+}
+
+// matches reports lines that are not in a text.
+func matches(t *testing.T, text string, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {
+			t.Errorf("no %q in\n%s", pattern, text)
+		}
+	}
+}
+
+// jobSetFile writes the file of a JobSet.
+func jobSetFile(t *testing.T, name, spec, runFor string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, trainingSet, name, spec, runFor), 0o600))
+	return path
+}
+
+// podsOf are the pods of a JobSet.
+func (c *cluster) podsOf(ctx context.Context, t *testing.T, name string) []corev1.Pod {
+	t.Helper()
+	pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{LabelSelector: "jobset.sigs.k8s.io/jobset-name=" + name})
+	must(t, err)
+	return pods.Items
+}
+
+// allRun waits until so many pods of a JobSet run.
+func (c *cluster) allRun(t *testing.T, name string, want int) {
+	t.Helper()
+	eventually(t, name+" runs", func(ctx context.Context) bool {
+		running := 0
+		for _, pod := range c.podsOf(ctx, t, name) {
+			if pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		return running == want
+	})
+}
+
+// refusesJobSets: what cannot be a gang is not silently none.
+func (c *cluster) refusesJobSets(t *testing.T) {
+	path := jobSetFile(t, "ordered", "\n  startupPolicy: {startupPolicyOrder: InOrder}", "0")
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", path)
+	if code != 1 || !strings.Contains(stderr, "workers after driver (startupPolicyOrder: InOrder): its members cannot start together\nhint: add --dialect none") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+func (c *cluster) jobSetWaits(t *testing.T) {
+	path := jobSetFile(t, "llama", "", "0")
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", path, "--dry-run=fit")
+	if code != 6 || !strings.Contains(stdout, "it needs 3 workers with 8 GPUs each") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	c.run(t, "submit", "-f", path)
+	eventually(t, "all members are refused", func(ctx context.Context) bool {
+		refused := 0
+		for _, pod := range c.podsOf(ctx, t, "llama") {
+			if refusedToSchedule(&pod) {
+				refused++
+			}
+		}
+		return refused == 4
+	})
+	for _, pod := range c.podsOf(t.Context(), t, "llama") {
+		if name, _ := schedulerplugins.NameOf(&pod); name != "llama" || pod.Spec.NodeName != "" || pod.Spec.SchedulerName != "gang-scheduler" {
+			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
+		}
+	}
+	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
+	if code < 3 {
+		t.Errorf("exit code %d", code)
+	}
+	matches(t, stdout, `^BLOCKED  llama: it needs 3 workers with 8 GPUs each, 24 in all, and the whole cluster has 16 GPUs on 2 nodes`, `verified: node-1 node-1-new-1 node-2`, "pods ok 4/4")
+	list := c.run(t, "list")
+	matches(t, list, `^llama +JobSet +`)
+	if lines := strings.Count(strings.TrimSpace(list), "\n"); lines != 1 {
+		t.Errorf("its Jobs are listed as jobs of their own:\n%s", list)
+	}
+	matches(t, c.run(t, "get", "jobset/llama"), `driver-0 .*Pending`, `workers-2 .*Pending`)
+}
+
+func (c *cluster) jobSetRuns(t *testing.T) {
+	c.node(t, "joins", "8")
+	c.allRun(t, "llama", 4)
+	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
+	matches(t, c.run(t, "list"), `^llama +JobSet +Running +4/4`)
+	matches(t, c.run(t, "describe", "llama"), `JobSet`, `driver`, `workers`)
+	matches(t, c.run(t, "top", "job"), `llama`)
+	matches(t, c.run(t, "events", "llama"), `Scheduled`)
+	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `workers-2`)
+	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t.Context(), t, "llama")[0].Name), `llama`)
+	c.run(t, "report", "llama", "-o", "json")
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "jobset/llama", "--min-available", "3", "--cpu", "200m")
+	if code == 0 || !strings.Contains(stderr, "delete it, and submit the changed file") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+func (c *cluster) jobSetIsSuspended(t *testing.T) {
+	c.run(t, "suspend", "llama")
+	eventually(t, "its pods are gone", func(ctx context.Context) bool { return len(c.podsOf(ctx, t, "llama")) == 0 })
+	matches(t, c.run(t, "list"), `^llama +JobSet +Suspended`)
+	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
+	matches(t, stdout, `llama is suspended`)
+	c.run(t, "resume", "llama")
+	c.allRun(t, "llama", 4)
+}
+
+func (c *cluster) jobSetIsDeleted(t *testing.T) {
+	c.run(t, "delete", "llama")
+	eventually(t, "nothing is left of it", func(ctx context.Context) bool {
+		_, noSet := c.dynamic.Resource(jobSets()).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
+		_, noGroup := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
+		return apierrors.IsNotFound(noSet) && apierrors.IsNotFound(noGroup) && len(c.podsOf(ctx, t, "llama")) == 0
+	})
+}
+
+func jobSets() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource}
+}
+
+func (c *cluster) jobSetEnds(t *testing.T) {
+	c.run(t, "submit", "-f", jobSetFile(t, "short", "", "1s"), "--wait", "--timeout", "1m")
+	c.run(t, "wait", "short", "--for", "done", "--timeout", "1m")
+	matches(t, c.run(t, "list"), `^short +JobSet +Succeeded`)
+}
