@@ -34,8 +34,8 @@ type Declaration struct {
 	Basic bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
-	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
-	TopologyKey string
+	// Topology is by which node labels members share a domain.
+	Topology Topology
 	// Phase is what the controller or scheduler wrote, verbatim.
 	Phase string
 	// Conditions are those in which a scheduler reports why the gang waits.

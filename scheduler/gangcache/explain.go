@@ -98,8 +98,8 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 			return why
 		}
 	}
-	if object.TopologyKey != "" {
-		return fmt.Sprintf("the rule that all members share one value of node label %s is not applied", object.TopologyKey)
+	if object.Topology.Required != "" {
+		return fmt.Sprintf("the rule that all members share one value of node label %s is not applied", object.Topology.Required)
 	}
 	return ""
 }

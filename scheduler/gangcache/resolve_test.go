@@ -156,7 +156,7 @@ func TestDoubts(t *testing.T) {
 	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
 		t.Errorf("Ambiguous = %q though the class says what the pods say", ambiguous)
 	}
-	classy.TopologyKey = "rack"
+	classy.Topology.Required = "rack"
 	r.SetObject(objectGang, classy)
 	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "rack is not applied") {
 		t.Errorf("Ambiguous = %q", ambiguous)

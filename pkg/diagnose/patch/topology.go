@@ -15,9 +15,9 @@ import (
 
 // GroupTopology names another label for the topology in the gang object, or none.
 func GroupTopology(d *gang.Declaration, to string) stage.Fix {
-	text := "let members be in several values of " + d.TopologyKey
+	text := "let members be in several values of " + d.Topology.Required
 	if to != "" {
-		text = fmt.Sprintf("write %s for %s", to, d.TopologyKey)
+		text = fmt.Sprintf("write %s for %s", to, d.Topology.Required)
 	}
 	a := answer.Action{Kind: answer.Relax, By: answer.User, Text: text, Change: map[string]any{"podGroup.topology": to}}
 	path, value := []string{"spec", "topologyConstraint"}, any(map[string]any{"requiredTopologyLevel": to})

@@ -195,7 +195,7 @@ func applyPlacement(template *corev1.PodTemplateSpec, s Spec) {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: place.Nodes}},
 		}}}
 	}
-	together := s.Gang.TopologyKey
+	together := s.Gang.Topology.Required
 	if s.Gang.Dialect == gang.Native {
 		together = "" // its PodGroup has it
 	}

@@ -64,8 +64,8 @@ func relevant(c *stage.Context, code answer.Code, r placement.Room) []string {
 
 // topologyKey is the node label of the rule that members share a domain.
 func topologyKey(c *stage.Context, role placement.Role) string {
-	if c.Request.TopologyKey != "" {
-		return c.Request.TopologyKey
+	if c.Request.Topology.Required != "" {
+		return c.Request.Topology.Required
 	}
 	if hasAffinity(role.Pod) {
 		return role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey

@@ -20,8 +20,8 @@ import (
 // topologyKeys are the labels that a node must have for the role's rules about places to be met there.
 func topologyKeys(c *stage.Context, role placement.Role) []string {
 	var keys []string
-	if c.Request.TopologyKey != "" {
-		keys = append(keys, c.Request.TopologyKey)
+	if c.Request.Topology.Required != "" {
+		keys = append(keys, c.Request.Topology.Required)
 	}
 	if hasAffinity(role.Pod) {
 		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
@@ -74,7 +74,7 @@ func otherTopology(c *stage.Context, role placement.Role, key, to string) stage.
 	if to == "" {
 		text = "do without the rule about " + key
 	}
-	if c.Request.TopologyKey == key {
+	if c.Request.Topology.Required == key {
 		return patch.GroupTopology(c.Gang.Decl, to)
 	}
 	spec := role.Pod.Spec.DeepCopy()

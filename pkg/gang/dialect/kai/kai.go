@@ -42,7 +42,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.Queue = u.GetLabels()[queueLabel]
 	}
 	f := gang.Fields{Object: u, Err: err}
-	d.TopologyKey = f.String("spec", "topologyConstraint", "requiredTopologyLevel")
+	d.Topology.Required = f.String("spec", "topologyConstraint", "requiredTopologyLevel")
 	d.RoleMin = subGroups(f.List("spec", "subGroups"))
 	for _, c := range f.List("status", "schedulingConditions") {
 		if c["status"] != "True" {
