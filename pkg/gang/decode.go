@@ -13,8 +13,8 @@ import (
 )
 
 // DecodeGroup reads what the group objects of most dialects have in common: metadata, spec.minMember, spec.minResources,
-// spec.queue, spec.priorityClassName, spec.minTaskMember, status.phase and status.conditions. Errors name the object and
-// the field.
+// spec.queue, spec.priorityClassName, spec.minTaskMember, status.phase and status.conditions, and the annotations of [TopologyOf]. Errors
+// name the object and the field.
 func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, error) {
 	d := Declaration{
 		Key:  Key{Dialect: dialect, Namespace: u.GetNamespace(), Name: u.GetName()},
@@ -36,7 +36,17 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 		d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 	}
 	d.Conditions = spec.Conditions("Unschedulable", "True")
+	topology, err := TopologyOf(u.GetAnnotations())
+	spec.note(err, []string{"metadata", "annotations"})
+	d.SetTopology(topology, TopologyAnnotation)
 	return d, spec.Err
+}
+
+// SetTopology replaces the topology by another one, unless that is empty: in order of increasing precedence.
+func (d *Declaration) SetTopology(t Topology, from TopologySource) {
+	if !t.Empty() {
+		d.Topology, d.TopologyFrom = t, from
+	}
 }
 
 // Fields reads optional fields of an object; the first field of the wrong type is kept in Err.

@@ -2,9 +2,11 @@ package gang
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
@@ -27,6 +29,19 @@ type Topology struct {
 	// counts. With Required it is a domain within a required one.
 	Preferred []string
 }
+
+// TopologySource is where a topology is stated.
+type TopologySource string
+
+// The sources, and what they are called.
+const (
+	// TopologyField is a field of the group object's spec.
+	TopologyField TopologySource = "spec"
+	// TopologyAnnotation are annotations of the group object.
+	TopologyAnnotation TopologySource = "annotations"
+	// TopologyPods are annotations of the pods.
+	TopologyPods TopologySource = "pods"
+)
 
 // Empty reports whether members may be anywhere, as far as the gang is concerned.
 func (t Topology) Empty() bool { return t.Required == "" && len(t.Preferred) == 0 }
@@ -54,6 +69,25 @@ func TopologyOf(annotations map[string]string) (Topology, error) {
 		return Topology{}, fmt.Errorf("annotation %s: %w", TopologyPreferred, err)
 	}
 	return t, nil
+}
+
+// TopologyOfPods reads the annotations of pods. Those without any agree with the others; those that disagree are an error.
+func TopologyOfPods(pods iter.Seq[*corev1.Pod]) (Topology, error) {
+	var all Topology
+	var first *corev1.Pod
+	for pod := range pods {
+		t, err := TopologyOf(pod.Annotations)
+		switch {
+		case err != nil:
+			return Topology{}, fmt.Errorf("pod %s: %w", pod.Name, err)
+		case t.Empty():
+		case first == nil:
+			all, first = t, pod
+		case t.String() != all.String():
+			return Topology{}, fmt.Errorf("pods %s and %s have different annotations %s or %s", first.Name, pod.Name, TopologyRequired, TopologyPreferred)
+		}
+	}
+	return all, nil
 }
 
 // TopologyKeys are the keys of preferred domains, as users list them.

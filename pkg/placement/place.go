@@ -102,7 +102,11 @@ func (t *task) solveAffinityGroup(candidates []*candidate) solution {
 			domains[name] = append(domains[name], s)
 		}
 	}
-	return t.solveEach(domains, t.solveDomain)
+	a := t.solveEach(domains, t.solveDomain)
+	if len(t.sharedKeys) == 1 {
+		a.level = t.sharedKeys[0]
+	}
+	return a
 }
 
 // solveEach solves the gang on each domain and chooses the best solution.

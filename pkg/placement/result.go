@@ -68,7 +68,7 @@ type Result struct {
 	// Domain is the value of the topology key that Placement uses, the narrowest that the gang prefers or requires and that has room for it; or
 	// of the topology keys of the affinity that ties all members to each other (joined by "/"). It is empty without either.
 	Domain string
-	// Level is the topology key that Domain is a value of; empty if it is that of affinity, or there is none.
+	// Level is the topology key that Domain is a value of; empty if it is of several, or there is none.
 	Level string
 	// Unmodelled names what the pods request and this package does not model, ordered; empty if the model is complete.
 	Unmodelled []string

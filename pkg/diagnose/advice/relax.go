@@ -132,5 +132,5 @@ func (s *search) topology() bool {
 	if request.Topology.Required = ""; !s.room(s.w.Cluster(), request) {
 		return false
 	}
-	return s.offer(patch.GroupTopology(d, ""))
+	return s.offer(patch.GroupTopology(s.g, ""))
 }

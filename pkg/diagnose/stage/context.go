@@ -59,6 +59,8 @@ type Tools struct {
 	Lacking   func(*placement.Cluster, placement.Gang, placement.Result) placement.Room
 	MainRoom  func(*placement.Cluster, placement.Gang, placement.Role) placement.Room
 	CauseRoom func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (r placement.Room, ok bool)
+	// Domains measures the room for a gang in each domain of a node label.
+	Domains func(cluster *placement.Cluster, g placement.Gang, key string) []placement.DomainRoom
 }
 
 // Search looks for a placement of a gang on a cluster, held to all but some constraints.

@@ -123,6 +123,9 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 		CauseRoom: func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (placement.Room, bool) {
 			return causes.Room(ctx, cluster, g, cause)
 		},
+		Domains: func(cluster *placement.Cluster, g placement.Gang, key string) []placement.DomainRoom {
+			return cluster.Domains(ctx, g, key, placement.Options{Budget: opts.Budget})
+		},
 	}
 }
 

@@ -75,7 +75,7 @@ func otherTopology(c *stage.Context, role placement.Role, key, to string) stage.
 		text = "do without the rule about " + key
 	}
 	if c.Request.Topology.Required == key {
-		return patch.GroupTopology(c.Gang.Decl, to)
+		return patch.GroupTopology(c.Gang, to)
 	}
 	spec := role.Pod.Spec.DeepCopy()
 	if a := spec.Affinity; a != nil && a.PodAffinity != nil {

@@ -52,7 +52,8 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d.PreemptionPolicy = corev1.PreemptionPolicy(f.String("spec", "preemptionPolicy"))
 	d.MinMember = max(1, f.Int32("spec", "schedulingPolicy", "gang", "minCount"))
 	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
-		d.Topology.Required, _ = t["key"].(string)
+		key, _ := t["key"].(string)
+		d.SetTopology(gang.Topology{Required: key, Preferred: d.Topology.Preferred}, gang.TopologyField)
 	}
 	d.Conditions = nil
 	for _, name := range []string{scheduled, initiallyScheduled} {
