@@ -41,7 +41,11 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	d := &decisions{}
 	if s.DryRun == dryRunClient {
 		for _, j := range b.jobs {
-			d.jobs = append(d.jobs, []choose.Decision{j.request.Offline()})
+			decided, err := stating(j.request, []choose.Decision{j.request.Offline()})
+			if err != nil {
+				return nil, err
+			}
+			d.jobs = append(d.jobs, decided)
 		}
 		return d, nil
 	}
@@ -57,6 +61,9 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	}
 	for _, j := range b.jobs {
 		decided, err := s.decideJob(facts, j.request)
+		if err == nil {
+			decided, err = stating(j.request, decided)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +73,16 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 		d.others, err = mapOthers(facts.Mapper, b.others)
 	}
 	return d, err
+}
+
+// stating are the decisions in which the domains that members prefer are stated.
+func stating(r choose.Request, decided []choose.Decision) ([]choose.Decision, error) {
+	decided, err := r.Stating(decided)
+	if err != nil {
+		return nil, failure.Usagef("--topology-preferred %s: %w", strings.Join(r.Preferred, ","), err).
+			WithHint("add --dialect %s, which gangctl's scheduler reads; or require the domain with --topology", gang.SchedulerPlugins)
+	}
+	return decided, nil
 }
 
 // decideJob decides on one job. With --dry-run=fit there is one way, and what the cluster lacks is part of the answer.
