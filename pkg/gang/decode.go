@@ -161,6 +161,15 @@ func (f *Fields) Resources(path ...string) corev1.ResourceList {
 	return list
 }
 
+// Topology returns what was read from a field, nothing if no label can be meant; that is an error.
+func (f *Fields) Topology(t Topology, path ...string) Topology {
+	if err := t.Validate(); err != nil {
+		f.note(err, path)
+		return Topology{}
+	}
+	return t
+}
+
 // Conditions are the reasons and messages of the conditions of a type and status.
 func (f *Fields) Conditions(kind, status string) []Condition {
 	var conditions []Condition

@@ -51,6 +51,17 @@ func (t Topology) String() string {
 	return fmt.Sprintf("%s;%s", t.Required, strings.Join(t.Preferred, ","))
 }
 
+// Validate reports keys that no label can have, too many, or one twice.
+func (t Topology) Validate() error {
+	if t.Required != "" {
+		if err := checkTopologyKey(t.Required); err != nil {
+			return err
+		}
+	}
+	_, err := TopologyKeys(t.Preferred)
+	return err
+}
+
 // TopologyOf reads annotations. Users write them: keys that no label can have, too many, or one twice are errors, as a rule that is not
 // understood must not be ignored.
 func TopologyOf(annotations map[string]string) (Topology, error) {

@@ -28,6 +28,7 @@ type domain struct {
 	candidates []*candidate
 	slots      []int // by role
 	free       int   // the sum of slots
+	preference int64 // of the nodes that the gang would fill, summed over its members
 }
 
 // name is what users call the domain: its value of the level's key.
@@ -143,8 +144,26 @@ func (t *task) domainsOf(g Gang, l level) (domains []domain, ok bool) {
 			d.free = add(d.free, n)
 		}
 	}
+	if t.opts.Prefer != nil {
+		for i := range domains {
+			domains[i].preference = t.preferenceOf(domains[i])
+		}
+	}
 	t.rankDomains(l, domains)
 	return domains, true
+}
+
+// preferenceOf sums the preference of nodes over as many members as the gang needs, each node taking as many as fit of the role of which most do.
+func (t *task) preferenceOf(d domain) (sum int64) {
+	left := t.required
+	for _, s := range d.candidates { // those preferred come first
+		n := min(left, slices.Max(s.slots))
+		sum += int64(n) * s.preference
+		if left -= n; left == 0 {
+			break
+		}
+	}
+	return sum
 }
 
 // add does not wrap: a slot is worth nothing to nodes on which the resources of a role do not count.
@@ -161,7 +180,7 @@ func add(a, b int) int {
 func (t *task) rankDomains(l level, domains []domain) {
 	slices.SortFunc(domains, func(a, b domain) int {
 		first, second := a.candidates[0], b.candidates[0]
-		order := cmp.Or(cmp.Compare(second.preference, first.preference), cmp.Compare(a.free, b.free))
+		order := cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.free, b.free))
 		for i := 0; i < len(l.wider) && order == 0; i++ {
 			order = cmp.Compare(t.freeAround(l.wider[i], first), t.freeAround(l.wider[i], second))
 		}

@@ -121,9 +121,19 @@ func TestLevelsOfBoundMembers(t *testing.T) {
 func TestLevelsPrefer(t *testing.T) {
 	g := Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{role("Worker", 2, aPod("w", amounts("gpu", 8)))}}
 	c := NewCluster(levelled("r1 b1", "r1 b1", "r2 b1", "r2 b1", "r2 b1"))
-	r := Place(t.Context(), c, g, Options{Prefer: func(n *corev1.Node) int64 { return map[string]int64{"n3": 1}[n.Name] }})
-	if r.Domain != "r2" {
-		t.Errorf("got %q, %s", r.Domain, r.Proof)
+	for name, tc := range map[string]struct {
+		likes map[string]int64
+		want  string
+	}{
+		"one node":               {map[string]int64{"n3": 1}, "r2"},
+		"the sum over members":   {map[string]int64{"n1": 5, "n3": 4, "n4": 4}, "r2"},
+		"not of further nodes":   {map[string]int64{"n1": 5, "n2": 4, "n3": 4, "n4": 4, "n5": 4}, "r1"},
+		"as much, and less room": {map[string]int64{"n1": 1, "n3": 1}, "r1"},
+	} {
+		r := Place(t.Context(), c, g, Options{Prefer: func(n *corev1.Node) int64 { return tc.likes[n.Name] }})
+		if r.Domain != tc.want {
+			t.Errorf("%s: got %q, %s", name, r.Domain, r.Proof)
+		}
 	}
 }
 

@@ -69,6 +69,12 @@ func TestDecodeTopology(t *testing.T) {
 			}
 		})
 	}
+	if _, err := reader(t, gang.KAI).Decode(object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"requiredTopologyLevel": "r r"}}, nil)); err == nil {
+		t.Error("a level that is no label was accepted")
+	}
+	if _, err := reader(t, gang.Native).Decode(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "r r"}}}}, nil)); err == nil {
+		t.Error("a key that is no label was accepted")
+	}
 	// A rule that is not understood must not be ignored: the object cannot be read.
 	for _, d := range []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.KAI} {
 		if _, err := reader(t, d).Decode(annotated(object("x/v1", nil, nil), gang.TopologyPreferred, "r r")); err == nil || !strings.Contains(err.Error(), gang.TopologyPreferred) {

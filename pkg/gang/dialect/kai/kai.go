@@ -46,7 +46,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	if preferred := f.String("spec", "topologyConstraint", "preferredTopologyLevel"); preferred != "" {
 		t.Preferred = []string{preferred}
 	}
-	d.SetTopology(t, gang.TopologyField)
+	d.SetTopology(f.Topology(t, "spec", "topologyConstraint"), gang.TopologyField)
 	groups := f.List("spec", "subGroups")
 	d.RoleMin = subGroups(groups)
 	if slices.ContainsFunc(groups, func(g map[string]any) bool { return g["topologyConstraint"] != nil }) {

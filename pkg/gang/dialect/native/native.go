@@ -53,7 +53,8 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d.MinMember = max(1, f.Int32("spec", "schedulingPolicy", "gang", "minCount"))
 	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
 		key, _ := t["key"].(string)
-		d.SetTopology(gang.Topology{Required: key, Preferred: d.Topology.Preferred}, gang.TopologyField)
+		t := f.Topology(gang.Topology{Required: key, Preferred: d.Topology.Preferred}, "spec", "schedulingConstraints", "topology")
+		d.SetTopology(t, gang.TopologyField)
 	}
 	d.Conditions = nil
 	for _, name := range []string{scheduled, initiallyScheduled} {
