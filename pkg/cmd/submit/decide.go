@@ -61,9 +61,6 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	}
 	for _, j := range b.jobs {
 		decided, err := s.decideJob(facts, j.request)
-		if err == nil {
-			decided, err = stating(j.request, decided)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +82,20 @@ func stating(r choose.Request, decided []choose.Decision) ([]choose.Decision, er
 	return decided, nil
 }
 
-// decideJob decides on one job. With --dry-run=fit there is one way, and what the cluster lacks is part of the answer.
+// decideJob decides on one job: in which ways it can be submitted, with all that is requested.
 func (s *Submission) decideJob(facts choose.Facts, r choose.Request) ([]choose.Decision, error) {
+	decided, err := s.ways(facts, r)
+	if err == nil {
+		decided, err = stating(r, decided)
+	}
+	if err == nil && s.DryRun == dryRunFit {
+		decided = decided[:1]
+	}
+	return decided, err
+}
+
+// ways are those in which a job can be submitted, the best one first. With --dry-run=fit what the cluster lacks is part of the answer.
+func (s *Submission) ways(facts choose.Facts, r choose.Request) ([]choose.Decision, error) {
 	switch {
 	case r.NeedsCluster():
 	case s.DryRun == dryRunFit:
@@ -109,8 +118,6 @@ func (s *Submission) decideJob(facts choose.Facts, r choose.Request) ([]choose.D
 			WithHint("leave out --queue, or add --dialect volcano where Volcano runs")
 	case err != nil:
 		return nil, err
-	case s.DryRun == dryRunFit:
-		return decided[:1], nil
 	}
 	return decided, nil
 }
