@@ -138,10 +138,7 @@ func (w *View) addTopology(job *gang.Job, pods []*corev1.Pod, to *gang.Declared)
 	if err == nil && t.Empty() && job != nil && len(job.Roles) == 1 && len(pods) > 0 {
 		t, err = kueue.TopologyOf(pods[0])
 	}
-	if to.Problem == nil {
-		to.Problem = err
-	}
-	if t.Empty() {
+	if to.TopologyProblem = err; t.Empty() {
 		return
 	}
 	own := *to.Decl // that of the object is kept for other gangs

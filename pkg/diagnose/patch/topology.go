@@ -64,6 +64,11 @@ func GroupTopology(g *gang.Gang, to string) stage.Fix {
 	return fix
 }
 
+// NoTopology takes the annotations by which members share a domain off the pods.
+func NoTopology(g *gang.Gang) stage.Fix {
+	return Job(g, answer.Relax, "leave the annotations of its topology out", map[string]any{"podGroup.topology": ""}, podTopology("", gang.TopologyPreferred, kueue.PreferredTopology))
+}
+
 // topologyField edits the field of the group object's spec.
 func topologyField(d *gang.Declaration, to string) func(metav1.Object) {
 	path, value := []string{"spec", "topologyConstraint", "requiredTopologyLevel"}, any(to)
@@ -82,11 +87,16 @@ func topologyField(d *gang.Declaration, to string) func(metav1.Object) {
 	}
 }
 
-// podTopology edits the annotations of the pods of all roles: gangctl's own, and Kueue's.
-func podTopology(to string) func(*whatif.Spec) {
+// podTopology edits the annotations of the pods of all roles: gangctl's own, and Kueue's, and leaves others out.
+func podTopology(to string, without ...string) func(*whatif.Spec) {
 	return func(spec *whatif.Spec) {
 		for i := range spec.Roles {
 			meta := &spec.Roles[i].Template.ObjectMeta
+			for _, key := range without {
+				if _, ok := meta.Annotations[key]; ok {
+					meta.Annotations = annotated(meta.Annotations, key, "")
+				}
+			}
 			for _, key := range []string{gang.TopologyRequired, kueue.RequiredTopology} {
 				if _, ok := meta.Annotations[key]; ok {
 					meta.Annotations = annotated(meta.Annotations, key, to)

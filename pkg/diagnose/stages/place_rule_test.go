@@ -47,6 +47,11 @@ func TestRules(t *testing.T) {
 				}
 			}))
 		}},
+		{name: "a topology that cannot be read", code: answer.SelectorNoMatch, exit: 4, first: "it is placed nowhere, as it cannot be read where its members must be together: pod [^:]*: annotation gangctl.dev/topology-required: \"r r\" is not the key", build: func(c *clustertest.Cluster) {
+			blocks(c).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Pod = func(_ int, p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, gang.TopologyRequired, "r r") }
+			}))
+		}},
 		{name: "no rack is large enough, and a block would do", code: answer.TooBig, exit: 6, first: "all 3 members must share one value of rack, and the largest has room for 2; block=b1 would do", fix: "write block for rack", build: func(c *clustertest.Cluster) {
 			blocks(c).Add(gangOf(3, 8, annotated(map[string]any{gang.TopologyRequired: "rack"})))
 		}},

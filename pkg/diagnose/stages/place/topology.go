@@ -54,6 +54,12 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	}
 }
 
+// unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.
+func unreadableTopology(c *stage.Context) *stage.Finding {
+	return stage.Found(answer.SelectorNoMatch, "it is placed nowhere, as it cannot be read where its members must be together: %s", c.Gang.TopologyProblem).
+		Fact("problem", c.Gang.TopologyProblem.Error()).Fix(patch.NoTopology(c.Gang))
+}
+
 // labelsOfNodes are the keys of the labels that some node has.
 func labelsOfNodes(v *view.View) map[string]bool {
 	return view.Once(v, "labels of nodes", func() map[string]bool {

@@ -22,10 +22,11 @@ const (
 	Gate = "kueue.x-k8s.io/admission"
 	// RequiredTopology is the annotation of pods by which those of a role must share a domain.
 	RequiredTopology = "kueue.x-k8s.io/podset-required-topology"
+	// PreferredTopology is the one by which they should.
+	PreferredTopology = "kueue.x-k8s.io/podset-preferred-topology"
 
-	preferredTopology = "kueue.x-k8s.io/podset-preferred-topology"
-	groupLabel        = "kueue.x-k8s.io/pod-group-name"
-	countAnnotation   = "kueue.x-k8s.io/pod-group-total-count"
+	groupLabel      = "kueue.x-k8s.io/pod-group-name"
+	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
 )
 
 // Kind returns one of Kueue's kinds: Workload, LocalQueue, ClusterQueue, Cohort.
@@ -41,10 +42,10 @@ func QueueOf(obj metav1.Object) (string, bool) {
 // node selectors of its pods: so this is about jobs that are not admitted.
 func TopologyOf(pod metav1.Object) (gang.Topology, error) {
 	notes := pod.GetAnnotations()
-	own := map[string]string{gang.TopologyRequired: notes[RequiredTopology], gang.TopologyPreferred: notes[preferredTopology]}
+	own := map[string]string{gang.TopologyRequired: notes[RequiredTopology], gang.TopologyPreferred: notes[PreferredTopology]}
 	t, err := gang.TopologyOf(own)
 	if err != nil {
-		return t, fmt.Errorf("%s or %s: %w", RequiredTopology, preferredTopology, err)
+		return t, fmt.Errorf("%s or %s: %w", RequiredTopology, PreferredTopology, err)
 	}
 	return t, nil
 }
