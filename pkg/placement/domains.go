@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // DomainRoom is how many members of a gang there is room for in one domain of a node label.
@@ -57,8 +59,8 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	}
 	slices.SortFunc(domains, func(a, b domain) int { return cmp.Compare(rooms[b.number].Members, rooms[a.number].Members) })
 	for _, d := range domains[:min(len(domains), searchedDomains)] {
-		if !t.overdue() {
-			rooms[d.number].Members = int32(t.solveDomain(d.candidates).packing.total()) //nolint:contextcheck,gosec // as above; at most the members of a gang
+		if rooms[d.number].Members <= maxMembers && !t.overdue() { // members are placed one by one
+			rooms[d.number].Members = int32(t.solveDomain(d.candidates).packing.total()) //nolint:contextcheck,gosec // as above; at most maxMembers
 		}
 	}
 	slices.SortFunc(rooms, func(a, b DomainRoom) int {
@@ -70,7 +72,7 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 // most is how many members a domain takes at most, each role and each node looked at alone.
 func (t *task) most(d domain) (n int32) {
 	for i, slots := range d.slots {
-		n += int32(min(slots, t.roles[i].count)) //nolint:gosec // at most the role's count
+		n = gang.Sum(n, int32(min(slots, t.roles[i].count))) //nolint:gosec // at most the role's count
 	}
 	return n
 }

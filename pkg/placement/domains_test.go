@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -44,5 +45,19 @@ func TestAround(t *testing.T) {
 	}
 	if got := NewCluster(o).Around("zone"); len(got) > 0 {
 		t.Errorf("around zones are %v", got)
+	}
+}
+
+// Users write the numbers of members, and nodes on which a resource does not count have room for any: what is summed does not wrap.
+func TestDomainsOfAbsurdGangs(t *testing.T) {
+	free := aPod("w", nil)
+	g := Gang{Roles: []Role{role("A", math.MaxInt32, free), role("B", math.MaxInt32, free)}}
+	for i := range g.Roles {
+		g.Roles[i].Ignore = Constraints{}.Insert(Pods)
+	}
+	for _, r := range NewCluster(levelled("r1 b1", "r1 b1", "r2 b1")).Domains(t.Context(), g, "rack", Options{}) {
+		if r.Members < 1 {
+			t.Errorf("%+v", r)
+		}
 	}
 }
