@@ -34,12 +34,23 @@ type Declaration struct {
 	Basic bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
-	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
-	TopologyKey string
+	// Topology is by which node labels members share a domain, and TopologyFrom where that is stated.
+	Topology     Topology
+	TopologyFrom TopologySource
+	// Unapplied are rules that are stated and not applied, because what they refer to is not read.
+	Unapplied []UnappliedRule
 	// Phase is what the controller or scheduler wrote, verbatim.
 	Phase string
 	// Conditions are those in which a scheduler reports why the gang waits.
 	Conditions []Condition
+}
+
+// UnappliedRule is a rule that a dialect's own scheduler may know and nothing here does.
+type UnappliedRule struct {
+	// Text describes it, and completes "… is not applied".
+	Text string
+	// Required is set on a rule for which the gang may have to wait, and not on a preference.
+	Required bool
 }
 
 // Condition is one message of a scheduler.

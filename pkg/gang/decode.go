@@ -13,8 +13,8 @@ import (
 )
 
 // DecodeGroup reads what the group objects of most dialects have in common: metadata, spec.minMember, spec.minResources,
-// spec.queue, spec.priorityClassName, spec.minTaskMember, status.phase and status.conditions. Errors name the object and
-// the field.
+// spec.queue, spec.priorityClassName, spec.minTaskMember, status.phase and status.conditions, and the annotations of [TopologyOf]. Errors
+// name the object and the field.
 func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, error) {
 	d := Declaration{
 		Key:  Key{Dialect: dialect, Namespace: u.GetNamespace(), Name: u.GetName()},
@@ -36,6 +36,9 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 		d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 	}
 	d.Conditions = spec.Conditions("Unschedulable", "True")
+	topology, err := TopologyOf(u.GetAnnotations())
+	spec.note(err, []string{"metadata", "annotations"})
+	d.SetTopology(topology, TopologyAnnotation)
 	return d, spec.Err
 }
 
@@ -45,6 +48,13 @@ func MetaOf(u *unstructured.Unstructured) metav1.ObjectMeta {
 		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(),
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences(),
+	}
+}
+
+// SetTopology replaces the topology by another one, unless that is empty: in order of increasing precedence.
+func (d *Declaration) SetTopology(t Topology, from TopologySource) {
+	if !t.Empty() {
+		d.Topology, d.TopologyFrom = t, from
 	}
 }
 
@@ -158,6 +168,15 @@ func (f *Fields) Resources(path ...string) corev1.ResourceList {
 	list, err := quantities(f.Map(path...))
 	f.note(err, path)
 	return list
+}
+
+// Topology returns what was read from a field, nothing if no label can be meant; that is an error.
+func (f *Fields) Topology(t Topology, path ...string) Topology {
+	if err := t.Validate(); err != nil {
+		f.note(err, path)
+		return Topology{}
+	}
+	return t
 }
 
 // Conditions are the reasons and messages of the conditions of a type and status.

@@ -33,6 +33,8 @@ type Declared struct {
 	Ignored []Declaration
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
 	Problem error
+	// TopologyProblem is why the domain that the pods state they share cannot be read, so that they are placed nowhere; usually nil.
+	TopologyProblem error
 }
 
 // New puts a gang together from what was read of it: members and unlisted are what [Assemble] returns.

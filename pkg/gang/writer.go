@@ -15,6 +15,9 @@ type Writer struct {
 	Scheduler string
 	// Queues reports whether the group object names the queue in which the gang waits.
 	Queues bool
+	// Prefers reports whether the annotation of the domains that members prefer is the dialect's way to state them: it has none of its own, and
+	// gangctl's scheduler reads it.
+	Prefers bool
 	// Object makes the group object, in one of Versions; nil without objects.
 	Object func(d Declaration, version schema.GroupVersion) *unstructured.Unstructured
 	// SetGroup makes the pods of a template, those of a role, members of the gang.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func benchPlace(b *testing.B, c *Cluster, g Gang, want Proof) {
@@ -42,7 +44,7 @@ func BenchmarkPlaceTogetherInRack5000(b *testing.B) {
 }
 
 func BenchmarkPlaceTopologyKey5000(b *testing.B) {
-	benchPlace(b, fleet(5000), Gang{TopologyKey: "rack", Roles: []Role{workers(8), role("PS", 2, aPod("p", amounts("cpu", 4)))}}, Witness)
+	benchPlace(b, fleet(5000), Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{workers(8), role("PS", 2, aPod("p", amounts("cpu", 4)))}}, Witness)
 }
 
 func BenchmarkPlaceApartInRacksImpossible5000(b *testing.B) {

@@ -206,7 +206,7 @@ func (x *causeSearch) without(set []lift) Gang {
 	g.Roles = slices.Clone(g.Roles)
 	for _, l := range set {
 		if l.constraints.Has(Topology) {
-			g.TopologyKey = ""
+			g.Topology.Required = ""
 		}
 		for _, at := range l.groups {
 			for _, i := range x.groups[at].roles {
@@ -266,7 +266,7 @@ func (s Causes) Lifted(g Gang) Gang {
 	for i, r := range g.Roles {
 		g.Roles[i].Ignore = r.Ignore.Union(s.lifted(r))
 		if g.Roles[i].Ignore.Has(Topology) {
-			g.TopologyKey = ""
+			g.Topology.Required = ""
 		}
 	}
 	return g

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -30,8 +31,8 @@ type Gang struct {
 	Roles []Role
 	// MinMember is how many members, Bound included, must have a node. Zero means all of them; it is capped at their number.
 	MinMember int32
-	// TopologyKey is the node label that must have the same value for all members, as a PodGroup may require. Empty: none.
-	TopologyKey string
+	// Topology is by which node labels the members, Bound included, share a domain.
+	Topology gang.Topology
 	// Bound are members that have a node already. They are among the cluster's pods.
 	Bound []types.UID
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,11 +138,13 @@ func (x *Index) tally(n *node, sign int) {
 
 // relabel forgets the domains of labels that a node has no longer, or has now.
 func (x *Index) relabel(before, now *corev1.Node) {
-	for key := range x.topologies {
-		was, had := before.Labels[key]
-		is, has := now.Labels[key]
-		if was != is || had != has {
-			delete(x.topologies, key)
+	for name, t := range x.topologies {
+		if slices.ContainsFunc(t.keys, func(key string) bool {
+			was, had := before.Labels[key]
+			is, has := now.Labels[key]
+			return was != is || had != has
+		}) {
+			delete(x.topologies, name)
 		}
 	}
 }
@@ -203,15 +206,16 @@ func fromNodeInfo(info fwk.NodeInfo) *node {
 // indexed reports whether an Index keeps what is known of the cluster's nodes; those that a what-if changed are in c.whatIf.
 func (c *Cluster) indexed() bool { return c.index != nil && c.version == c.index.version }
 
-// topology returns the domains of a label.
-func (x *Index) topology(key string) *topology {
-	t, known := x.topologies[key]
+// topology returns the domains of some labels.
+func (x *Index) topology(keys []string) *topology {
+	name := strings.Join(keys, between)
+	t, known := x.topologies[name]
 	if !known {
 		if len(x.topologies) >= maxKept {
 			clear(x.topologies) // users choose the keys
 		}
-		t = newTopology(x.cluster.nodes, key)
-		x.topologies[key] = t
+		t = newTopology(x.cluster.nodes, keys)
+		x.topologies[name] = t
 	}
 	return t
 }

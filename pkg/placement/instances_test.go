@@ -58,7 +58,7 @@ func randomAmounts(r *rand.Rand) instance {
 		}
 	}
 	if r.IntN(5) == 0 {
-		w.gang.TopologyKey = "zone"
+		w.gang.Topology.Required = "zone"
 	}
 	return w
 }
@@ -137,5 +137,5 @@ func describe(w instance) string {
 	for _, r := range w.gang.Roles {
 		out += fmt.Sprintf("role %s x%d min %d %s\n", r.Name, r.Count, r.Min, pod(r.Pod))
 	}
-	return out + fmt.Sprintf("minMember %d topology %q", w.gang.MinMember, w.gang.TopologyKey)
+	return out + fmt.Sprintf("minMember %d topology %s", w.gang.MinMember, w.gang.Topology)
 }

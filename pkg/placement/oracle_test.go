@@ -9,10 +9,10 @@ import (
 // row of the matrix is clean with the ones before it on the cluster.
 func oracle(c *Cluster, g Gang) bool {
 	keys := []string{""}
-	if g.TopologyKey != "" {
+	if g.Topology.Required != "" {
 		keys = nil
 		for _, n := range c.Nodes() {
-			if v, ok := n.Labels[g.TopologyKey]; ok && !slices.Contains(keys, v) {
+			if v, ok := n.Labels[g.Topology.Required]; ok && !slices.Contains(keys, v) {
 				keys = append(keys, v)
 			}
 		}
@@ -67,7 +67,7 @@ func tryAll(c *Cluster, g Gang, domain string, placed []int32, seen map[string]b
 			continue
 		}
 		for _, node := range c.Matrix(r.Pod).Eligible() {
-			if g.TopologyKey != "" && c.Node(node).Labels[g.TopologyKey] != domain {
+			if g.Topology.Required != "" && c.Node(node).Labels[g.Topology.Required] != domain {
 				continue
 			}
 			p := member(r.Pod, Assignment{Role: r.Name, Member: placed[i], Node: node})

@@ -80,26 +80,8 @@ type solution struct {
 	packing packing
 	proof   Proof
 	bound   *Bound
-	domain  string
-}
-
-// solve solves the gang on the cluster: on the best domain of the topology key that the gang must share, if there is one.
-func (t *task) solve(g Gang) solution {
-	key := g.TopologyKey
-	if key == "" || t.opts.Ignore.Has(Topology) {
-		return t.solveAffinityGroup(t.candidates)
-	}
-	fixed := t.boundDomains(g)
-	if len(fixed) > 1 { // the members that have a node are in two domains already
-		return solution{packing: t.emptyPacking(), proof: Exhausted}
-	}
-	domains := map[string][]*candidate{}
-	for _, s := range t.candidates {
-		if value, ok := s.n.obj.Labels[key]; ok && (len(fixed) == 0 || fixed[value]) {
-			domains[value] = append(domains[value], s)
-		}
-	}
-	return t.solveEach(domains, t.solveAffinityGroup)
+	// domain is that of the placement, and level the topology key that it is a value of.
+	domain, level string
 }
 
 // solveAffinityGroup solves a gang whose members all have affinity to each other, which go to one domain.
@@ -120,12 +102,16 @@ func (t *task) solveAffinityGroup(candidates []*candidate) solution {
 			domains[name] = append(domains[name], s)
 		}
 	}
-	return t.solveEach(domains, t.solveDomain)
+	a := t.solveEach(domains, t.solveDomain)
+	if len(t.sharedKeys) == 1 {
+		a.level = t.sharedKeys[0]
+	}
+	return a
 }
 
 // solveEach solves the gang on each domain and chooses the best solution.
 func (t *task) solveEach(domains map[string][]*candidate, solve func([]*candidate) solution) solution {
-	return t.bestOf(t.byFreeSlots(domains), func(value string) solution {
+	return bestOf(t, t.byFreeSlots(domains), func(value string) solution {
 		a := solve(domains[value])
 		a.domain = value
 		if a.bound != nil {
@@ -160,14 +146,14 @@ func (t *task) solveCandidates(candidates []*candidate) solution {
 }
 
 // bestOf chooses the best of several solutions; it stops at one that places the whole gang.
-func (t *task) bestOf(names []string, solve func(string) solution) solution {
+func bestOf[T any](t *task, all []T, solve func(T) solution) solution {
 	best := solution{packing: t.emptyPacking(), proof: CountingBound, bound: &Bound{Need: int64(t.required)}}
 	if t.enough(best.packing.placed) {
 		best.proof, best.bound = Witness, nil
 	}
 	unproven, counted, first := false, true, true
-	for _, name := range names {
-		a := solve(name)
+	for _, one := range all {
+		a := solve(one)
 		unproven = unproven || a.proof == BudgetHit
 		counted = counted && a.proof == CountingBound
 		if first || t.preferred(a, best) {
@@ -193,17 +179,6 @@ func (t *task) preferred(a, b solution) bool {
 		return a.proof == Witness
 	}
 	return a.packing.total() > b.packing.total()
-}
-
-// boundDomains returns the domains of the members that have a node.
-func (t *task) boundDomains(g Gang) map[string]bool {
-	domains := map[string]bool{}
-	for _, uid := range g.Bound {
-		if i, ok := t.c.position(uid); ok {
-			domains[t.c.nodes[i].obj.Labels[g.TopologyKey]] = true
-		}
-	}
-	return domains
 }
 
 // byFreeSlots orders domains by slots, those with the fewest first, so that the gang goes where it leaves the least behind.

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func racked(name, rack string) *corev1.Node { return big(name, label("rack", rack)) }
@@ -55,13 +57,13 @@ func TestPlace(t *testing.T) {
 			placed: map[string]int32{"Worker": 3}},
 		"one in each rack": {nodes: racks, gang: Gang{Roles: []Role{role("Worker", 3, w(1, apart("rack", "job", "j")))}}, want: CountingBound,
 			placed: map[string]int32{"Worker": 2}, bound: &Bound{Role: "Worker", Need: 3, Have: 2, Constraint: PodAntiAffinity}},
-		"racks in use": {nodes: racks, pods: []*corev1.Pod{busy("x", "n5", 1)}, gang: Gang{TopologyKey: "rack", Roles: []Role{role("Worker", 3, w(8))}}, want: CountingBound,
-			placed: map[string]int32{"Worker": 2}, bound: &Bound{Role: "Worker", Need: 3, Have: 2, Domain: "a"}, domain: "a"},
+		"racks in use": {nodes: racks, pods: []*corev1.Pod{busy("x", "n5", 1)}, gang: Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{role("Worker", 3, w(8))}}, want: CountingBound,
+			placed: map[string]int32{"Worker": 2}, bound: &Bound{Role: "Worker", Need: 3, Have: 2, Domain: "b"}, domain: "b"},
 		"rack ignored": {nodes: racks, pods: []*corev1.Pod{busy("x", "n5", 1)}, ignore: sets.New(Topology),
-			gang: Gang{TopologyKey: "rack", Roles: []Role{role("Worker", 3, w(8))}}, want: Witness, placed: map[string]int32{"Worker": 3}},
-		"the tighter rack": {nodes: racks, gang: Gang{TopologyKey: "rack", Roles: []Role{role("Worker", 2, w(8))}}, want: Witness, placed: map[string]int32{"Worker": 2}, domain: "a"},
+			gang: Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{role("Worker", 3, w(8))}}, want: Witness, placed: map[string]int32{"Worker": 3}},
+		"the tighter rack": {nodes: racks, gang: Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{role("Worker", 2, w(8))}}, want: Witness, placed: map[string]int32{"Worker": 2}, domain: "a"},
 		"the rack of the bound member": {nodes: racks, pods: []*corev1.Pod{busy("w-0", "n1", 8)},
-			gang: Gang{TopologyKey: "rack", Bound: []types.UID{"uid-w-0"}, Roles: []Role{role("Worker", 2, w(8))}}, want: CountingBound,
+			gang: Gang{Topology: gang.Topology{Required: "rack"}, Bound: []types.UID{"uid-w-0"}, Roles: []Role{role("Worker", 2, w(8))}}, want: CountingBound,
 			placed: map[string]int32{"Worker": 1}, bound: &Bound{Role: "Worker", Need: 2, Have: 1, Domain: "a"}, domain: "a"},
 		"together in a rack": {nodes: racks, gang: Gang{Roles: []Role{role("Worker", 3, w(8, affineTo("rack", "job", "j")))}}, want: Witness, placed: map[string]int32{"Worker": 3}, domain: "b"},
 		"where the others are": {nodes: racks, pods: []*corev1.Pod{aPod("ps", nil, on("n1"), labelled("app", "ps"))},
@@ -78,11 +80,11 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewCluster(Objects{Nodes: tc.nodes, Pods: tc.pods})
 			got := Place(t.Context(), c, tc.gang, Options{Ignore: tc.ignore, Budget: time.Minute})
-			want := Result{Proof: tc.want, Placed: tc.placed, Bound: tc.bound, Domain: tc.domain, Placement: got.Placement, Sequence: got.Sequence}
+			want := Result{Proof: tc.want, Placed: tc.placed, Bound: tc.bound, Domain: tc.domain, Level: got.Level, Placement: got.Placement, Sequence: got.Sequence}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if g := tc.gang; g.TopologyKey == "" && tc.ignore == nil && !inOrder(c, g, got.Placement) {
+			if g := tc.gang; g.Topology.Required == "" && tc.ignore == nil && !inOrder(c, g, got.Placement) {
 				t.Errorf("%v violates a constraint", got.Placement)
 			}
 		})

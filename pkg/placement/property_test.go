@@ -19,7 +19,7 @@ func testAgainstOracle(t *testing.T, seeds uint64, random func(*rand.Rand) insta
 		if want := oracle(c, w.gang); got.Fits() != want {
 			t.Fatalf("seed %d: got %s (%+v), want fits=%t\n%s", seed, got.Proof, got.Bound, want, describe(w))
 		}
-		if largest && w.gang.TopologyKey == "" && seed%4 == 0 {
+		if largest && w.gang.Topology.Required == "" && seed%4 == 0 {
 			g := w.gang
 			g.MinMember, g.Roles = 0, slices.Clone(g.Roles)
 			most := 0

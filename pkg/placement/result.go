@@ -65,9 +65,11 @@ type Result struct {
 	Placed map[string]int32
 	// Bound has the numbers of a CountingBound, nil otherwise.
 	Bound *Bound
-	// Domain is the value of the required topology key that Placement uses, or of the topology keys of the affinity that ties all
-	// members to each other (joined by "/"); empty without either.
+	// Domain is the value of the topology key that Placement uses, the narrowest that the gang prefers or requires and that has room for it; or
+	// of the topology keys of the affinity that ties all members to each other (joined by "/"). It is empty without either.
 	Domain string
+	// Level is the topology key that Domain is a value of; empty if it is of several, or there is none.
+	Level string
 	// Unmodelled names what the pods request and this package does not model, ordered; empty if the model is complete.
 	Unmodelled []string
 }
@@ -104,7 +106,7 @@ func member(like *corev1.Pod, a Assignment) *corev1.Pod {
 
 // result numbers the members of a packing.
 func (t *task) result(g Gang, a solution) Result {
-	r := Result{Proof: a.proof, Bound: a.bound, Domain: a.domain, Placed: map[string]int32{}}
+	r := Result{Proof: a.proof, Bound: a.bound, Domain: a.domain, Level: a.level, Placed: map[string]int32{}}
 	for _, role := range g.Roles {
 		r.Placed[role.Name] += 0
 	}

@@ -92,7 +92,7 @@ func (x *Index) keep(key string, s *shape) {
 // nodeByNode reports whether each node decides by itself which members it takes, other members aside, and of several that take the same
 // ones the order decides. Who ignores constraints looks for a proof, which is about all nodes.
 func (t *task) nodeByNode(g Gang) bool {
-	if g.TopologyKey != "" || t.opts.Node != nil || t.opts.Prefer != nil ||
+	if !g.Topology.Empty() || t.opts.Node != nil || t.opts.Prefer != nil ||
 		len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.roles) == 0 {
 		return false
 	}

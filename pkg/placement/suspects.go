@@ -49,7 +49,7 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 			}
 		}
 	}
-	add(&load, func(p *corev1.Pod) bool { return x.gang.TopologyKey != "" || len(termsOf(p)) > 0 }, PodAffinity, Topology)
+	add(&load, func(p *corev1.Pod) bool { return x.gang.Topology.Required != "" || len(termsOf(p)) > 0 }, PodAffinity, Topology)
 	add(&load, spreads, TopologySpread)
 	add(&load, hasVolumes, VolumeZone, VolumeNode)
 	add(&load, func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }, DRADevices)

@@ -21,6 +21,7 @@ type task struct {
 	sharedKeys    []string       // topology keys of which all members must share the values
 	sharedVolumes []*sharedVolume
 	candidates    []*candidate
+	freeSlots     map[*topology][]int // by topology, then domain: the slots of the candidates
 	deadline      time.Time
 	steps         int
 	overBudget    bool

@@ -1,30 +1,36 @@
 package placement
 
-// topology is which nodes a label puts into which domain. It is not changed once it is made.
+import (
+	"slices"
+	"strings"
+)
+
+// topology is which nodes some labels put into which domain. It is not changed once it is made.
 type topology struct {
-	domain   []int          // by node: the number of its domain, -1 without the label
-	numbers  map[string]int // by value of the label
-	labelled int            // nodes that have it
+	keys    []string
+	domain  []int          // by node: the number of its domain, -1 without the first label
+	numbers map[string]int // by the values of the labels
+	nodes   []int          // by domain: how many nodes are in it
+	// labelled is how many nodes have the first label.
+	labelled int
 }
 
 // everywhere is the key of the one domain that all nodes are in.
 const everywhere = ""
 
-// topology returns the domains of a label.
-func (c *Cluster) topology(key string) *topology {
+// topology returns the domains of a label. Further labels are those of wider domains: nodes share a domain if they share all values, so that
+// the rack r1 of one block is not that of another. No value is a value, too, except of the first label.
+func (c *Cluster) topology(keys ...string) *topology {
 	if c.indexed() {
-		return c.index.topology(key)
+		return c.index.topology(keys)
 	}
-	return newTopology(c.nodes, key)
+	return newTopology(c.nodes, keys)
 }
 
-func newTopology(nodes []*node, key string) *topology {
-	t := &topology{domain: make([]int, len(nodes)), numbers: map[string]int{}}
+func newTopology(nodes []*node, keys []string) *topology {
+	t := &topology{keys: slices.Clone(keys), domain: make([]int, len(nodes)), numbers: map[string]int{}}
 	for i, n := range nodes {
-		value, ok := n.obj.Labels[key]
-		if key == everywhere {
-			value, ok = "", true
-		}
+		value, ok := n.domain(keys)
 		if !ok {
 			t.domain[i] = -1
 			continue
@@ -32,13 +38,39 @@ func newTopology(nodes []*node, key string) *topology {
 		number, known := t.numbers[value]
 		if !known {
 			number = len(t.numbers)
-			t.numbers[value] = number
+			t.numbers[value], t.nodes = number, append(t.nodes, 0)
 		}
 		t.domain[i] = number
+		t.nodes[number]++
 		t.labelled++
 	}
 	return t
 }
+
+// domain returns the values that the node has of some labels, as one text; ok is false without the first.
+func (n *node) domain(keys []string) (value string, ok bool) {
+	if keys[0] == everywhere {
+		return "", true
+	}
+	if value, ok = n.obj.Labels[keys[0]]; !ok || len(keys) == 1 {
+		return value, ok
+	}
+	values := []string{value}
+	for _, key := range keys[1:] {
+		wider, has := n.obj.Labels[key]
+		if !has {
+			wider = absent
+		}
+		values = append(values, wider)
+	}
+	return strings.Join(values, between), true
+}
+
+// What no value of a label contains: between two of them, and in place of one.
+const (
+	between = "\x00"
+	absent  = "\x01"
+)
 
 // onePerNode reports whether no two nodes share a domain.
 func (t *topology) onePerNode() bool { return len(t.numbers) == t.labelled }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // historyLimit is the number of changes that a watch may lag behind before it has
@@ -184,7 +187,17 @@ func withoutConditions(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.Pod
 }
 
 func equalSpec(a, b *schedulingv1beta1.PodGroup) bool {
-	return a.UID == b.UID && a.Generation == b.Generation && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	return a.UID == b.UID && a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// TopologyOf returns by which node labels the members of a virtual group share a domain. The engine's own field knows one label, and no preference,
+// so the group has gangctl's annotations, whatever its dialect.
+func TopologyOf(group *schedulingv1beta1.PodGroup) gang.Topology {
+	t, err := gang.TopologyOf(group.Annotations)
+	if err != nil {
+		return gang.Topology{} // the cache of gangs wrote them
+	}
+	return t
 }
 
 // ListWithContext implements cache.ListerWatcherWithContext. It lists all groups.

@@ -21,9 +21,10 @@ type podInfo struct {
 	key        gang.Key
 	member     bool // whether the pod is in a gang, the one of key
 
-	min    int32 // as the pod declares it, 0 for none
-	minErr error
-	role   string
+	min       int32 // as the pod declares it, 0 for none
+	minErr    error
+	unapplied []gang.UnappliedRule
+	role      string
 }
 
 // podPhase is what a gang can expect of a pod.
@@ -58,7 +59,7 @@ func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 
 // assign makes a pod a member of a gang.
 func (c *Cache) assign(info *podInfo, key gang.Key) {
-	info.key, info.member, info.min, info.minErr, info.role = key, true, 0, nil, ""
+	info.key, info.member, info.min, info.minErr, info.unapplied, info.role = key, true, 0, nil, nil, ""
 	for _, reader := range c.precedence(info.pod.Spec.SchedulerName).Readers() {
 		if reader.Dialect != key.Dialect {
 			continue
@@ -66,7 +67,7 @@ func (c *Cache) assign(info *podInfo, key gang.Key) {
 		if reader.FromPods != nil {
 			d, err := reader.FromPods(key, []*corev1.Pod{info.pod})
 			if info.minErr = err; err == nil {
-				info.min = d.MinMember
+				info.min, info.unapplied = d.MinMember, d.Unapplied
 			}
 		}
 		if reader.RoleOf != nil {

@@ -153,7 +153,11 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 	if why := e.roleMissing(key); why != "" {
 		return nil, why
 	}
-	group = &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName()}}
+	topology, err := e.topology(key)
+	if err != nil {
+		return nil, "gang " + key.Namespace + "/" + key.Name + " cannot be placed: " + err.Error()
+	}
+	group = &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName(), Annotations: topology.Annotations()}}
 	object := e.object(key.Dialect)
 	if object != nil {
 		group.UID, group.CreationTimestamp = object.UID, metav1.NewTime(object.Created)
@@ -176,6 +180,22 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 		group.Spec.PreemptionPolicy = &policy
 	}
 	return group, ""
+}
+
+// topology is by which node labels the members share a domain: as the object states it, or else as the pods do. One that cannot be read is an error,
+// as is one on which pods disagree: the gang waits, because a rule that is not understood must not be ignored.
+func (e *entry) topology(key gang.Key) (gang.Topology, error) {
+	if object := e.object(key.Dialect); object != nil && !object.Topology.Empty() {
+		return object.Topology, nil
+	}
+	pods := make([]*corev1.Pod, 0, len(e.pods[live]))
+	for _, m := range e.pods[live] {
+		if m.pod.Annotations[gang.TopologyRequired] != "" || m.pod.Annotations[gang.TopologyPreferred] != "" {
+			pods = append(pods, m.pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return compare(a, b) })
+	return gang.TopologyOfPods(slices.Values(pods))
 }
 
 // roleMissing reports a role of which too few pods exist. The engine knows one

@@ -2,6 +2,7 @@ package gangcache
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -84,7 +85,7 @@ func (c *Cache) Ambiguous(key gang.Key) string {
 func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 	object := e.object(key.Dialect)
 	if object == nil || len(e.pods[live]) == 0 {
-		return ""
+		return e.unapplied()
 	}
 	switch {
 	case object.Unreadable != nil && !e.waiting():
@@ -98,10 +99,32 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 			return why
 		}
 	}
-	if object.TopologyKey != "" {
-		return fmt.Sprintf("the rule that all members share one value of node label %s is not applied", object.TopologyKey)
+	return unapplied(object.Unapplied)
+}
+
+// unapplied reports rules that the pods of a gang without an object state and this scheduler does not know.
+func (e *entry) unapplied() string {
+	for _, m := range e.pods[live] {
+		if text := unapplied(m.unapplied); text != "" {
+			return text
+		}
 	}
 	return ""
+}
+
+// unapplied reports rules that this scheduler does not know.
+func unapplied(rules []gang.UnappliedRule) string {
+	var texts []string
+	for _, rule := range rules {
+		texts = append(texts, rule.Text)
+	}
+	switch len(texts) {
+	case 0:
+		return ""
+	case 1:
+		return texts[0] + " is not applied"
+	}
+	return strings.Join(texts, ", and ") + " are not applied"
 }
 
 // ambiguousPriority reports a PriorityClass of a group object that does not give the gang its priority.

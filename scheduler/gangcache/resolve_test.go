@@ -185,9 +185,9 @@ func TestDoubts(t *testing.T) {
 	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
 		t.Errorf("Ambiguous = %q though the class says what the pods say", ambiguous)
 	}
-	classy.TopologyKey = "rack"
+	classy.Unapplied = []gang.UnappliedRule{{Text: "the network topology (soft)"}}
 	r.SetObject(objectGang, classy)
-	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "rack is not applied") {
+	if ambiguous := r.Ambiguous(objectGang); ambiguous != "the network topology (soft) is not applied" {
 		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 	r.SetPod(pod("b", ofObject, note(volcano.GroupAnnotation, "other")))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
 )
 
@@ -118,12 +119,31 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem = &d, err
 	}
+	w.addTopology(job, pods, &all)
 	for _, d := range found {
 		if d.Key != key && (all.Decl == nil || d.UID != all.Decl.UID) {
 			all.Ignored = append(all.Ignored, *d)
 		}
 	}
 	return all
+}
+
+// addTopology adds by which labels the pods themselves state that they share a domain, to a declaration that states none. Kueue's annotations
+// are about each role by itself, so they are the gang's if it has one role.
+func (w *View) addTopology(job *gang.Job, pods []*corev1.Pod, to *gang.Declared) {
+	if to.Decl == nil || !to.Decl.Topology.Empty() {
+		return
+	}
+	t, err := gang.TopologyOfPods(slices.Values(pods))
+	if err == nil && t.Empty() && job != nil && len(job.Roles) == 1 && len(pods) > 0 {
+		t, err = kueue.TopologyOf(pods[0])
+	}
+	if to.TopologyProblem = err; t.Empty() {
+		return
+	}
+	own := *to.Decl // that of the object is kept for other gangs
+	own.SetTopology(t, gang.TopologyPods)
+	to.Decl = &own
 }
 
 // precedence is that of the dialects for pods of a scheduler. A cluster has few schedulers and many gangs.
@@ -167,7 +187,9 @@ func (w *View) objectsOf(job *gang.Job, membership gang.Membership, precedence g
 func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {
 	for _, pod := range pods {
 		if d, ok := pdb.Find(pod, w.Snap.DisruptionBudgets); ok {
-			return gang.Declared{Decl: &d, Named: d.Key}
+			all := gang.Declared{Decl: &d, Named: d.Key}
+			w.addTopology(nil, pods, &all)
+			return all
 		}
 	}
 	return gang.Declared{}

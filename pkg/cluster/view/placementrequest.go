@@ -81,7 +81,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r.Min = w.roleMin(g, r.Name)
 	}
 	if g.Decl != nil {
-		p.TopologyKey = g.Decl.TopologyKey
+		p.Topology = g.Decl.Topology
 	}
 	p.Shape = p.shape(names)
 	return p
@@ -98,7 +98,7 @@ func (p PlacementRequest) shape(names map[string]string) string {
 		signatures[name] = signature
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %q", p.MinMember, p.TopologyKey)
+	fmt.Fprintf(&b, "%d %q", p.MinMember, p.Topology.String())
 	for _, r := range p.Roles {
 		fmt.Fprintf(&b, "\n%d %d %q %q %s", r.Count, r.Min, r.Name, r.Pod.Namespace, signatures[r.Name])
 	}

@@ -74,6 +74,40 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// The domain that members would share is named, whichever way the gang states that it must or should, and the ones that have no room for all.
+func TestFitInDomain(t *testing.T) {
+	racks := func() *clustertest.Cluster {
+		c := clustertest.New().Nodes(5, 8).Runs("other", 8, "n1")
+		for i, rack := range []string{"r1", "r1", "r2", "r2", "r3"} {
+			c.S.Nodes[i].Labels["rack"] = rack
+			c.S.Nodes[i].Labels["row"] = "a"
+		}
+		return c
+	}
+	for args, want := range map[string]struct {
+		code failure.Code
+		text []string
+	}{
+		"--workers 2 --gpus 8 --topology rack":                                {0, []string{"room for all 2 members on n3, n4, all at rack=r2"}},
+		"--workers 2 --gpus 8 --topology-preferred rack":                      {0, []string{"room for all 2 members on n3, n4, all at rack=r2"}},
+		"--workers 3 --gpus 8 --topology-preferred rack,row":                  {0, []string{", all at row=a", "no value of rack, which it prefers, has room for all: r2 has room for 2, r1 for 1, r3 for 1"}},
+		"--workers 3 --gpus 8 --topology row --topology-preferred rack":       {0, []string{", all at row=a"}},
+		"--workers 3 --gpus 8 --topology rack":                                {6, []string{"share one value of rack"}},
+		"--workers 2 --gpus 8 --topology-preferred rack --dialect native":     {2, nil},
+		"--workers 2 --gpus 8 --topology-preferred rack,rack,rack,rack,a,b,c": {2, nil},
+	} {
+		out, _, failed := query(t, racks(), strings.Fields(args)...)
+		if code(failed) != want.code {
+			t.Errorf("%s: got %+v\n%s", args, failed, out)
+		}
+		for _, text := range want.text {
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), text) {
+				t.Errorf("%s: no %q in\n%s", args, text, out)
+			}
+		}
+	}
+}
+
 // Every kind of job is queried with the flags that submit has for it, and needs what it is made of.
 func TestKinds(t *testing.T) {
 	for args, want := range map[string]struct {

@@ -41,7 +41,11 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	d := &decisions{}
 	if s.DryRun == dryRunClient {
 		for _, j := range b.jobs {
-			d.jobs = append(d.jobs, []choose.Decision{j.request.Offline()})
+			decided, err := stating(j.request, []choose.Decision{j.request.Offline()})
+			if err != nil {
+				return nil, err
+			}
+			d.jobs = append(d.jobs, decided)
 		}
 		return d, nil
 	}
@@ -68,8 +72,30 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	return d, err
 }
 
-// decideJob decides on one job. With --dry-run=fit there is one way, and what the cluster lacks is part of the answer.
+// stating are the decisions in which the domains that members prefer are stated.
+func stating(r choose.Request, decided []choose.Decision) ([]choose.Decision, error) {
+	decided, err := r.Stating(decided)
+	if err != nil {
+		return nil, failure.Usagef("--topology-preferred %s: %w", strings.Join(r.Preferred, ","), err).
+			WithHint("add --dialect %s, which gangctl's scheduler reads; or require the domain with --topology", gang.SchedulerPlugins)
+	}
+	return decided, nil
+}
+
+// decideJob decides on one job: in which ways it can be submitted, with all that is requested.
 func (s *Submission) decideJob(facts choose.Facts, r choose.Request) ([]choose.Decision, error) {
+	decided, err := s.ways(facts, r)
+	if err == nil {
+		decided, err = stating(r, decided)
+	}
+	if err == nil && s.DryRun == dryRunFit {
+		decided = decided[:1]
+	}
+	return decided, err
+}
+
+// ways are those in which a job can be submitted, the best one first. With --dry-run=fit what the cluster lacks is part of the answer.
+func (s *Submission) ways(facts choose.Facts, r choose.Request) ([]choose.Decision, error) {
 	switch {
 	case r.NeedsCluster():
 	case s.DryRun == dryRunFit:
@@ -92,8 +118,6 @@ func (s *Submission) decideJob(facts choose.Facts, r choose.Request) ([]choose.D
 			WithHint("leave out --queue, or add --dialect volcano where Volcano runs")
 	case err != nil:
 		return nil, err
-	case s.DryRun == dryRunFit:
-		return decided[:1], nil
 	}
 	return decided, nil
 }

@@ -39,7 +39,7 @@ func flagValues(kind string) map[string][]string {
 		"shell": {"--shell"}, "node-selector": {"--node-selector", "pool=gpu"}, "toleration": {"--toleration", "nvidia.com/gpu=present:NoSchedule", "--toleration", "spot"},
 		"affinity-node": {"--affinity-node", "model in (a100,h100),!spot"}, "affinity-policy": {"--affinity-policy", "spread"},
 		"affinity-constraint": {"--affinity-constraint", "required", "--affinity-policy", "pack"}, "affinity-domain": {"--affinity-domain", "rack", "--affinity-policy", "spread"},
-		"topology": {"--topology", "topology.kubernetes.io/zone"}, "host-network": {"--host-network"}, "image-pull-secret": {"--image-pull-secret", "registry"},
+		"topology": {"--topology", "topology.kubernetes.io/zone"}, "topology-preferred": {"--topology-preferred", "rack,topology.kubernetes.io/zone"}, "host-network": {"--host-network"}, "image-pull-secret": {"--image-pull-secret", "registry"},
 		"image-pull-policy": {"--image-pull-policy", "Always"}, "service-account": {"--service-account", "trainer"}, "retries": {"--retries", "3"},
 		"set": {"--set", "spec.runPolicy.suspend=true"}, "template": {"--template", "testdata/template.yaml"},
 		"time-limit": {"--time-limit", "12h"}, "ttl": {"--ttl", "24h"}, "tensorboard": {"--tensorboard", "s3://logs/llama"},

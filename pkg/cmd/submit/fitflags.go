@@ -27,7 +27,7 @@ type FitFlags struct {
 
 // fitFlags are the flags that matter to where a gang has room.
 var fitFlags = []string{"gpu-resource", "cpu", "memory", "limit-cpu", "limit-memory", "device", "min-available", "queue", "priority-class", "scheduler",
-	"dialect", "node-selector", "toleration", "topology", "affinity-node", "affinity-pod", "affinity-same-node", "affinity-spread", "service-account",
+	"dialect", "node-selector", "toleration", "topology", "topology-preferred", "affinity-node", "affinity-pod", "affinity-same-node", "affinity-spread", "service-account",
 	"host-network", "rdma", "shm", "data", "image", "label", "from"}
 
 // KindName is what `gangctl submit` calls a kind of job, and Kind its name in the API.

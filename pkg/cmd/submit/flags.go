@@ -163,7 +163,9 @@ type podFlags struct {
 	Constraint    constraint
 	Domain        string
 	Topology      string
-	HostNetwork   bool
+	// PreferredTopology are keys, separated by commas.
+	PreferredTopology string
+	HostNetwork       bool
 
 	PullSecrets    []string
 	PullPolicy     corev1.PullPolicy
@@ -210,6 +212,7 @@ func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flagvalue.Enum(cmd, flags, &p.Constraint, "affinity-constraint", preferred, "How strict --affinity-policy is", preferred, required)
 	flags.StringVar(&p.Domain, "affinity-domain", corev1.LabelHostname, "Node label whose values are what --affinity-policy spreads over or packs into")
 	flags.StringVar(&p.Topology, "topology", "", "Node label of which all members must have the same value, such as topology.kubernetes.io/zone")
+	flags.StringVar(&p.PreferredTopology, "topology-preferred", "", "Node labels of which members should have the same value, the narrowest first: KEY[,KEY]; with --topology within that one")
 	flags.BoolVar(&p.HostNetwork, "host-network", false, "Give members the network of their node")
 
 	flags.StringArrayVar(&p.PullSecrets, "image-pull-secret", nil, "Secret to pull images with (repeatable)")

@@ -138,7 +138,11 @@ func (o *Options) job(namespace string) *desiredJob {
 	}
 }
 
-func (o *Options) request() choose.Request { return o.gangFlags.request(o.kind.reader.GroupKind) }
+func (o *Options) request() choose.Request {
+	r := o.gangFlags.request(o.kind.reader.GroupKind)
+	r.Preferred = o.preferredDomains()
+	return r
+}
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
 func (o *Options) complete(cmd *cobra.Command, args []string) error {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -49,6 +51,9 @@ func (p *podFlags) place(changed func(string) bool) (render.Placement, error) {
 			return place, failure.Usagef("--%s %q: %s", flag, key, strings.Join(problems, "; "))
 		}
 	}
+	if _, err := gang.TopologyKeys(p.preferredDomains()); err != nil {
+		return place, failure.Usagef("--topology-preferred %q: %w", phrase.Shorten(p.PreferredTopology, 80), err).WithHint("for example: --topology-preferred rack,topology.kubernetes.io/zone")
+	}
 	for _, flag := range []string{"affinity-constraint", "affinity-domain"} {
 		if changed(flag) && p.Affinity == "" {
 			return place, failure.Usagef("--%s has no effect without --affinity-policy", flag).WithHint("add --affinity-policy spread or --affinity-policy pack, or leave out --%s", flag)
@@ -59,6 +64,18 @@ func (p *podFlags) place(changed func(string) bool) (render.Placement, error) {
 			WithHint("leave out one of them, or use --affinity-constraint preferred")
 	}
 	return place, nil
+}
+
+// preferredDomains are the keys of --topology-preferred.
+func (p *podFlags) preferredDomains() []string {
+	if p.PreferredTopology == "" {
+		return nil
+	}
+	keys := strings.Split(p.PreferredTopology, ",")
+	for i := range keys {
+		keys[i] = strings.TrimSpace(keys[i])
+	}
+	return keys
 }
 
 // tolerationOf reads KEY[=VALUE][:EFFECT], as taints are written; all tolerates everything.

@@ -36,7 +36,8 @@ func (p *podFlags) apply(s *render.Spec, trains []string, changed func(string) b
 		return err
 	}
 	s.Pod.PullSecrets, s.Pod.PullPolicy, s.Pod.ServiceAccount = p.PullSecrets, p.PullPolicy, p.ServiceAccount
-	s.Pod.HostNetwork, s.Pod.LockMemory, s.Gang.TopologyKey, s.Files = p.HostNetwork, p.RDMA != "", p.Topology, p.files
+	s.Pod.HostNetwork, s.Pod.LockMemory, s.Gang.Topology.Required, s.Files = p.HostNetwork, p.RDMA != "", p.Topology, p.files
+	s.Gang.Topology.Preferred = p.preferredDomains()
 	s.Lifetime = p.lifetime()
 	if p.Shell {
 		s.Pod.Command = []string{"sh", "-c", strings.Join(s.Pod.Command, " ")}

@@ -36,7 +36,7 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 // refuseEmpty refuses an empty value that was typed: an unset variable of a script, rather than a default.
 // It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {
-	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "queue", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
+	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "queue", "service-account", "topology", "topology-preferred", "sync-git", "sync-image", "tensorboard",
 		"tensorboard-image", "affinity-domain", "template"} {
 		if flag := flags.Lookup(name); flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")

@@ -61,10 +61,11 @@ func (o *Options) print(lines []string) error {
 // view is one look at the cluster; of the reports the requested one is set.
 type view struct {
 	// at is when the cluster was like that.
-	at     time.Time
-	nodes  *usage.Nodes
-	jobs   *usage.Jobs
-	queues *usage.Queues
+	at      time.Time
+	nodes   *usage.Nodes
+	domains *usage.Domains
+	jobs    *usage.Jobs
+	queues  *usage.Queues
 	// notes are what else could not be had, or is not in the numbers.
 	notes []string
 	// empty is the text where there is nothing to show.
@@ -78,6 +79,8 @@ func (v *view) value() any {
 	switch {
 	case v.nodes != nil:
 		return v.nodes
+	case v.domains != nil:
+		return v.domains
 	case v.jobs != nil:
 		return v.jobs
 	}
@@ -96,6 +99,8 @@ func (v *view) draw(l layout) []string {
 	switch {
 	case v.nodes != nil:
 		return nodeFrame(*v.nodes, l)
+	case v.domains != nil:
+		return domainFrame(*v.domains, l)
 	case v.jobs != nil:
 		return jobFrame(*v.jobs, l)
 	}
@@ -124,6 +129,16 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	v := &view{at: s.At, notes: unclaimed(s)}
 	switch o.What {
 	case Node:
+		if o.By != "" {
+			if err := unlabelled(w, o.By); err != nil {
+				return nil, err
+			}
+			r := usage.OfDomains(w, o.By)
+			if v.domains = &r; len(r.Domains) == 0 {
+				v.empty = "no nodes"
+			}
+			return v, nil
+		}
 		r := usage.OfNodes(w)
 		g.read(ctx, s.At)
 		r.Measure(g.used)

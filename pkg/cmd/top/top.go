@@ -32,10 +32,12 @@ type Options struct {
 
 	What          What
 	AllNamespaces bool
-	Watch         bool
-	Interval      time.Duration
-	From          string
-	Output        printer.Flags
+	// By is the node label by whose values nodes are summed up; empty for single nodes.
+	By       string
+	Watch    bool
+	Interval time.Duration
+	From     string
+	Output   printer.Flags
 }
 
 // NewCommand returns the command with its three views; runF replaces the run in tests.
@@ -67,7 +69,7 @@ sum over jobs and others.`,
 
 func newNode(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, What: Node}
-	return o.complete(f, runF, &cobra.Command{
+	cmd := o.complete(f, runF, &cobra.Command{
 		Use: "node", Aliases: []string{"nodes", "no"},
 		Short: "Show what is used and free on each node, and why idle GPUs are unusable",
 		Long: `Show for each node its accelerators, used of all (those that went unhealthy stay in the total, marked with !), CPU, memory and
@@ -75,13 +77,21 @@ pod slots as requested, the gangs on it, and in NOTE what cannot be used and why
 
 FREE are the GPUs that a pod could get now that requests one, with the CPU and memory that pods here usually request with a GPU
 (the median), and that tolerates no taints. The lines below the table sum up each kind of accelerator, and give the largest gang
-that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its holder.`,
+that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its holder.
+
+--by KEY sums nodes up by their value of a label, such as a rack's or a zone's: the domains that the members of a gang may have to
+share, with the largest gang that starts in each. Nodes without the label are in no domain.`,
 		Example: `  # the nodes, and what the cluster has free
   gangctl top node
 
   # who sits where, GPU by GPU, kept up to date
-  gangctl top node -o wide -w`,
+  gangctl top node -o wide -w
+
+  # which zone has room for a whole gang
+  gangctl top node --by topology.kubernetes.io/zone`,
 	})
+	cmd.Flags().StringVar(&o.By, "by", "", "Sum nodes up by the values of this label, such as topology.kubernetes.io/zone")
+	return cmd
 }
 
 func newJob(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -150,7 +160,12 @@ func (o *Options) complete(f *cmdutil.Factory, runF func(context.Context, *Optio
 
 func (o *Options) validate(cmd *cobra.Command) error {
 	typed := cmd.Flags().Changed // a default from the settings that does not apply is no mistake
+	if err := o.validateBy(o.What == Node && typed("by")); err != nil {
+		return err
+	}
 	switch {
+	case o.By != "" && o.Output.Output == printer.Wide:
+		return failure.Usagef("--by has no wide form").WithHint("leave out --by or -o wide")
 	case o.AllNamespaces && typed("namespace"):
 		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	case o.What != Job && typed("namespace"):

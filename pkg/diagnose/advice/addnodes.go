@@ -81,7 +81,7 @@ func (s *search) shapes() []*corev1.Node {
 
 // nodeLabelKeys are the labels by which members choose nodes, less the hostname, which is each node's own.
 func (s *search) nodeLabelKeys() map[string]bool {
-	keys := map[string]bool{s.base.Request.TopologyKey: true}
+	keys := map[string]bool{s.base.Request.Topology.Required: true}
 	terms := func(list []corev1.PodAffinityTerm) {
 		for _, t := range list {
 			keys[t.TopologyKey] = true

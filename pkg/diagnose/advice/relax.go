@@ -125,12 +125,12 @@ func (s *search) taints(has []corev1.Toleration) []rule {
 // topology offers to drop the rule of the gang object that all members share a domain.
 func (s *search) topology() bool {
 	d := s.g.Decl
-	if d == nil || d.TopologyKey == "" {
+	if d == nil || d.Topology.Required == "" {
 		return false
 	}
 	request := s.base.Request.Gang
-	if request.TopologyKey = ""; !s.room(s.w.Cluster(), request) {
+	if request.Topology.Required = ""; !s.room(s.w.Cluster(), request) {
 		return false
 	}
-	return s.offer(patch.GroupTopology(d, ""))
+	return s.offer(patch.GroupTopology(s.g, ""))
 }

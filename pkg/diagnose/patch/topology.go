@@ -2,7 +2,9 @@ package patch
 
 import (
 	"fmt"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -11,35 +13,109 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// GroupTopology names another label for the topology in the gang object, or none.
-func GroupTopology(d *gang.Declaration, to string) stage.Fix {
-	text := "let members be in several values of " + d.TopologyKey
+// GroupTopology names another label for the topology that all members must share, wherever it is stated, or none.
+func GroupTopology(g *gang.Gang, to string) stage.Fix {
+	d := g.Decl
+	text := "let members be in several values of " + d.Topology.Required
 	if to != "" {
-		text = fmt.Sprintf("write %s for %s", to, d.TopologyKey)
+		text = fmt.Sprintf("write %s for %s", to, d.Topology.Required)
 	}
-	a := answer.Action{Kind: answer.Relax, By: answer.User, Text: text, Change: map[string]any{"podGroup.topology": to}}
-	path, value := []string{"spec", "topologyConstraint"}, any(map[string]any{"requiredTopologyLevel": to})
+	change := map[string]any{"podGroup.topology": to}
+	if d.TopologyFrom == gang.TopologyPods {
+		return Job(g, answer.Relax, text, change, podTopology(to))
+	}
+	fix := stage.Fix{Action: answer.Action{Kind: answer.Relax, By: answer.User, Text: text, Change: change}}
+	edit := topologyField(d, to)
+	switch {
+	case d.TopologyFrom == gang.TopologyAnnotation:
+		value := any(nil)
+		if to != "" {
+			value = to
+		}
+		fix.Command = command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name,
+			map[string]any{"metadata": map[string]any{"annotations": map[string]any{gang.TopologyRequired: value}}})
+		edit = func(object metav1.Object) {
+			object.SetAnnotations(annotated(object.GetAnnotations(), gang.TopologyRequired, to))
+		}
+	case d.Key.Dialect == gang.Native:
+		fix.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again without spec.schedulingConstraints"
+		if to != "" {
+			fix.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again with this key in spec.schedulingConstraints.topology"
+		}
+	default:
+		step := command.Patch{Op: "remove", Path: "/spec/topologyConstraint"}
+		if len(d.Topology.Preferred) > 0 || to != "" {
+			step.Path += "/requiredTopologyLevel"
+		}
+		if to != "" {
+			step.Op, step.Value = "replace", to
+		}
+		fix.Command = command.JSONPatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, step)
+	}
+	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		if d.Key.Dialect == gang.PDB {
+			return whatif.Budget(s, d, edit)
+		}
+		return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { edit(u) })
+	}
+	return fix
+}
+
+// NoTopology takes the annotations by which members share a domain off the pods.
+func NoTopology(g *gang.Gang) stage.Fix {
+	return Job(g, answer.Relax, "leave the annotations of its topology out", map[string]any{"podGroup.topology": ""}, podTopology("", gang.TopologyPreferred, kueue.PreferredTopology))
+}
+
+// topologyField edits the field of the group object's spec.
+func topologyField(d *gang.Declaration, to string) func(metav1.Object) {
+	path, value := []string{"spec", "topologyConstraint", "requiredTopologyLevel"}, any(to)
 	if d.Key.Dialect == gang.Native {
 		path, value = []string{"spec", "schedulingConstraints"}, map[string]any{"topology": []any{map[string]any{"key": to}}}
-		a.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again without spec.schedulingConstraints"
-		if to != "" {
-			a.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again with this key in spec.schedulingConstraints.topology"
-		}
-	} else {
-		step := command.Patch{Op: "remove", Path: "/spec/topologyConstraint"}
-		if to != "" {
-			step = command.Patch{Op: "replace", Path: "/spec/topologyConstraint/requiredTopologyLevel", Value: to}
-		}
-		a.Command = command.JSONPatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, step)
 	}
-	return stage.Fix{Action: a, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-		return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
-			unstructured.RemoveNestedField(u.Object, path...)
-			if to != "" {
-				whatif.Set(u, value, path...)
+	return func(object metav1.Object) {
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		unstructured.RemoveNestedField(u.Object, path...)
+		if to != "" {
+			whatif.Set(u, value, path...)
+		}
+	}
+}
+
+// podTopology edits the annotations of the pods of all roles: gangctl's own, and Kueue's, and leaves others out.
+func podTopology(to string, without ...string) func(*whatif.Spec) {
+	return func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			meta := &spec.Roles[i].Template.ObjectMeta
+			for _, key := range without {
+				if _, ok := meta.Annotations[key]; ok {
+					meta.Annotations = annotated(meta.Annotations, key, "")
+				}
 			}
-		})
-	}}
+			for _, key := range []string{gang.TopologyRequired, kueue.RequiredTopology} {
+				if _, ok := meta.Annotations[key]; ok {
+					meta.Annotations = annotated(meta.Annotations, key, to)
+				}
+			}
+		}
+	}
+}
+
+// annotated are annotations with another value, or none if that is empty.
+func annotated(annotations map[string]string, key, value string) map[string]string {
+	other := map[string]string{}
+	for k, v := range annotations {
+		if k != key {
+			other[k] = v
+		}
+	}
+	if value != "" {
+		other[key] = value
+	}
+	return other
 }

@@ -62,6 +62,8 @@ type Tools struct {
 	CauseRoom func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (r placement.Room, ok bool)
 	// Devices counts those that the resource claims of some roles are for; nil if there is no such number.
 	Devices func(*placement.Cluster, []placement.Role) []placement.DeviceCount
+	// Domains measures the room for a gang in each domain of a node label.
+	Domains func(cluster *placement.Cluster, g placement.Gang, key string) []placement.DomainRoom
 }
 
 // Search looks for a placement of a gang on a cluster, held to all but some constraints.

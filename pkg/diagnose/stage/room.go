@@ -55,6 +55,11 @@ func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
 	return c.tools.Devices(cluster, c.Request.Roles)
 }
 
+// Domains measures the room for the gang in each domain of a node label, on the cluster as it is.
+func (c *Context) Domains(key string) []placement.DomainRoom {
+	return c.tools.Domains(c.View.Cluster(), c.Request.Gang, key)
+}
+
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.
 func (f *Finding) DescribeRoom(cluster *placement.Cluster, r placement.Room) *Finding {
 	for key, value := range phrase.RoomFacts(r) {

@@ -133,6 +133,9 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 			defer cancel()
 			return cluster.DeviceCounts(ctx, roles)
 		},
+		Domains: func(cluster *placement.Cluster, g placement.Gang, key string) []placement.DomainRoom {
+			return cluster.Domains(ctx, g, key, placement.Options{Budget: opts.Budget})
+		},
 	}
 }
 

@@ -2,12 +2,14 @@ package stages_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func TestRules(t *testing.T) {
@@ -18,8 +20,51 @@ func TestRules(t *testing.T) {
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": "gang"}}}}
 		})
 	}
+	annotated := func(notes map[string]any) func(*clustertest.Gang) {
+		return func(g *clustertest.Gang) { g.Group = set(notes, "metadata", "annotations") }
+	}
+	blocks := func(c *clustertest.Cluster) *clustertest.Cluster {
+		c.Nodes(8, 8)
+		label(c, "rack", "r1", "r1", "r2", "r2", "r3", "r3", "r4", "r4")
+		label(c, "block", "b1", "b1", "b1", "b1", "b2", "b2", "b2", "b2")
+		label(c, "zone", "z1", "z1", "z1", "z1", "z1", "z1", "z1", "z1")
+		return c
+	}
+	halves := func(c *clustertest.Cluster) *clustertest.Cluster { // half of each rack is in use
+		return blocks(c).Runs("a", 8, "n1").Runs("b", 8, "n3").Runs("c", 8, "n5").Runs("d", 8, "n7")
+	}
+	young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
+	const racks = "r1 has room for 1, r2 for 1, r3 for 1, r4 for 1"
 	check(t, []testCase{
-		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "one value of zone: the best, z1, has room for 1/2, while 2 would fit in all", wantText: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
+		{name: "one rack, and a block would do", code: answer.TopologyFragmented, exit: 3, first: "all 2 members must share one value of rack: " + racks + "; block=b1 would do", fix: "write block for rack", build: func(c *clustertest.Cluster) {
+			halves(c).Add(gangOf(2, 8, annotated(map[string]any{gang.TopologyRequired: "rack"})))
+		}},
+		{name: "the pods have to stay in one rack", code: answer.TopologyFragmented, exit: 3, first: "one value of rack: " + racks, fix: "write block for rack", build: func(c *clustertest.Cluster) {
+			halves(c).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Pod = func(_ int, p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, gang.TopologyRequired, "rack") }
+				g.Job = func(job map[string]any) {
+					set("rack", "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations", gang.TopologyRequired)(job)
+				}
+			}))
+		}},
+		{name: "a topology that cannot be read", code: answer.SelectorNoMatch, exit: 4, first: "it is placed nowhere, as it cannot be read where its members must be together: pod [^:]*: annotation gangctl.dev/topology-required: \"r r\" is not the key", build: func(c *clustertest.Cluster) {
+			blocks(c).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Pod = func(_ int, p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, gang.TopologyRequired, "r r") }
+			}))
+		}},
+		{name: "no rack is large enough, and a block would do", code: answer.TooBig, exit: 6, first: "all 3 members must share one value of rack, and the largest has room for 2; block=b1 would do", fix: "write block for rack", build: func(c *clustertest.Cluster) {
+			blocks(c).Add(gangOf(3, 8, annotated(map[string]any{gang.TopologyRequired: "rack"})))
+		}},
+		{name: "a rack is preferred, and there is none", code: answer.Fits, exit: 3, first: "all at block=b1", wantText: []string{"no value of rack, which it prefers, has room for all: " + racks}, build: func(c *clustertest.Cluster) {
+			halves(c).Add(gangOf(2, 8, young, annotated(map[string]any{gang.TopologyPreferred: "rack,block"})))
+		}},
+		{name: "a rack is preferred in the zone that is required", code: answer.Fits, exit: 3, first: "all at rack=r1", build: func(c *clustertest.Cluster) {
+			blocks(c).Add(gangOf(2, 4, young, annotated(map[string]any{gang.TopologyRequired: "zone", gang.TopologyPreferred: "rack"})))
+		}},
+		{name: "a replacement must go to the rack of the others", code: answer.MemberLost, exit: 7, wantText: []string{"its other members are at rack=r1, where there is room for 0 of 1; everywhere: r2 has room for 1"}, build: func(c *clustertest.Cluster) {
+			halves(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }, annotated(map[string]any{gang.TopologyRequired: "rack"})))
+		}},
+		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "all 2 members must share one value of zone: z1 has room for 1, z2 for 1", wantText: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)
 		}},

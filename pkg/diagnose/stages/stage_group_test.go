@@ -310,7 +310,7 @@ func TestUnmodelled(t *testing.T) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, scheduledBy("batch"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
-		{name: "network topology of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
+		{name: "network topology of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology .hard, at most tier 2. of PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(2)}, "spec", "networkTopology")

@@ -103,19 +103,38 @@ type Largest struct {
 	Members int64 `json:"members"`
 }
 
-// largest are the largest gangs of a kind, one for each usual size of a member. Members request what is usual with a device, and
-// go anywhere; single devices, as slices of GPUs are, come alone.
-func (l *ledger) largest(kind corev1.ResourceName, usual Usual) []Largest {
+// fit is how many members of each size fit on each node, in the order of sizes.
+type fit []struct {
+	devices int64
+	slots   []placement.NodeSlots
+}
+
+// fit measures it for one kind of device. Members request what is usual with a device; single devices, as slices of GPUs are, come alone.
+func (l *ledger) fit(kind corev1.ResourceName, usual Usual) fit {
 	var most int64
 	for _, n := range l.w.Cluster().Nodes() {
 		q := n.Status.Allocatable[kind]
 		most = max(most, q.Value())
 	}
-	var all []Largest
+	var all fit
 	for _, size := range sizes(kind, most) {
-		g := Largest{Devices: size}
-		for _, s := range placement.Slots(l.w.Cluster(), plain(kind, size, usual), unlimited, placement.Options{}) {
-			g.Members += s.Slots
+		all = append(all, struct {
+			devices int64
+			slots   []placement.NodeSlots
+		}{size, placement.Slots(l.w.Cluster(), plain(kind, size, usual), unlimited, placement.Options{})})
+	}
+	return all
+}
+
+// within are the largest gangs on some of the nodes, one for each usual size of a member.
+func (f fit) within(node func(name string) bool) []Largest {
+	var all []Largest
+	for _, size := range f {
+		g := Largest{Devices: size.devices}
+		for _, s := range size.slots {
+			if node(s.Node) {
+				g.Members += s.Slots
+			}
 		}
 		all = append(all, g)
 	}

@@ -39,7 +39,14 @@ type Total struct {
 
 // OfNodes reports on the nodes of a cluster view.
 func OfNodes(w *view.View) Nodes {
-	l := newLedger(w)
+	report, _ := newLedger(w).report()
+	return report
+}
+
+// report is that on all nodes, and how many members of each size fit on which of them, by kind of device.
+func (l *ledger) report() (Nodes, map[corev1.ResourceName]fit) {
+	w := l.w
+	fits := map[corev1.ResourceName]fit{}
 	usual, free := map[corev1.ResourceName]Usual{}, map[corev1.ResourceName]map[string]room{}
 	for _, kind := range l.kinds {
 		usual[kind] = l.usual(kind)
@@ -48,10 +55,11 @@ func OfNodes(w *view.View) Nodes {
 	report := Nodes{APIVersion: APIVersion, At: w.Now, Nodes: l.nodes(free), Totals: []Total{}, Uncounted: Uncounted(w.Snap)}
 	for _, kind := range l.kinds {
 		t := sum(kind, report.Nodes)
-		t.Usual, t.Largest = usual[kind], l.largest(kind, usual[kind])
+		fits[kind] = l.fit(kind, usual[kind])
+		t.Usual, t.Largest = usual[kind], fits[kind].within(func(string) bool { return true })
 		report.Totals = append(report.Totals, t)
 	}
-	return report
+	return report, fits
 }
 
 func sum(kind corev1.ResourceName, nodes []Node) Total {

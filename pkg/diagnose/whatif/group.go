@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -103,12 +105,21 @@ func texts(list corev1.ResourceList) map[string]any {
 
 // editBudget changes the minimum where a PodDisruptionBudget stands for the gang.
 func editBudget(s *snapshot.Snapshot, d *gang.Declaration, n int32) *snapshot.Snapshot {
+	return Budget(s, d, func(object metav1.Object) {
+		if b, ok := object.(*policyv1.PodDisruptionBudget); ok {
+			least := intstr.FromInt32(n)
+			b.Spec.MinAvailable = &least
+		}
+	})
+}
+
+// Budget is the cluster in which the PodDisruptionBudget that stands for a gang was edited.
+func Budget(s *snapshot.Snapshot, d *gang.Declaration, edit func(metav1.Object)) *snapshot.Snapshot {
 	c := s.Clone()
 	for i, b := range slices.Clone(c.DisruptionBudgets) {
 		if b.Namespace == d.Key.Namespace && b.Name == d.Key.Name {
 			b = b.DeepCopy()
-			least := intstr.FromInt32(n)
-			b.Spec.MinAvailable = &least
+			edit(b)
 			c.DisruptionBudgets[i] = b
 		}
 	}

@@ -224,7 +224,7 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 		request.Roles = append(request.Roles, role)
 	}
 	if g.Decl != nil {
-		request.TopologyKey = g.Decl.TopologyKey
+		request.Topology = g.Decl.Topology
 	}
 	return request, true
 }

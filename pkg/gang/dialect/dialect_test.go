@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,10 +97,10 @@ func TestDecode(t *testing.T) {
 		{gang.KubeBatch, object("scheduling.incubator.k8s.io/v1alpha1", map[string]any{"minMember": int64(3), "queue": "q"}, nil), gang.Declaration{MinMember: 3, Queue: "q"}},
 		{gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"minMember": int64(2), "queue": "q", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
 			map[string]any{"schedulingConditions": []any{map[string]any{"status": "True", "reasons": []any{map[string]any{"reason": "OverLimit", "message": "over"}}}}}),
-			gang.Declaration{MinMember: 2, Queue: "q", TopologyKey: "rack", Conditions: []gang.Condition{{Reason: "OverLimit", Message: "over"}}}},
+			gang.Declaration{MinMember: 2, Queue: "q", Topology: gang.Topology{Required: "rack"}, Conditions: []gang.Condition{{Reason: "OverLimit", Message: "over"}}}},
 		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(9)}},
 			"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "zone"}}}}, condition("PodGroupInitiallyScheduled", "False")),
-			gang.Declaration{MinMember: 9, TopologyKey: "zone", Conditions: []gang.Condition{{Reason: "NotEnoughResources", Message: "no room"}}}},
+			gang.Declaration{MinMember: 9, Topology: gang.Topology{Required: "zone"}, Conditions: []gang.Condition{{Reason: "NotEnoughResources", Message: "no room"}}}},
 		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}, nil), gang.Declaration{MinMember: 1}},
 	}
 	for _, tt := range tests {
@@ -108,7 +109,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v", tt.dialect, err)
 			continue
 		}
-		if d.MinMember != tt.want.MinMember || d.Queue != tt.want.Queue || d.Phase != tt.want.Phase || d.TopologyKey != tt.want.TopologyKey || len(d.Conditions) != len(tt.want.Conditions) || len(d.RoleMin) != len(tt.want.RoleMin) {
+		if d.MinMember != tt.want.MinMember || d.Queue != tt.want.Queue || d.Phase != tt.want.Phase || !reflect.DeepEqual(d.Topology, tt.want.Topology) || len(d.Conditions) != len(tt.want.Conditions) || len(d.RoleMin) != len(tt.want.RoleMin) {
 			t.Errorf("%s: got %+v", tt.dialect, d)
 		}
 		for i, w := range tt.want.Conditions {

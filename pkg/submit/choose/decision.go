@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 )
 
@@ -29,6 +30,8 @@ type Request struct {
 	Scheduler string
 	// Queue is the queue in which the gang waits; empty for none.
 	Queue string
+	// Preferred are the node labels of which members should share a value; see [gang.Topology].
+	Preferred []string
 	// Declared is true for a job that declares its gang itself, so that the cluster has nothing to decide on.
 	Declared bool
 }
@@ -57,6 +60,30 @@ type UnreadQueueError struct {
 // Error implements error.
 func (e *UnreadQueueError) Error() string {
 	return fmt.Sprintf("nothing here reads queue %s: dialect %s has no queues, and the cluster does not serve those of Kueue", e.Queue, e.Dialect)
+}
+
+// UnstatedPreferenceError reports that no dialect of a decision can state which domains members prefer.
+type UnstatedPreferenceError struct{ Dialect gang.Dialect }
+
+// Error implements error.
+func (e *UnstatedPreferenceError) Error() string {
+	return fmt.Sprintf("dialect %s cannot state which domains members prefer", e.Dialect)
+}
+
+// Stating are the decisions in which what the request prefers is stated; an [UnstatedPreferenceError] if that is none. gangctl's own scheduler reads
+// the annotation in every dialect.
+func (r Request) Stating(decisions []Decision) ([]Decision, error) {
+	if len(r.Preferred) == 0 || len(decisions) == 0 {
+		return decisions, nil
+	}
+	states := func(d Decision) bool {
+		return d.writer().Prefers || d.Dialect != gang.None && d.Scheduler == schedulerplugins.DefaultScheduler
+	}
+	stating := slices.DeleteFunc(slices.Clone(decisions), func(d Decision) bool { return !states(d) })
+	if len(stating) == 0 {
+		return nil, &UnstatedPreferenceError{Dialect: decisions[0].Dialect}
+	}
+	return stating, nil
 }
 
 // Groups are the API groups whose kinds decisions depend on.

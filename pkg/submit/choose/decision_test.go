@@ -96,3 +96,20 @@ func TestServing(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 }
+
+// What members prefer is stated where the dialect has no words of its own for it, or gangctl's scheduler reads it; other ways to submit the job are
+// left out.
+func TestStating(t *testing.T) {
+	all := []Decision{{Dialect: gang.Native}, {Dialect: gang.SchedulerPlugins}, {Dialect: gang.Volcano, Scheduler: "volcano"}, {Dialect: gang.Volcano, Scheduler: "gang-scheduler"}, {Dialect: gang.None, Scheduler: "gang-scheduler"}}
+	if got, err := (Request{}).Stating(all); err != nil || len(got) != len(all) {
+		t.Errorf("without a preference: %v, %v", got, err)
+	}
+	prefers := Request{Preferred: []string{"rack"}}
+	if got, err := prefers.Stating(all); err != nil || len(got) != 2 || got[0] != all[1] || got[1] != all[3] {
+		t.Errorf("got %v, %v", got, err)
+	}
+	var unstated *UnstatedPreferenceError
+	if _, err := prefers.Stating(all[:1]); !errors.As(err, &unstated) || unstated.Dialect != gang.Native {
+		t.Errorf("got %v", err)
+	}
+}

@@ -30,7 +30,7 @@ func declaration(s Spec, roles []gang.Role) gang.Declaration {
 	return gang.Declaration{
 		Key:       gang.Key{Dialect: s.Gang.Dialect, Namespace: s.Namespace, Name: s.Name},
 		MinMember: s.Gang.MinAvailable, MinResources: gangResources(roles, s.Gang.MinAvailable),
-		Queue: s.Gang.Queue, PriorityClass: s.Pod.PriorityClass, TopologyKey: s.Gang.TopologyKey,
+		Queue: s.Gang.Queue, PriorityClass: s.Pod.PriorityClass, Topology: s.Gang.Topology,
 	}
 }
 

@@ -195,7 +195,11 @@ func applyPlacement(template *corev1.PodTemplateSpec, s Spec) {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: place.Nodes}},
 		}}}
 	}
-	together := s.Gang.TopologyKey
+	preferred := gang.Topology{Preferred: s.Gang.Topology.Preferred}
+	for key, value := range preferred.Annotations() {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, key, value)
+	}
+	together := s.Gang.Topology.Required
 	if s.Gang.Dialect == gang.Native {
 		together = "" // its PodGroup has it
 	}

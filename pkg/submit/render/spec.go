@@ -86,8 +86,8 @@ type GangSpec struct {
 	MinAvailable int32
 	// Queue is the queue in which the gang waits; empty is that of the scheduler's choice.
 	Queue string
-	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
-	TopologyKey string
+	// Topology is by which node labels members share a domain.
+	Topology gang.Topology
 }
 
 // Spec is everything a job is made from besides its kind and its preset.

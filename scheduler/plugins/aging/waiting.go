@@ -51,6 +51,7 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		g.Members.MinMember = policy.MinCount
 	}
+	g.Members.Topology = engine.TopologyOf(group)
 	if group.Spec.Priority != nil {
 		g.Priority = *group.Spec.Priority
 	}

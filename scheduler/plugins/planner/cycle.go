@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -26,6 +27,7 @@ type cycle struct {
 	args      Args
 	attempted sets.Set[types.UID] // its members in this attempt
 	first     types.UID           // the member that has to come first, if the previous attempt found one
+	topology  gang.Topology       // by which node labels its members share a domain
 
 	// verdict is that of the first plan of the attempt. Later plans are for the dry run of preemption, on a cluster without the
 	// victims.
@@ -120,12 +122,15 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current = nil
-	gang, ok := entity.(*framework.QueuedPodGroupInfo)
-	if !ok || gang.PodGroupInfo == nil || gang.GetType() != fwk.PodGroupKeyType {
+	queued, ok := entity.(*framework.QueuedPodGroupInfo)
+	if !ok || queued.PodGroupInfo == nil || queued.GetType() != fwk.PodGroupKeyType {
 		return
 	}
 	p.lastBegun = p.clock.Now()
-	p.current = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
+	p.current = &cycle{group: nameOf(queued), gang: queued, args: defaultArgs()}
+	if queued.PodGroup != nil {
+		p.current.topology = engine.TopologyOf(queued.PodGroup)
+	}
 	p.current.first = p.firstMembers[p.current.group]
 	delete(p.firstMembers, p.current.group)
 	p.current.attempted = sets.New[types.UID]()

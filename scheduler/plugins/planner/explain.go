@@ -17,9 +17,12 @@ import (
 
 // explain returns the reason for a proof.
 func (q *query) explain(ctx context.Context, proof placement.Result, claimed bool) *reasons.Reason {
-	rooms := q.lacking(ctx, proof)
+	rooms, apart := q.lacking(ctx, proof)
 	r := rooms[0]
 	code, verdict, who, message := q.reason(proof, r)
+	if apart {
+		code, verdict, who, message = answer.TopologyFragmented, answer.Waiting, answer.Nobody, q.together(ctx)
+	}
 	for _, other := range rooms[1:min(len(rooms), 1+mostShort)] {
 		message += fmt.Sprintf("; and %s %s, too", phrase.Resource(other.Resource), phrase.IsShort(other.Resource))
 	}
@@ -45,22 +48,31 @@ func (q *query) explain(ctx context.Context, proof placement.Result, claimed boo
 const mostShort = 2
 
 // lacking measures the room for the resources that are short together: by proof as in the diagnosis, or, where that takes too long, for what the
-// role that is hardest to place requests.
-func (q *query) lacking(ctx context.Context, proof placement.Result) []placement.Room {
+// role that is hardest to place requests. apart is set if nothing is short but room in one domain.
+func (q *query) lacking(ctx context.Context, proof placement.Result) (rooms []placement.Room, apart bool) {
 	causes := placement.FindCauses(ctx, q.kept, q.gang, placement.Options{Budget: q.opts.Budget})
 	// What was searched before may have used up the time: the explanation has its own, as it counts what all roles request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
 	defer cancel()
-	var rooms []placement.Room
 	for _, cause := range causes.Ordered() {
+		apart = apart || q.gang.Topology.Required != "" && cause.Constraint == placement.PodAffinity
 		if r, ok := causes.Room(ctx, q.kept, q.gang, cause); ok {
 			rooms = append(rooms, r)
 		}
 	}
+	apart = apart && len(rooms) == 0
 	if len(rooms) == 0 {
 		rooms = append(rooms, q.kept.Lacking(ctx, q.gang, proof))
 	}
-	return rooms
+	return rooms, apart
+}
+
+// together is the message for a gang that finds no room in one domain.
+func (q *query) together(ctx context.Context) string {
+	key := q.gang.Topology.Required
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
+	defer cancel()
+	return phrase.Together(q.gang, key, q.kept.Domains(ctx, q.gang, key, q.opts), q.kept.BoundDomains(q.gang.Bound, key))
 }
 
 // keptFrom returns a text like: room on n1 is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC.

@@ -181,8 +181,12 @@ func (p plannedNode) Clone() fwk.StateData { return p }
 
 // PreFilter implements fwk.PreFilterPlugin. The plugin is the last, so the other plugins have let the member pass.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	skip := fwk.NewStatus(fwk.Skip)
+	if pl.sharesDomain(state, pod) {
+		skip = nil // Filter is called where PreFilter does not skip
+	}
 	if _, err := state.Read(memberKey); err == nil {
-		return nil, fwk.NewStatus(fwk.Skip)
+		return nil, skip
 	}
 	if !state.IsPodGroupSchedulingCycle() {
 		if wait := pl.planner.devices.wait(pod.Namespace, pod); wait > 0 {
@@ -207,7 +211,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 		// It might take the node of a member that the gang needs. The other members without a node come after those.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
 	}
-	return nil, fwk.NewStatus(fwk.Skip)
+	return nil, skip
 }
 
 // PreFilterExtensions implements fwk.PreFilterPlugin.
@@ -216,6 +220,9 @@ func (pl *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // Filter implements fwk.FilterPlugin. The engine checks a nominated node, or the node of the previous member, whatever PreFilter
 // returned.
 func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if status := checkDomain(state, node.Node()); status != nil {
+		return status
+	}
 	if data, err := state.Read(memberKey); err == nil {
 		if at, ok := data.(plannedNode); ok && at != "" && string(at) != node.Node().Name {
 			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's placement has another node for this member")

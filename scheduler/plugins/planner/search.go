@@ -121,7 +121,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	if q.members, err = rolesOf(members, antiAffine); err != nil {
 		return nil, err
 	}
-	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1}
+	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1, Topology: c.topology}
 	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
 		q.gang.MinMember = policy.MinCount
 	}

@@ -12,7 +12,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 )
@@ -23,6 +25,7 @@ type cause struct {
 	pods     []*corev1.Pod // that wait
 	bound    []types.UID   // members that have places
 	min      int32         // how many must have one, those included
+	topology gang.Topology
 	priority int32
 	never    bool // it must not preempt
 	// judge tries the pods on the engine's snapshot, from which the victims have
@@ -44,6 +47,7 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 	for _, pod := range state.ScheduledPods() {
 		c.bound = append(c.bound, pod.UID)
 	}
+	c.topology = engine.TopologyOf(group)
 	c.min = int32(len(c.bound)) + 1
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		if int(policy.MinCount) <= len(c.bound) {
@@ -104,6 +108,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	if err != nil {
 		return "", "", err
 	}
+	q.Gang.Topology = c.topology
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
 	cluster := q.Cluster.Without(uidsOf(h.leaving)...).With(q.Kept...)

@@ -96,6 +96,7 @@ func randomQuery(r *rand.Rand) Query {
 		name := fmt.Sprintf("n%d", i)
 		free[name] = 2 + r.IntN(4)
 		nodes = append(nodes, aNode(name, free[name]))
+		nodes[i].Labels["rack"] = fmt.Sprint("r", i%2)
 	}
 	budgets := []*policyv1.PodDisruptionBudget{budget("x", int32(r.IntN(2))), budget("y", int32(r.IntN(3)))}
 	put := func(name string, change ...func(*corev1.Pod)) bool {
@@ -125,7 +126,29 @@ func randomQuery(r *rand.Rand) Query {
 	if r.IntN(3) == 0 {
 		q.Gang.Roles = append(q.Gang.Roles, placement.Role{Name: "chief", Pod: aPod("c", "", 1+r.IntN(4), ranked(100)), Count: 1})
 	}
+	if r.IntN(3) == 0 {
+		q.Gang.Topology.Required = "rack"
+	}
 	return q
+}
+
+// Room is made in one domain, where all members must share one: a free node elsewhere spares nobody.
+func TestVictimsOfOneDomain(t *testing.T) {
+	var nodes []*corev1.Node
+	for i, rack := range []string{"r1", "r1", "r2", "r2", "r3"} {
+		nodes = append(nodes, aNode(fmt.Sprint("n", i+1), 4))
+		nodes[i].Labels["rack"] = rack
+	}
+	running := []*corev1.Pod{aPod("costly", "n2", 4, ranked(90)), aPod("cheap-0", "n3", 4, ranked(10)), aPod("cheap-1", "n4", 4, ranked(10))}
+	q := newQuery(nodes, running, 2, 4)
+	q.Gang.Topology.Required = "rack"
+	if c, verdict := Choose(t.Context(), q, generous); verdict != Found || victims(c) != "cheap-0 cheap-1" {
+		t.Errorf("%s: %s has to go", verdict, victims(c))
+	}
+	q.Gang.Topology.Required = ""
+	if c, verdict := Choose(t.Context(), q, generous); verdict != Found || victims(c) != "" {
+		t.Errorf("%s: %s has to go without the rule", verdict, victims(c))
+	}
 }
 
 // brute tries every set of units.

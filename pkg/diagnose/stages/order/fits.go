@@ -39,6 +39,7 @@ func fits(c *stage.Context) *stage.Finding {
 	}
 	f := stage.Found(answer.Fits, "fits now: room for %s on %s", what, phrase.Names(slices.Sorted(maps.Keys(nodes)))).
 		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
+	domain(c, f)
 	if c.View.Assumed {
 		return f
 	}
@@ -64,6 +65,21 @@ func fits(c *stage.Context) *stage.Finding {
 		}
 	}
 	return f
+}
+
+// domain names the domain that the members would share, and what keeps them from a narrower one that they prefer.
+func domain(c *stage.Context, f *stage.Finding) {
+	p := c.Placement
+	if p.Level != "" {
+		f.Message += fmt.Sprintf(", all at %s=%s", p.Level, p.Domain)
+		f.Fact("topologyKey", p.Level).Fact("domain", p.Domain)
+	}
+	for _, key := range c.Request.Topology.Preferred {
+		if key == p.Level {
+			return
+		}
+		f.Detail("no value of %s, which it prefers, has room for all: %s", key, phrase.Domains(c.Domains(key)))
+	}
 }
 
 // lastAttempt is when the scheduler last reported that it tried.

@@ -44,7 +44,7 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 			if a.check(c, out, *role); len(out.Findings) > from {
 				role.Ignore = role.Ignore.Union(a.constraints).Union(absentResources(out.Findings[from:]))
 				if a.constraints.Has(placement.Topology) {
-					request.TopologyKey = ""
+					request.Topology.Required = ""
 				}
 			}
 		}

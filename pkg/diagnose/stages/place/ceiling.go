@@ -30,6 +30,9 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	case placement.DRADevices:
 		return tooFewDevices(c, fitted)
 	case placement.PodAffinity:
+		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
+			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.View.Cluster().BoundDomains(c.Request.Bound, key))
+		}
 		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.Gang.Min, cmp.Or(topologyKey(c, role), "their topology label"), c.Placed(ideal))
 	case placement.TopologySpread:
 		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", spreadName(role.Pod), fitted)

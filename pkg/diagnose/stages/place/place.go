@@ -24,6 +24,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case out.DeniedAny(c, "", "nodes", "pods"):
 		out.Add(noPermission(c, out))
 		return stage.Unknown("nodes or pods may not be listed")
+	case c.Gang.TopologyProblem != nil:
+		out.Add(unreadableTopology(c))
+		return stage.OK("")
 	}
 	out.Unreadable = unreadable(c, out)
 	out.Matrices = map[string]placement.Matrix{}

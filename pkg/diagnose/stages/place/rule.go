@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -64,8 +65,8 @@ func relevant(c *stage.Context, code answer.Code, r placement.Room) []string {
 
 // topologyKey is the node label of the rule that members share a domain.
 func topologyKey(c *stage.Context, role placement.Role) string {
-	if c.Request.TopologyKey != "" {
-		return c.Request.TopologyKey
+	if c.Request.Topology.Required != "" {
+		return c.Request.Topology.Required
 	}
 	if hasAffinity(role.Pod) {
 		return role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
@@ -76,23 +77,45 @@ func topologyKey(c *stage.Context, role placement.Role) string {
 // rack finds that enough nodes are free, but not in one domain.
 func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	key := topologyKey(c, role)
-	slots := map[string]int64{}
-	var free int64
-	for _, s := range placement.Slots(c.View.Cluster(), withoutRules(role.Pod), role.Count, placement.Options{}) {
-		slots[c.View.Cluster().Node(s.Node).Labels[key]] += s.Slots
-		free += s.Slots
-	}
-	best, most := "", int64(-1)
+	rooms := c.Domains(key)
+	var free int32
 	var parts []string
-	for _, domain := range slices.Sorted(maps.Keys(slots)) {
-		if slots[domain] > most {
-			best, most = domain, slots[domain]
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", domain, slots[domain]))
+	for _, r := range rooms {
+		free = gang.Sum(free, r.Members)
+		parts = append(parts, fmt.Sprintf("%s %d", r.Domain, r.Members))
 	}
-	need := c.Request.MinMember
-	f.Message = fmt.Sprintf("all members must share one value of %s: the best, %s, has room for %d/%d, while %d would fit in all", key, best, most, need, free)
-	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("bestDomain", best).Fact("bestFits", most).Fact("fitsAnywhere", free)
+	if len(rooms) > 0 {
+		f.Fact("bestDomain", rooms[0].Domain).Fact("bestFits", rooms[0].Members)
+	}
+	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.View.Cluster().BoundDomains(c.Request.Bound, key))
+	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
+	wider(c, f, role)
+}
+
+// maxWider is how many wider labels are tried.
+const maxWider = 4
+
+// wider adds the narrowest node label around the one by which members must share a domain of which one domain has room for them: a block for racks.
+func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
+	key := c.Request.Topology.Required
+	if key == "" {
+		return
+	}
+	around := c.View.Cluster().Around(key)
+	for _, other := range around[:min(len(around), maxWider)] {
+		request := c.Request
+		if request.Topology.Required = other; request.Shape != "" {
+			request.Shape += "\nin one " + other
+		}
+		found := c.For(request).Fit(c.View.Cluster(), nil)
+		if !found.Fits() || len(found.Placement) == 0 {
+			continue
+		}
+		domain := c.View.Cluster().Node(found.Placement[0].Node).Labels[other]
+		f.Message += fmt.Sprintf("; %s=%s would do", other, domain)
+		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
+		return
+	}
 }
 
 // withoutRules is the pod without rules about other pods.

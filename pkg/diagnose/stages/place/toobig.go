@@ -28,6 +28,9 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	role := r.Role
 	f := stage.Found(answer.TooBig, "%s", strings.Join(sentences, "; and ")).
 		DescribeRoom(cluster, r).Fact("placed", ideal.Placed[role.Name])
+	if len(causes.All) == 1 && causes.First().Constraint == placement.PodAffinity {
+		wider(c, f, role)
+	}
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
 	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !hasAntiAffinity(role.Pod) {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))

@@ -20,8 +20,8 @@ import (
 // topologyKeys are the labels that a node must have for the role's rules about places to be met there.
 func topologyKeys(c *stage.Context, role placement.Role) []string {
 	var keys []string
-	if c.Request.TopologyKey != "" {
-		keys = append(keys, c.Request.TopologyKey)
+	if c.Request.Topology.Required != "" {
+		keys = append(keys, c.Request.Topology.Required)
 	}
 	if hasAffinity(role.Pod) {
 		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
@@ -54,6 +54,12 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	}
 }
 
+// unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.
+func unreadableTopology(c *stage.Context) *stage.Finding {
+	return stage.Found(answer.SelectorNoMatch, "it is placed nowhere, as it cannot be read where its members must be together: %s", c.Gang.TopologyProblem).
+		Fact("problem", c.Gang.TopologyProblem.Error()).Fix(patch.NoTopology(c.Gang))
+}
+
 // labelsOfNodes are the keys of the labels that some node has.
 func labelsOfNodes(v *view.View) map[string]bool {
 	return view.Once(v, "labels of nodes", func() map[string]bool {
@@ -74,8 +80,8 @@ func otherTopology(c *stage.Context, role placement.Role, key, to string) stage.
 	if to == "" {
 		text = "do without the rule about " + key
 	}
-	if c.Request.TopologyKey == key {
-		return patch.GroupTopology(c.Gang.Decl, to)
+	if c.Request.Topology.Required == key {
+		return patch.GroupTopology(c.Gang, to)
 	}
 	spec := role.Pod.Spec.DeepCopy()
 	if a := spec.Affinity; a != nil && a.PodAffinity != nil {

@@ -72,14 +72,16 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 			break
 		}
 	}
+	for _, rule := range d.Unapplied {
+		if rule.Required {
+			lacks("%s of %s", rule.Text, stage.DescribeGroup(*d))
+		}
+	}
 	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
 	if u == nil {
 		return
 	}
 	f := gang.Fields{Object: u}
-	if f.String("spec", "networkTopology", "mode") == "hard" {
-		lacks("the network topology of %s (hard, at most tier %d)", stage.DescribeGroup(*d), f.Int32("spec", "networkTopology", "highestTierAllowed"))
-	}
 	for _, field := range []string{"subGroups", "subGroupPolicy"} {
 		for _, part := range f.List("spec", field) {
 			if name, _ := part["name"].(string); c.Gang.RoleByName(name) == nil {

@@ -83,11 +83,13 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 // topologies are the annotations of pods by which Kueue keeps them in one domain. Its preferences keep no gang waiting.
 var topologies = []string{"podset-required-topology", "podset-slice-required-topology"}
 
-// requiredTopology records that Kueue admits a role only with all of it in one domain, which no stage evaluates.
+// requiredTopology records that Kueue admits a role only with all of it in one domain, where no stage evaluates that: of one of several roles, or
+// of parts of a role.
 func requiredTopology(c *stage.Context, out *stage.Result) {
 	for _, role := range c.Gang.Roles {
 		for _, name := range topologies {
-			if level := role.Template.Annotations[kueue.Group+"/"+name]; level != "" {
+			known := name == "podset-required-topology" && c.Gang.Decl != nil && c.Gang.Decl.TopologyFrom == gang.TopologyPods // the placement stage
+			if level := role.Template.Annotations[kueue.Group+"/"+name]; level != "" && !known {
 				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("the %s of %s, by which Kueue admits it: %s", name, role.Name, level))
 			}
 		}

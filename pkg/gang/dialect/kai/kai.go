@@ -42,8 +42,16 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.Queue = u.GetLabels()[queueLabel]
 	}
 	f := gang.Fields{Object: u, Err: err}
-	d.TopologyKey = f.String("spec", "topologyConstraint", "requiredTopologyLevel")
-	d.RoleMin = subGroups(f.List("spec", "subGroups"))
+	t := gang.Topology{Required: f.String("spec", "topologyConstraint", "requiredTopologyLevel")}
+	if preferred := f.String("spec", "topologyConstraint", "preferredTopologyLevel"); preferred != "" {
+		t.Preferred = []string{preferred}
+	}
+	d.SetTopology(f.Topology(t, "spec", "topologyConstraint"), gang.TopologyField)
+	groups := f.List("spec", "subGroups")
+	d.RoleMin = subGroups(groups)
+	if slices.ContainsFunc(groups, func(g map[string]any) bool { return g["topologyConstraint"] != nil }) {
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the topologyConstraint of parts of the gang in spec.subGroups", Required: true})
+	}
 	for _, c := range f.List("status", "schedulingConditions") {
 		if c["status"] != "True" {
 			continue

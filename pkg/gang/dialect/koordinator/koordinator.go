@@ -5,6 +5,7 @@ package koordinator
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,9 @@ const (
 	lightMinLabel = "pod-group.scheduling.sigs.k8s.io/min-available"
 	nameKey       = "gang.scheduling.koordinator.sh/name"
 	minKey        = "gang.scheduling.koordinator.sh/min-available"
+
+	// topologyKey lists layers of a ClusterNetworkTopology, which is not read, so that it is not known by which labels members share a domain.
+	topologyKey = "gang.scheduling.koordinator.sh/network-topology-spec"
 )
 
 // NameOf returns the gang that a pod names: the first of two labels and an annotation.
@@ -46,6 +50,7 @@ func Reader() gang.Reader {
 			if min := u.GetAnnotations()[minKey]; min != "" && err == nil {
 				d.MinMember, err = parseMin(min)
 			}
+			d.Unapplied = networkTopology(u)
 			return d, err
 		},
 		FromPods: fromPods,
@@ -66,11 +71,23 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			}
 			d.MinMember, declared = max(d.MinMember, n), true
 		}
+		if d.Unapplied == nil {
+			d.Unapplied = networkTopology(pod)
+		}
 	}
 	if !declared {
 		return d, fmt.Errorf("no pod has annotation %s", minKey)
 	}
 	return d, nil
+}
+
+// networkTopology is the rule by which members share a domain of a layer; nil without. A gather strategy is MustGather or PreferGather.
+func networkTopology(object metav1.Object) []gang.UnappliedRule {
+	text := object.GetAnnotations()[topologyKey]
+	if text == "" {
+		return nil
+	}
+	return []gang.UnappliedRule{{Text: "the network topology in annotation " + topologyKey, Required: strings.Contains(text, "MustGather")}}
 }
 
 func parseMin(s string) (int32, error) {

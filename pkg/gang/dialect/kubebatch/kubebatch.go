@@ -39,7 +39,7 @@ func Reader() gang.Reader {
 // Writer writes this dialect.
 func Writer() gang.Writer {
 	return gang.Writer{
-		Dialect: gang.KubeBatch, Scheduler: SchedulerName, Queues: true,
+		Dialect: gang.KubeBatch, Scheduler: SchedulerName, Queues: true, Prefers: true,
 		Versions: []schema.GroupVersion{{Group: "scheduling.incubator.k8s.io", Version: "v1alpha1"}, {Group: "scheduling.sigs.dev", Version: "v1alpha2"}},
 		Object: func(d gang.Declaration, version schema.GroupVersion) *unstructured.Unstructured {
 			d.MinResources = nil // which it does not have

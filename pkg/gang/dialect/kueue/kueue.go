@@ -20,6 +20,10 @@ const (
 	QueueLabel = "kueue.x-k8s.io/queue-name"
 	// Gate is the scheduling gate under which Kueue holds a pod.
 	Gate = "kueue.x-k8s.io/admission"
+	// RequiredTopology is the annotation of pods by which those of a role must share a domain.
+	RequiredTopology = "kueue.x-k8s.io/podset-required-topology"
+	// PreferredTopology is the one by which they should.
+	PreferredTopology = "kueue.x-k8s.io/podset-preferred-topology"
 
 	groupLabel      = "kueue.x-k8s.io/pod-group-name"
 	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
@@ -32,6 +36,18 @@ func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, 
 func QueueOf(obj metav1.Object) (string, bool) {
 	name := obj.GetLabels()[QueueLabel]
 	return name, name != ""
+}
+
+// TopologyOf returns by which node labels the pods of a role share a domain. Kueue chooses the domain when it admits the job, and writes it into the
+// node selectors of its pods: so this is about jobs that are not admitted.
+func TopologyOf(pod metav1.Object) (gang.Topology, error) {
+	notes := pod.GetAnnotations()
+	own := map[string]string{gang.TopologyRequired: notes[RequiredTopology], gang.TopologyPreferred: notes[PreferredTopology]}
+	t, err := gang.TopologyOf(own)
+	if err != nil {
+		return t, fmt.Errorf("%s or %s: %w", RequiredTopology, PreferredTopology, err)
+	}
+	return t, nil
 }
 
 // Reader reads plain pod groups.

@@ -87,7 +87,7 @@ func Reader() gang.Reader {
 // Writer writes this dialect, which has no object.
 func Writer() gang.Writer {
 	return gang.Writer{
-		Dialect: gang.Labels, Scheduler: schedulerplugins.DefaultScheduler,
+		Dialect: gang.Labels, Scheduler: schedulerplugins.DefaultScheduler, Prefers: true,
 		SetGroup: func(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) {
 			SetGroup(&pod.ObjectMeta, d.Key.Name, d.MinMember)
 		},

@@ -52,7 +52,9 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d.PreemptionPolicy = corev1.PreemptionPolicy(f.String("spec", "preemptionPolicy"))
 	d.MinMember = max(1, f.Int32("spec", "schedulingPolicy", "gang", "minCount"))
 	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
-		d.TopologyKey, _ = t["key"].(string)
+		key, _ := t["key"].(string)
+		t := f.Topology(gang.Topology{Required: key, Preferred: d.Topology.Preferred}, "spec", "schedulingConstraints", "topology")
+		d.SetTopology(t, gang.TopologyField)
 	}
 	d.Conditions = nil
 	for _, name := range []string{scheduled, initiallyScheduled} {
@@ -87,8 +89,8 @@ func object(d gang.Declaration, version schema.GroupVersion) *unstructured.Unstr
 	if d.PriorityClass != "" && version.Version != versionOf136 {
 		spec["priorityClassName"] = d.PriorityClass
 	}
-	if d.TopologyKey != "" {
-		spec["schedulingConstraints"] = map[string]any{"topology": []any{map[string]any{"key": d.TopologyKey}}}
+	if d.Topology.Required != "" {
+		spec["schedulingConstraints"] = map[string]any{"topology": []any{map[string]any{"key": d.Topology.Required}}}
 	}
 	u.Object["spec"] = spec
 	return u

@@ -28,6 +28,11 @@ func Declare(b *policyv1.PodDisruptionBudget) (d gang.Declaration, ok bool) {
 	if min := b.Spec.MinAvailable; min != nil && min.Type == intstr.Int {
 		d.MinMember = max(1, min.IntVal)
 	}
+	topology, err := gang.TopologyOf(b.Annotations)
+	if err != nil { // a budget guards against evictions, whatever its annotations are
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: err.Error(), Required: true})
+	}
+	d.SetTopology(topology, gang.TopologyAnnotation)
 	return d, true
 }
 

@@ -154,7 +154,7 @@ func Reader() gang.Reader {
 // Writer writes this dialect.
 func Writer() gang.Writer {
 	return gang.Writer{
-		Dialect: gang.SchedulerPlugins, Versions: []schema.GroupVersion{GVK().GroupVersion()}, Scheduler: DefaultScheduler,
+		Dialect: gang.SchedulerPlugins, Versions: []schema.GroupVersion{GVK().GroupVersion()}, Scheduler: DefaultScheduler, Prefers: true,
 		Object: func(d gang.Declaration, version schema.GroupVersion) *unstructured.Unstructured {
 			d.Queue, d.PriorityClass = "", "" // which it does not have
 			return gang.NewGroup(d, version)

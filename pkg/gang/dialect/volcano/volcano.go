@@ -4,6 +4,7 @@ package volcano
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,8 +65,32 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	if total > int64(d.MinMember) {
 		d.RoleMin = nil
 	}
-	return d, err
+	f := gang.Fields{Object: u, Err: err}
+	d.Unapplied = append(d.Unapplied, networkTopology(&f)...)
+	return d, f.Err
 }
+
+// networkTopology are the rules by which members share a HyperNode. Those are objects that list their nodes, and not labels of nodes, and are not
+// read.
+func networkTopology(f *gang.Fields) (rules []gang.UnappliedRule) {
+	if t := f.Map("spec", "networkTopology"); t != nil {
+		tier := cmp.Or(f.String("spec", "networkTopology", "highestTierName"), fmt.Sprint(f.Int32("spec", "networkTopology", "highestTierAllowed")))
+		rule := gang.UnappliedRule{Text: "the network topology (soft)"}
+		if t["mode"] != soft {
+			rule = gang.UnappliedRule{Text: fmt.Sprintf("the network topology (hard, at most tier %.80s)", tier), Required: true}
+		}
+		rules = append(rules, rule)
+	}
+	for _, part := range f.List("spec", "subGroupPolicy") {
+		if t, ok := part["networkTopology"].(map[string]any); ok && t["mode"] != soft {
+			return append(rules, gang.UnappliedRule{Text: "the network topology (hard) of parts of the gang in spec.subGroupPolicy", Required: true})
+		}
+	}
+	return rules
+}
+
+// soft is the mode of a network topology that is a preference. The default is hard.
+const soft = "soft"
 
 // Reader reads this dialect.
 func Reader() gang.Reader {

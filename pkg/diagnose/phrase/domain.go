@@ -1,0 +1,63 @@
+package phrase
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// maxDomains is how many domains a sentence can carry.
+const maxDomains = 4
+
+// Domains reads like: r3 has room for 6, r1 for 5, 2 others for less. Those without room are not named.
+func Domains(rooms []placement.DomainRoom) string {
+	var parts []string
+	for i, r := range rooms {
+		if r.Members == 0 && i > 0 {
+			break
+		}
+		if len(parts) == maxDomains {
+			parts = append(parts, fmt.Sprintf("%s for as many or less", Count(len(rooms)-i, "other")))
+			break
+		}
+		verb := ""
+		if i == 0 {
+			verb = "has room "
+		}
+		room := fmt.Sprint(r.Members)
+		if r.Members == 0 {
+			room = "none"
+		}
+		parts = append(parts, fmt.Sprintf("%s %sfor %s", r.Domain, verb, room))
+	}
+	if len(parts) == 0 {
+		return "no node has it"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Together is the sentence for a gang whose members must share a domain of a node label, none of which has room for them. rooms are those of the domains,
+// and at the domains of the members that have a node: any other member must go there.
+func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
+	needs := g.Total()
+	if g.MinMember > 0 {
+		needs = min(needs, g.MinMember)
+	}
+	left := max(0, needs-int32(len(g.Bound)))
+	switch {
+	case len(at) > 1:
+		return fmt.Sprintf("all members must share one value of %s, and those with a node are at %s", key, Names(at))
+	case len(at) == 1 && at[0] == "":
+		return fmt.Sprintf("all members must share one value of %s, and those with a node are where no node has it", key)
+	case len(at) == 1:
+		var there int32
+		for _, r := range rooms {
+			if r.Domain == at[0] {
+				there = r.Members
+			}
+		}
+		return fmt.Sprintf("its other members are at %s=%s, where there is room for %d of %d; everywhere: %s", key, at[0], there, left, Domains(rooms))
+	}
+	return fmt.Sprintf("all %d members must share one value of %s: %s", needs, key, Domains(rooms))
+}

@@ -1,0 +1,114 @@
+package dialect
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
+)
+
+// annotated adds annotations to an object.
+func annotated(u *unstructured.Unstructured, pairs ...string) *unstructured.Unstructured {
+	notes := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		notes[pairs[i]] = pairs[i+1]
+	}
+	u.SetAnnotations(notes)
+	return u
+}
+
+// By which labels a group object states that members share a domain, dialect by dialect. What is not read is noted.
+func TestDecodeTopology(t *testing.T) {
+	rack := gang.Topology{Required: "rack"}
+	volcano := func(mode string) map[string]any {
+		return map[string]any{"minMember": int64(2), "networkTopology": map[string]any{"mode": mode, "highestTierAllowed": int64(1)}}
+	}
+	for name, tc := range map[string]struct {
+		dialect   gang.Dialect
+		object    *unstructured.Unstructured
+		want      gang.Topology
+		from      gang.TopologySource
+		unapplied string
+		required  bool
+	}{
+		"scheduler-plugins": {gang.SchedulerPlugins, annotated(object("scheduling.x-k8s.io/v1alpha1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
+		"kube-batch": {gang.KubeBatch, annotated(object("scheduling.sigs.dev/v1alpha2", nil, nil), gang.TopologyPreferred, "rack,zone"),
+			gang.Topology{Preferred: []string{"rack", "zone"}}, gang.TopologyAnnotation, "", false},
+		"native": {gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "rack"}}}}, nil),
+			rack, gang.TopologyField, "", false},
+		"native, preferred within": {gang.Native, annotated(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "zone"}}}}, nil), gang.TopologyPreferred, "rack"),
+			gang.Topology{Required: "zone", Preferred: []string{"rack"}}, gang.TopologyField, "", false},
+		"native, annotated": {gang.Native, annotated(object("scheduling.k8s.io/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
+		"KAI": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"requiredTopologyLevel": "zone", "preferredTopologyLevel": "rack"}}, nil),
+			gang.Topology{Required: "zone", Preferred: []string{"rack"}}, gang.TopologyField, "", false},
+		"KAI, preferred": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"preferredTopologyLevel": "rack"}}, nil),
+			gang.Topology{Preferred: []string{"rack"}}, gang.TopologyField, "", false},
+		"KAI, of a subgroup": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}}}, nil),
+			gang.Topology{}, "", "spec.subGroups", true},
+		"Volcano, hard":          {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard"), nil), gang.Topology{}, "", "hard, at most tier 1", true},
+		"Volcano, by default":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano(""), nil), gang.Topology{}, "", "hard", true},
+		"Volcano, soft":          {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("soft"), nil), gang.Topology{}, "", "soft", false},
+		"Volcano, annotated":     {gang.Volcano, annotated(object("scheduling.volcano.sh/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
+		"Koordinator, must":      {gang.Koordinator, annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), "gang.scheduling.koordinator.sh/network-topology-spec", `{"gatherStrategy":[{"layer":"r","strategy":"MustGather"}]}`), gang.Topology{}, "", "network-topology-spec", true},
+		"Koordinator, preferred": {gang.Koordinator, annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), "gang.scheduling.koordinator.sh/network-topology-spec", `{"gatherStrategy":[{"layer":"r","strategy":"PreferGather"}]}`), gang.Topology{}, "", "network-topology-spec", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := reader(t, tc.dialect).Decode(tc.object)
+			if err != nil || !reflect.DeepEqual(d.Topology, tc.want) || d.TopologyFrom != tc.from {
+				t.Errorf("got %+v from %q, %v", d.Topology, d.TopologyFrom, err)
+			}
+			if len(d.Unapplied) != min(1, len(tc.unapplied)) || len(d.Unapplied) > 0 && (!strings.Contains(d.Unapplied[0].Text, tc.unapplied) || d.Unapplied[0].Required != tc.required) {
+				t.Errorf("unapplied: %+v", d.Unapplied)
+			}
+		})
+	}
+	if _, err := reader(t, gang.KAI).Decode(object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"requiredTopologyLevel": "r r"}}, nil)); err == nil {
+		t.Error("a level that is no label was accepted")
+	}
+	if _, err := reader(t, gang.Native).Decode(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "r r"}}}}, nil)); err == nil {
+		t.Error("a key that is no label was accepted")
+	}
+	// A rule that is not understood must not be ignored: the object cannot be read.
+	for _, d := range []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.KAI} {
+		if _, err := reader(t, d).Decode(annotated(object("x/v1", nil, nil), gang.TopologyPreferred, "r r")); err == nil || !strings.Contains(err.Error(), gang.TopologyPreferred) {
+			t.Errorf("%s: got %v", d, err)
+		}
+	}
+}
+
+func TestBudgetTopology(t *testing.T) {
+	yes := true
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "g", OwnerReferences: []metav1.OwnerReference{{UID: "job", Controller: &yes}}, Annotations: map[string]string{gang.TopologyRequired: "rack"}}}
+	if d, ok := pdb.Declare(budget); !ok || d.Topology.Required != "rack" || len(d.Unapplied) > 0 {
+		t.Errorf("got %+v", d)
+	}
+	budget.Annotations[gang.TopologyRequired] = "r r"
+	if d, ok := pdb.Declare(budget); !ok || !d.Topology.Empty() || len(d.Unapplied) != 1 || !d.Unapplied[0].Required {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestKueueTopology(t *testing.T) {
+	for name, tc := range map[string]struct {
+		notes []string
+		want  gang.Topology
+		bad   bool
+	}{
+		"none":          {nil, gang.Topology{}, false},
+		"required":      {[]string{"kueue.x-k8s.io/podset-required-topology", "rack"}, gang.Topology{Required: "rack"}, false},
+		"preferred":     {[]string{"kueue.x-k8s.io/podset-preferred-topology", "rack"}, gang.Topology{Preferred: []string{"rack"}}, false},
+		"unconstrained": {[]string{"kueue.x-k8s.io/podset-unconstrained-topology", "true"}, gang.Topology{}, false},
+		"unreadable":    {[]string{"kueue.x-k8s.io/podset-required-topology", "r r"}, gang.Topology{}, true},
+	} {
+		if got, err := kueue.TopologyOf(noted(tc.notes...)); (err != nil) != tc.bad || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+}

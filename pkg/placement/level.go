@@ -1,0 +1,229 @@
+package placement
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A gang may have to share a domain of a topology key, and prefer narrower ones. Each key is a level, and the levels are tried from the narrowest
+// outward: the candidates are counted once by the domains of all levels, and only domains that have enough by that count are searched.
+
+// level is one way in which the members of a gang share a domain.
+type level struct {
+	// key is the label of which members share the value; empty where they may be anywhere.
+	key string
+	// domains are those of the key within the wider levels.
+	domains *topology
+	// wider are the domains of the wider levels, from the next one on.
+	wider []*topology
+	// last is set on the widest level: with no placement there, there is none. If it has a key, members must share its domain.
+	last bool
+}
+
+// domain is the candidates of one domain of a level.
+type domain struct {
+	number     int
+	candidates []*candidate
+	slots      []int // by role
+	free       int   // the sum of slots
+	preference int64 // of the nodes that the gang would fill, summed over its members
+}
+
+// name is what users call the domain: its value of the level's key.
+func (d domain) name(key string) string { return d.candidates[0].n.obj.Labels[key] }
+
+// levels are those of a gang, the narrowest first.
+func (t *task) levels(g Gang) []level {
+	var keys []string
+	for _, key := range g.Topology.Preferred {
+		if key != g.Topology.Required && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	all := []level{{last: true}}
+	if required := g.Topology.Required; required != "" {
+		all, keys = nil, append(keys, required)
+	}
+	var wider []*topology
+	for i := len(keys) - 1; i >= 0; i-- {
+		l := level{key: keys[i], domains: t.c.topology(keys[i:]...), wider: wider, last: len(all) == 0}
+		all, wider = append(all, l), append([]*topology{l.domains}, wider...)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// within are the domains of the key that the gang must share; nil without.
+func (t *task) within(g Gang) *topology {
+	if g.Topology.Required == "" {
+		return nil
+	}
+	return t.c.topology(g.Topology.Required)
+}
+
+// solve solves the gang on the cluster. If its members share a domain, it is the best one of the narrowest level that takes all of them, or else
+// of the narrowest that takes enough.
+func (t *task) solve(g Gang) solution {
+	if g.Topology.Empty() || t.opts.Ignore.Has(Topology) {
+		return t.solveAffinityGroup(t.candidates)
+	}
+	var enough *solution
+	for _, l := range t.levels(g) {
+		a := t.solveLevel(g, l)
+		switch {
+		case a.proof == Witness && t.full(a.packing.placed):
+			return a
+		case a.proof == Witness && enough == nil:
+			enough = &a
+		case l.last && enough == nil:
+			return a
+		}
+	}
+	return *enough
+}
+
+// solveLevel solves the gang on the best domain of a level. On a level that is preferred, domains without room by the count are not searched:
+// nothing is to be proven about them.
+func (t *task) solveLevel(g Gang, l level) solution {
+	if l.key == "" {
+		return t.solveAffinityGroup(t.candidates)
+	}
+	domains, ok := t.domainsOf(g, l)
+	if !ok { // the members that have a node are in two domains already
+		return solution{packing: t.emptyPacking(), proof: Exhausted}
+	}
+	if !l.last {
+		domains = slices.DeleteFunc(domains, func(d domain) bool { return !t.couldTake(d) })
+	}
+	return bestOf(t, domains, func(d domain) solution {
+		a := t.solveAffinityGroup(d.candidates)
+		a.domain, a.level = d.name(l.key), l.key
+		if a.bound != nil {
+			a.bound.Domain = a.domain
+		}
+		return a
+	})
+}
+
+// couldTake reports whether a domain has enough slots for the gang, each role and each node looked at alone.
+func (t *task) couldTake(d domain) bool {
+	sum := 0
+	for i, n := range d.slots {
+		if n < t.roles[i].min {
+			return false
+		}
+		sum += min(n, t.roles[i].count)
+	}
+	return sum >= t.required
+}
+
+// domainsOf counts the candidates by the domains of a level, and returns the domains in the order in which the gang is tried on them. With members
+// that have a node it is their domain alone; ok is false if they share none.
+func (t *task) domainsOf(g Gang, l level) (domains []domain, ok bool) {
+	only, fixed := t.boundDomain(g, l.domains)
+	if only < 0 && fixed {
+		return nil, false
+	}
+	within := t.within(g)
+	at := make([]int, len(l.domains.nodes)) // by domain: its position in domains, from 1
+	for _, s := range t.candidates {
+		number := l.domains.domain[s.pos]
+		if number < 0 || fixed && number != only || within != nil && within.domain[s.pos] < 0 {
+			continue
+		}
+		if at[number] == 0 {
+			domains = append(domains, domain{number: number, slots: make([]int, len(t.roles))})
+			at[number] = len(domains)
+		}
+		d := &domains[at[number]-1]
+		d.candidates = append(d.candidates, s)
+		for i, n := range s.slots {
+			d.slots[i] = add(d.slots[i], n)
+			d.free = add(d.free, n)
+		}
+	}
+	if t.opts.Prefer != nil {
+		for i := range domains {
+			domains[i].preference = t.preferenceOf(domains[i])
+		}
+	}
+	t.rankDomains(l, domains)
+	return domains, true
+}
+
+// preferenceOf sums the preference of nodes over as many members as the gang needs, each node taking as many as fit of the role of which most do.
+func (t *task) preferenceOf(d domain) (sum int64) {
+	left := t.required
+	for _, s := range d.candidates { // those preferred come first
+		n := min(left, slices.Max(s.slots))
+		sum += int64(n) * s.preference
+		if left -= n; left == 0 {
+			break
+		}
+	}
+	return sum
+}
+
+// add does not wrap: a slot is worth nothing to nodes on which the resources of a role do not count.
+func add(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}
+
+// rankDomains brings domains into the order in which the gang is tried on them: those with preferred nodes, then the one with the least room, so that
+// the gang goes where it leaves the least behind. Of several with as much room it is the one in the wider domain with the least room, so that
+// the largest one elsewhere stays whole; then the one with the most nodes, which is the fullest; names last.
+func (t *task) rankDomains(l level, domains []domain) {
+	slices.SortFunc(domains, func(a, b domain) int {
+		first, second := a.candidates[0], b.candidates[0]
+		order := cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.free, b.free))
+		for i := 0; i < len(l.wider) && order == 0; i++ {
+			order = cmp.Compare(t.freeAround(l.wider[i], first), t.freeAround(l.wider[i], second))
+		}
+		return cmp.Or(order, cmp.Compare(l.domains.nodes[b.number], l.domains.nodes[a.number]),
+			strings.Compare(a.name(l.key), b.name(l.key)), cmp.Compare(a.number, b.number))
+	})
+}
+
+// freeAround is how many slots there are in the domain that a candidate is in; 0 if it is in none.
+func (t *task) freeAround(of *topology, s *candidate) int {
+	free, known := t.freeSlots[of]
+	if !known {
+		free = make([]int, len(of.nodes))
+		for _, other := range t.candidates {
+			for _, n := range other.slots {
+				if d := of.domain[other.pos]; d >= 0 {
+					free[d] = add(free[d], n)
+				}
+			}
+		}
+		if t.freeSlots == nil {
+			t.freeSlots = map[*topology][]int{}
+		}
+		t.freeSlots[of] = free
+	}
+	if d := of.domain[s.pos]; d >= 0 {
+		return free[d]
+	}
+	return 0
+}
+
+// boundDomain returns the domain of the members that have a node; fixed is false without such members. The domain is -1 if they share none.
+func (t *task) boundDomain(g Gang, of *topology) (number int, fixed bool) {
+	for _, uid := range g.Bound {
+		at, ok := t.c.position(uid)
+		if !ok {
+			continue
+		}
+		if d := of.domain[at]; !fixed {
+			number, fixed = d, true
+		} else if d != number {
+			return -1, true
+		}
+	}
+	return number, fixed
+}

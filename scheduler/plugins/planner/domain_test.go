@@ -1,0 +1,114 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// racked adds nodes with 2 GPUs each, by name and rack.
+func (r *rig) racked(nodes ...[2]string) {
+	r.Helper()
+	for _, n := range nodes {
+		node := r.node(n[0], "nvidia.com/gpu", "2")
+		node.Labels["rack"] = n[1]
+		r.must(r.api.Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""))
+	}
+}
+
+// sharing has a gang share domains.
+func sharing(t gang.Topology) func(*schedulingv1beta1.PodGroup) {
+	return func(g *schedulingv1beta1.PodGroup) { g.Annotations = t.Annotations() }
+}
+
+// A gang is placed in one rack where it must be, and where it prefers that and there is room.
+func TestTopology(t *testing.T) {
+	r := newRig(t)
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r2"}, [2]string{"n3", "r2"}, [2]string{"n4", "r3"})
+	r.gang("a", 2, sharing(gang.Topology{Required: "rack"}))
+	r.create(member("a", 0, "nvidia.com/gpu", "2"), member("a", 1, "nvidia.com/gpu", "2"))
+	r.bound("a-0", "a-1")
+	if places := r.places(); places["a-0"] == "n1" || places["a-0"] == "n4" || places["a-1"] == "n1" || places["a-1"] == "n4" {
+		t.Errorf("the members are on %v", places)
+	}
+	r.gang("b", 2, sharing(gang.Topology{Required: "rack"}))
+	r.create(member("b", 0, "nvidia.com/gpu", "2"), member("b", 1, "nvidia.com/gpu", "2"))
+	if reason := r.parked("b"); !strings.Contains(reason.Finding.Message, "rack") {
+		t.Errorf("reason %+v", reason)
+	}
+	r.gang("c", 2, sharing(gang.Topology{Preferred: []string{"rack"}}))
+	r.create(member("c", 0, "nvidia.com/gpu", "2"), member("c", 1, "nvidia.com/gpu", "2"))
+	r.bound("c-0", "c-1")
+}
+
+// The replacement of a member that was lost goes to the domain of the others, and waits while there is no room, with the numbers.
+func TestTopologyOfReplacement(t *testing.T) {
+	r := newRig(t)
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r1"}, [2]string{"n3", "r2"}, [2]string{"n4", "r2"}, [2]string{"n5", "r2"})
+	r.gang("a", 2, sharing(gang.Topology{Required: "rack"}))
+	r.create(member("a", 0, "nvidia.com/gpu", "2"), member("a", 1, "nvidia.com/gpu", "2"))
+	r.bound("a-0", "a-1")
+	node := r.places()["a-1"]
+	if node != "n1" && node != "n2" {
+		t.Fatalf("the gang is on %v, r1 is large enough", r.places())
+	}
+	r.delete("a-1")
+	r.create(member("a", 2, "nvidia.com/gpu", "2"))
+	r.bound("a-2")
+	if again := r.places()["a-2"]; again != node {
+		t.Errorf("the replacement is on %s, the place in the rack was %s", again, node)
+	}
+
+	other := pod("other", "", "nvidia.com/gpu", "2")
+	other.Spec.NodeName = node
+	r.delete("a-2")
+	r.create(other)
+	r.eventually("the engine knows the other pod", func() bool {
+		count, err := r.engine.Cache.PodCount()
+		return err == nil && count == 2
+	})
+	r.create(member("a", 3, "nvidia.com/gpu", "2"))
+	reason := r.parked("a")
+	if r.places()["a-3"] != "" || !strings.Contains(reason.Finding.Message, "rack") || !strings.Contains(reason.Finding.Message, "r1") {
+		t.Errorf("placed %v, reason %+v", r.places(), reason)
+	}
+	r.delete("other")
+	r.bound("a-3")
+	if again := r.places()["a-3"]; again != node {
+		t.Errorf("the replacement is on %s, the place in the rack is %s", again, node)
+	}
+}
+
+// Where there is no plan, the engine may place a member in the domain of the others only.
+func TestCheckDomain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		domain *requiredDomain
+		rack   string
+		want   string
+	}{
+		"no rule":                 {nil, "", ""},
+		"the first member":        {&requiredDomain{key: "rack"}, "r1", ""},
+		"the first, in no domain": {&requiredDomain{key: "rack"}, "", "no label rack"},
+		"the same":                {&requiredDomain{key: "rack", value: "r1", known: true}, "r1", ""},
+		"another":                 {&requiredDomain{key: "rack", value: "r1", known: true}, "r2", "rack=r1"},
+		"others are in none":      {&requiredDomain{key: "rack", known: true}, "r2", "rack="},
+	} {
+		state := framework.NewCycleState()
+		if tc.domain != nil {
+			state.Write(domainKey, *tc.domain)
+		}
+		node := &corev1.Node{}
+		if tc.rack != "" {
+			node.Labels = map[string]string{"rack": tc.rack}
+		}
+		status := checkDomain(state, node)
+		if status.IsSuccess() != (tc.want == "") || !status.IsSuccess() && !strings.Contains(status.Message(), tc.want) {
+			t.Errorf("%s: %v", name, status)
+		}
+	}
+}
