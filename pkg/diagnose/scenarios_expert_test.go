@@ -104,7 +104,7 @@ func expertScenarios() []scenario {
 				Status: corev1.ResourceQuotaStatus{Hard: clustertest.List("requests.nvidia.com/gpu", "16"), Used: clustertest.List("requests.nvidia.com/gpu", "8")}})
 			c.Add(with(waiting(2, 8), none))
 		}},
-		{name: "a rack each half full", code: answer.TopologyFragmented, exit: 3, wantText: []string{"^WAITING .*share one value of rack: the best, r1, has room for 1/2, while 2 would fit in all"}, build: func(c *clustertest.Cluster) {
+		{name: "a rack each half full", code: answer.TopologyFragmented, exit: 3, wantText: []string{"^WAITING .*share one value of rack: r1 has room for 1, r2 for 1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(with(waiting(2, 8), spec(inOneRack)))
 			label(c, "rack", "r1", "r1", "r2", "r2")
 		}},

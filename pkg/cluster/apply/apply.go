@@ -56,9 +56,9 @@ type Applier struct {
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	first, rest := split(Ordered(objects))
 	failed := &failures{total: len(objects)}
-	a.each(ctx, first, failed)
+	applied := a.each(ctx, first, failed)
 	if failed.stop == nil && !a.DryRun {
-		failed.add(a.established(ctx, first))
+		failed.add(a.established(ctx, applied))
 	}
 	if failed.stop == nil {
 		a.each(ctx, rest, failed)
@@ -66,11 +66,11 @@ func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructure
 	return failed.err()
 }
 
-// each applies objects one after the other, and notes what failed.
-func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured, failed *failures) {
+// each applies objects one after the other, notes what failed, and returns those that did not.
+func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured, failed *failures) (applied []*unstructured.Unstructured) {
 	for _, object := range objects {
 		if failed.stop != nil {
-			return
+			return applied
 		}
 		if failed.namespaces[object.GetNamespace()] {
 			failed.add(failure.Errorf("apply %s: not tried, because there is no namespace for it", Describe(object)))
@@ -82,8 +82,10 @@ func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured
 			continue
 		}
 		failed.done++
+		applied = append(applied, object)
 		a.report(result)
 	}
+	return applied
 }
 
 // one applies one object. What a server answers to an apply that changes nothing has the version that was there.

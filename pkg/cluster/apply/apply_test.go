@@ -107,12 +107,32 @@ func TestNamespaceIsRefused(t *testing.T) {
 	})
 	a, lines := applier(t, s)
 	got := failure.From(a.Apply(t.Context(), some()))
+	if got == nil {
+		t.Fatal("no error")
+	}
 	equal(t, strings.Split(got.Message, "\n"), []string{
 		`apply Namespace ns: User "bob" cannot patch resource "namespaces" in API group ""`,
 		"apply ConfigMap ns/a: not tried, because there is no namespace for it", "apply ConfigMap ns/b: not tried, because there is no namespace for it",
 		"apply Deployment ns/app: not tried, because there is no namespace for it",
 	})
 	equal(t, *lines, []string{"customresourcedefinition.apiextensions.k8s.io/things.example.com created", "clusterrole.rbac.authorization.k8s.io/role created"})
+}
+
+// A definition that is refused is not waited for.
+func TestDefinitionIsRefused(t *testing.T) {
+	s := kubetest.NewStore(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
+			return false
+		}
+		kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, "no", nil))
+		return true
+	})
+	a, _ := applier(t, s)
+	got := failure.From(a.Apply(t.Context(), some()))
+	if want := "apply CustomResourceDefinition things.example.com: no"; got == nil || got.Message != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
 }
 
 // A server that goes away ends the work: its loss is reported once, and how to go on.

@@ -71,12 +71,15 @@ func (a *applier) apply(ctx context.Context) error {
 	return nil
 }
 
-// applyAtOnce does what is one write.
+// applyAtOnce does what is one write. The operator makes a launcher again from what the job is then.
 func (a *applier) applyAtOnce(ctx context.Context) error {
 	if a.plan.Group.Changed() {
 		return a.changeGroup(ctx)
 	}
-	return a.finish(ctx)
+	if err := a.finish(ctx); err != nil {
+		return err
+	}
+	return a.remakeLauncher(ctx)
 }
 
 // begun reports whether the job keeps what it is to become.

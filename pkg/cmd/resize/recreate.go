@@ -58,8 +58,7 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	}
 	if changesGroup(a.plan) {
 		if err := a.changeGroup(ctx); err != nil {
-			forget(context.WithoutCancel(ctx), t.client, record)
-			return err
+			return o.undelete(ctx, a, record, err) // it may be written all the same
 		}
 	}
 	if err := a.deleteJob(ctx); err != nil {
@@ -130,6 +129,10 @@ func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Recor
 // remake makes what a record holds, and then drops the record. What is there already from an earlier run stays.
 func (o *Options) remake(ctx context.Context, client *kube.Client, record *resize.Record) error {
 	job, err := o.create(ctx, client, record, record.Job, func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted })
+	if err == nil && !record.Made(job) {
+		return failure.Errorf("create %s: another client made one of the name meanwhile; it is left as it is", apply.Describe(job)).
+			WithHint("see what it is, and resize that one: gangctl describe %s -n %s", job.GetName(), job.GetNamespace())
+	}
 	if err != nil {
 		return unmade(record, err)
 	}

@@ -140,3 +140,26 @@ func TestWhatIsKeptIsShown(t *testing.T) {
 		t.Errorf("a secret is shown:\n%s", errOut)
 	}
 }
+
+// A job of the name that another client makes between the deletion and the creation is not taken for the one that was kept: the change would be
+// lost, and reported as made.
+func TestAnotherClientsJobIsNoneOfOurs(t *testing.T) {
+	a := newAPIServer(t)
+	a.owning(t)
+	to := a.target(t)
+	plan := a.applier(t).plan
+	record := resize.NewRecord(plan, nil)
+	if record.Job.GetAnnotations()[resize.MadeFrom] != string(record.Deleted) {
+		t.Fatalf("annotations %v", record.Job.GetAnnotations())
+	}
+	theirs := a.get(t, tfjobs)
+	theirs.SetUID("theirs")
+	if err := a.Tracker().Update(tfjobs, theirs, "team"); err != nil {
+		t.Fatal(err)
+	}
+	o := options(true)
+	err := o.remake(t.Context(), to.client, record)
+	if err == nil || !strings.Contains(err.Error(), "another client made one of the name meanwhile") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -62,7 +63,7 @@ func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, las
 	case err != nil:
 		return last, true, err
 	}
-	gist = string(a.Verdict) + " " + ages.ReplaceAllString(a.Headline, "…")
+	gist = string(a.Verdict) + " " + withoutAges(a.Headline)
 	if gist != last {
 		if last != "" && o.Output.IsTable() && !o.Quiet {
 			fmt.Fprintln(o.IO.Out)
@@ -80,7 +81,17 @@ func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, las
 }
 
 // ages are durations in a sentence: a line in which only they differ is no news.
-var ages = regexp.MustCompile(`\b\d+[smhdy](\d+[smhd])?\b`)
+var ages = regexp.MustCompile(`\b\d+[smhdy](\d+[smhd])?\b(?: cpu\b)?`)
+
+// withoutAges leaves durations out; 500m of CPU is none.
+func withoutAges(line string) string {
+	return ages.ReplaceAllStringFunc(line, func(found string) string {
+		if strings.HasSuffix(found, " cpu") {
+			return found
+		}
+		return "…"
+	})
+}
 
 // interrupted is how Ctrl-C ends a watch: nothing that was watched is touched.
 func (o *Options) interrupted(last string) error {

@@ -83,6 +83,9 @@ func (s *search) lackingLeast(role placement.Role, request corev1.ResourceList) 
 		n := lacking{name: row.Node, lack: map[corev1.ResourceName]int64{}}
 		for name, q := range request {
 			per := podrequest.Amount(name, q)
+			if per <= 0 { // the scheduler does not look at what is not requested
+				continue
+			}
 			if lack := per*(slots+1) - podrequest.Amount(name, free[name]); lack > 0 {
 				n.lack[name] = lack
 				n.most = max(n.most, lack*1000/per)

@@ -22,11 +22,11 @@ import (
 )
 
 // evict offers to take room from services, which never end, and from jobs of lower priority. Never from equals: that is for
-// people to settle.
+// people to settle. Never from what the system itself runs on.
 func (s *search) evict() {
 	mine, preempts := s.priority()
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
-		return len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
+		return h.Priority() < criticalPriority && len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
 	})
 	for i, set := range s.minimal(victims, cheapest) {
 		if i == maxSets {

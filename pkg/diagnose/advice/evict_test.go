@@ -27,6 +27,15 @@ func TestEvict(t *testing.T) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Priority, p.PreemptionPolicy = &high, &never })))
 		}, nil},
 		{"a service never ends", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, []string{"jobs=[serving/web]"}},
+		{"what the cluster runs on stays", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Serves("coredns", 8, "n1").Add(gangOf(1, 8))
+			for _, p := range c.S.Pods {
+				if p.Namespace == "serving" {
+					critical := int32(2000000000)
+					p.Spec.Priority = &critical
+				}
+			}
+		}, nil},
 		{"a service that holds nothing of use", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 0, "n1").Runs("a", 8, "n1", "n2").Add(gangOf(1, 8))
 		}, nil},

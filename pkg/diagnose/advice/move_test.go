@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -70,6 +71,14 @@ func TestMove(t *testing.T) {
 			c.Nodes(1, 8).ServesWith("web", 0, "60", "n1").Node("n2", 0)
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "40" }))
 		}, []string{"from=[n1] pods=[serving/web-abc-0] to=[n2]"}},
+		{"memory of which none is requested, where more is used than there is", func(c *clustertest.Cluster) {
+			scattered(c).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("0")
+			})))
+			for _, n := range c.S.Nodes {
+				n.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("1Mi")
+			}
+		}, nil}, // web finds no memory elsewhere
 		{"no room elsewhere", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 1, "n1").Add(gangOf(1, 8)) }, nil},
 		{"the room elsewhere is the gang's", func(c *clustertest.Cluster) { c.Nodes(2, 8).Serves("web", 1, "n1").Add(gangOf(2, 8)) }, nil},
 		{"a budget allows none", func(c *clustertest.Cluster) {

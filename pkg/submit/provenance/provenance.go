@@ -27,6 +27,9 @@ const UserAnnotation = "gangctl.dev/submitted-by"
 // ResizeAnnotation keeps, on a job that is being resized, what it is to become.
 const ResizeAnnotation = "gangctl.dev/resize"
 
+// MadeFromAnnotation keeps, on a job that was deleted and made again, the uid of the one that was deleted.
+const MadeFromAnnotation = "gangctl.dev/made-again-from"
+
 // User is who submitted the job, or "" if that was not kept.
 func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
 
@@ -144,7 +147,7 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 // Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
 func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == ResizeAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
+	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == ResizeAnnotation || key == MadeFromAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
 		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
 		key == "job-name" || key == "controller-uid"
 }

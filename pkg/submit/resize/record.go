@@ -42,6 +42,9 @@ const (
 	maxRecord = corev1.MaxSecretSize
 )
 
+// MadeFrom is the annotation of a job that was made again: the uid of the one that was deleted for it.
+const MadeFrom = provenance.MadeFromAnnotation
+
 // RecordName is the name of the Secret that keeps the record of a job of a kind.
 func RecordName(kind, job string) string {
 	return "gangctl-resize-" + strings.ToLower(kind) + "-" + job
@@ -84,6 +87,12 @@ func OtherResources() []schema.GroupVersionResource {
 // NewRecord is the record of a job as planned. owned are the objects that the job owns, as they are stored; the group among them is taken as planned.
 func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	r := &Record{Deleted: p.Job.Before.GetUID(), Change: p.Intent.Change, Job: again(p.Job.After)}
+	annotations := r.Job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[MadeFrom] = string(r.Deleted)
+	r.Job.SetAnnotations(annotations)
 	if p.Gang.Suspended && p.Intent.Resume {
 		unstructured.RemoveNestedField(r.Job.Object, suspension.FieldOf(p.Gang.Kind.Group)...)
 	}
@@ -94,6 +103,11 @@ func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 		r.Owned = append(r.Owned, again(o))
 	}
 	return r
+}
+
+// Made reports whether a job is the one that was made of the record. Whoever keeps jobs as a repository has them may have made the old one again.
+func (r *Record) Made(job *unstructured.Unstructured) bool {
+	return job.GetUID() != r.Deleted && job.GetAnnotations()[MadeFrom] == string(r.Deleted)
 }
 
 // OwnedBy reports whether an object goes with the owner of the uid, and is not made by its controller. One that has another owner, too, stays.
