@@ -155,7 +155,7 @@ func (r *replay) schedule(ctx context.Context) error {
 	slices.SortFunc(r.waiting, func(a, b *gang) int { return r.ranking.Compare(a.entry, b.entry, now) })
 	for _, g := range slices.Clone(r.waiting) {
 		// The engine calls it in each cycle.
-		if _, status := r.aging.PreFilter(ctx, nil, g.pods[0], nil); !status.IsSkip() {
+		if _, status := r.aging.PreFilter(ctx, framework.NewCycleState(), g.pods[0], nil); !status.IsSkip() {
 			return status.AsError()
 		}
 		placed, err := r.try(ctx, g)

@@ -233,6 +233,7 @@ func TestAPlaceIsKeptAfterAFailedBinding(t *testing.T) {
 	for _, name := range members("a", 3) {
 		c.Create(enginetest.Pod(name, "a"))
 	}
+	c.WaitPlaced("a-0") // before, the engine may not know the group, and try s first
 	c.Create(enginetest.Pod("s", ""))
 	c.WaitPlaced(members("a", 3)...)
 	if got := c.NodeOf("s"); got != "" {
