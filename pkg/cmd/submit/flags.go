@@ -26,7 +26,7 @@ import (
 // The largest counts that are taken for an intention rather than a slip of the finger.
 const (
 	maxReplicas  = resize.MaxReplicas
-	maxMinimum   = 4 * maxReplicas
+	maxMinimum   = resize.MaxMinimum
 	maxGPUs      = resize.MaxDevices
 	maxProcesses = 4096
 )

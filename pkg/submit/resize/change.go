@@ -20,8 +20,8 @@ const (
 	// MaxReplicas is how many members a role has at most, MaxDevices how many devices a member.
 	MaxReplicas = 10000
 	MaxDevices  = 1024
-	// maxMinimum is the largest minimum of a gang: a job has few roles that large.
-	maxMinimum = 4 * MaxReplicas
+	// MaxMinimum is the largest minimum of a gang: a job has few roles that large.
+	MaxMinimum = 4 * MaxReplicas
 	// maxRules is how many roles, labels of nodes and tolerations a change has at most.
 	maxRules = 64
 )
@@ -95,8 +95,8 @@ func (c Change) Validate() error {
 			return fmt.Errorf("role %q: %w", r.Name, err)
 		}
 	}
-	if c.MinAvailable < 0 || c.MinAvailable > maxMinimum {
-		return fmt.Errorf("a minimum of %d: must be from 1 to %d", c.MinAvailable, maxMinimum)
+	if c.MinAvailable < 0 || c.MinAvailable > MaxMinimum {
+		return fmt.Errorf("a minimum of %d: must be from 1 to %d", c.MinAvailable, MaxMinimum)
 	}
 	for _, name := range []string{c.PriorityClass, c.Queue} {
 		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {

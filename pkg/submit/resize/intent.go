@@ -75,7 +75,7 @@ func decode(text string) (*Intent, error) {
 	if _, err := reader.Token(); err != io.EOF {
 		return nil, fmt.Errorf("it is no change of a job: more follows it")
 	}
-	if i.Min < 1 || i.Min > maxMinimum || i.Change.Empty() {
+	if i.Min < 1 || i.Min > MaxMinimum || i.Change.Empty() {
 		return nil, fmt.Errorf("it is no change of a job")
 	}
 	if err := validateWas(i.Was); err != nil {
@@ -89,7 +89,7 @@ func validateWas(was *whatif.Declared) error {
 	if was == nil {
 		return nil
 	}
-	if was.Min < 1 || was.Min > maxMinimum || max(len(was.MinResources), len(was.RoleMin)) > maxRules {
+	if was.Min < 1 || was.Min > MaxMinimum || max(len(was.MinResources), len(was.RoleMin)) > maxRules {
 		return fmt.Errorf("a minimum of %d, with %d resources and %d roles", was.Min, len(was.MinResources), len(was.RoleMin))
 	}
 	for _, name := range []string{was.Queue, was.PriorityClass} {
