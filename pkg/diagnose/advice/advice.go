@@ -204,7 +204,7 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	if s.unsubmitted(a.Command) {
 		a.Command, a.Resize, a.How = "", "", "submit it like that"
 	}
-	if a.Command == "" && a.How == "" && a.By != answer.Nobody {
+	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
 	}
 	if slices.ContainsFunc(s.actions, func(has answer.Action) bool { return has.Kind == a.Kind && has.By == a.By && has.Text == a.Text }) {

@@ -111,14 +111,20 @@ func ChangesLauncher(r RolePatch) bool {
 // another one has to take its place.
 func changeBatch(j Target, roles []RolePatch, further []Patch) string {
 	steps, _ := Steps(j.Kind, roles, further...)
-	template := slices.ContainsFunc(steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/spec/template") })
 	switch {
 	case len(steps) == 0:
 		return ""
-	case !template:
+	case !Replaces(j.Kind, roles):
 		return JSONPatch(j.Namespace, "job", j.Name, steps...)
 	}
 	return recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
+}
+
+// Replaces reports whether a job has to be deleted and made again for changes of roles: a Job of Kubernetes with another template. What it owns goes
+// with it.
+func Replaces(kind schema.GroupVersionKind, roles []RolePatch) bool {
+	steps, _ := Steps(kind, roles)
+	return IsBatch(kind) && slices.ContainsFunc(steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/spec/template") })
 }
 
 // generated removes what the API server adds to a Job and refuses in a new one. A Job with a selector of its own has none of

@@ -90,6 +90,9 @@ func Commanded(a answer.Action, g *gang.Gang, edit func(*whatif.Spec)) answer.Ac
 		return a
 	}
 	a.Resize = resize.Line(g.Job, args)
+	if a.Command == "" { // this line is how
+		a.How = ""
+	}
 	if resize.Masters(g.Job) > 0 && slices.Contains(args, "--workers") && a.How == "" {
 		a.How = "the master counts as one of --workers"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how describes who has to do
@@ -35,6 +36,9 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	}
 	if len(g.Roles) == 1 {
 		job.Template = &g.Roles[0].Template
+	}
+	if command.Replaces(g.Kind, roles) && g.Meta.Annotations[provenance.CommandAnnotation] != "" {
+		return "", fmt.Sprintf("submit %s %s again with this change: kubectl would delete it, and its PodGroup and all else that submit made for it with it", g.Kind.Kind, g.Meta.Name)
 	}
 	change, ok := command.Change(job, roles, further...)
 	if !ok {

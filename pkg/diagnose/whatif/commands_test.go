@@ -101,6 +101,9 @@ func TestCommands(t *testing.T) {
 			`kubectl -n team patch job gang --type=json -p '[{"op":"add","path":"/spec/parallelism","value":2},{"op":"add","path":"/spec/completions","value":2}]'`}},
 		"batch Job, template": {gang: clustertest.Gang{Kind: "Job", NoGroup: true, BatchJob: controlled("CronJob")}, edit: lessCPU, want: []string{
 			`kubectl -n team get job gang -o json | kubectl patch --local -f - --type=json -p '[` + strings.ReplaceAll(cpu4, "PATH", "/spec") + `]' -o json | kubectl -n team replace --force -f -`}},
+		"batch Job, template, made by submit with what goes with it": {gang: clustertest.Gang{Kind: "Job", NoGroup: true, BatchJob: func(j *batchv1.Job) {
+			j.Annotations = map[string]string{"gangctl.dev/command": "gangctl submit job gang"}
+		}}, edit: lessCPU, how: "submit Job gang again with this change: kubectl would delete it, and its PodGroup and all else that submit made for it with it"},
 		"batch Job that something else keeps": {gang: clustertest.Gang{Kind: "Job", NoGroup: true, BatchJob: controlled("JobSet")}, edit: lessCPU,
 			how: "change it in JobSet team/maker, which made Job gang and would make it again as it was"},
 		"a kind whose fields have changed": {gang: clustertest.Gang{NoGroup: true, Job: func(job map[string]any) { job["apiVersion"] = "kubeflow.org/v1alpha1" }}, edit: two,
