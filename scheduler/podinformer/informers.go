@@ -3,11 +3,11 @@ package podinformer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -61,22 +61,36 @@ func podsIn(informer cache.SharedIndexInformer) (pods []*corev1.Pod) {
 // OwnedBy reports whether a job has pods because of which it cannot be resumed yet.
 // Those that have ended count where the job, when it is suspended, deletes them,
 // too: a Job of Kubernetes deletes its active pods only, and keeps the others for
-// as long as it is there. It looks at every pod of the cluster, so it is to be called only
-// while a job of ours is suspended.
+// as long as it is there. Pods of other namespaces do not count, whatever their users wrote into them.
 func (p *Informers) OwnedBy(job suspend.Target) bool {
-	pods := podsIn(p.Live)
-	if job.Brittle() {
-		pods = append(pods, podsIn(p.Ended)...)
+	owned := func(informer cache.SharedIndexInformer) bool {
+		keys, err := informer.GetIndexer().IndexKeys(byController, controllerKey(job.Namespace, job.UID))
+		return err == nil && len(keys) > 0 // there is that index
 	}
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		controller := metav1.GetControllerOfNoCopy(pod)
-		return controller != nil && controller.UID == job.UID
-	})
+	return owned(p.Live) || job.Brittle() && owned(p.Ended)
+}
+
+// byController is the index of pods by their controller.
+const byController = "controller"
+
+func controllerKey(namespace string, uid types.UID) string { return namespace + "/" + string(uid) }
+
+// controllersOf is the key of a pod in the index.
+func controllersOf(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return nil, nil
+	}
+	return []string{controllerKey(pod.Namespace, controller.UID)}, nil
 }
 
 // selecting returns an informer of the pods that a field selector matches.
 func selecting(client kubernetes.Interface, selector string) cache.SharedIndexInformer {
-	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{},
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{byController: controllersOf},
 		func(options *metav1.ListOptions) { options.FieldSelector = selector })
 }
 

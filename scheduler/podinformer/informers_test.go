@@ -56,12 +56,14 @@ func TestWhichPodsAJobWaitsFor(t *testing.T) {
 		ended     bool
 		waits     bool
 		elsewhere bool // the pod is another job's
+		foreign   bool // it is in another namespace
 	}{
-		{"a Job, for one that is there", pod("batch/v1", "Job"), false, true, false},
-		{"a Job, for one that has ended", pod("batch/v1", "Job"), true, false, false},
-		{"a TFJob, for one that is there", pod("kubeflow.org/v1", "TFJob"), false, true, false},
-		{"a TFJob, for one that has ended", pod("kubeflow.org/v1", "TFJob"), true, true, false},
-		{"a TFJob, for another's", pod("kubeflow.org/v1", "TFJob"), false, false, true},
+		{"a Job, for one that is there", pod("batch/v1", "Job"), false, true, false, false},
+		{"a Job, for one that has ended", pod("batch/v1", "Job"), true, false, false, false},
+		{"a TFJob, for one that is there", pod("kubeflow.org/v1", "TFJob"), false, true, false, false},
+		{"a TFJob, for one that has ended", pod("kubeflow.org/v1", "TFJob"), true, true, false, false},
+		{"a TFJob, for another's", pod("kubeflow.org/v1", "TFJob"), false, false, true, false},
+		{"a TFJob, for one that another user's pod names", pod("kubeflow.org/v1", "TFJob"), false, false, false, true},
 	} {
 		pods, err := New(fake.NewClientset())
 		if err != nil {
@@ -73,6 +75,9 @@ func TestWhichPodsAJobWaitsFor(t *testing.T) {
 		}
 		if c.elsewhere {
 			job.UID = "other"
+		}
+		if c.foreign {
+			c.pod.Namespace = "another"
 		}
 		store := pods.Live.GetStore()
 		if c.ended {
