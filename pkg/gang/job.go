@@ -140,6 +140,14 @@ type JobReader struct {
 	Controller Controller
 }
 
+// Argument is a job of the kind as users type it, for command lines: another kind may have a job of the name.
+func (r JobReader) Argument(name string) string {
+	if len(r.Names) == 0 {
+		return name
+	}
+	return r.Names[0] + "/" + name
+}
+
 // Job reads an object of the kind, and keeps it. Errors name the object.
 func (r JobReader) Job(object *unstructured.Unstructured) (*Job, error) {
 	job, err := r.Read(object)

@@ -51,7 +51,7 @@ func (e *AmbiguousJobError) Error() string {
 func (e *AmbiguousJobError) Choices() []string {
 	choices := make([]string, len(e.Jobs))
 	for i, job := range e.Jobs {
-		choices[i] = job.Reader.Names[0] + "/" + job.Meta.Name
+		choices[i] = job.Reader.Argument(job.Meta.Name)
 	}
 	return choices
 }

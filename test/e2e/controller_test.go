@@ -38,21 +38,7 @@ func (c *cluster) startController(t *testing.T, p controller) {
 	port := freePort(t)
 	configuration := fmt.Sprintf("%swebhook: {host: 127.0.0.1, port: %s, certDir: %s}\ninternalCertManagement: {enable: false}\nleaderElection: {leaderElect: false}\n", p.configuration, port, dir)
 	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configuration), 0o600))
-	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
-	args := append([]string{"--config", filepath.Join(dir, "config.yaml"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, p.args...)
-	cmd := exec.CommandContext(t.Context(), p.program, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
-	cmd.Stdout, cmd.Stderr = log, log
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
-		_ = cmd.Wait()
-		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("%s logs:\n%s", filepath.Base(p.program), text)
-		}
-		must(t, log.Close())
-	})
+	c.background(t, p.program, append([]string{"--config", filepath.Join(dir, "config.yaml"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, p.args...)...)
 	address := "127.0.0.1:" + port
 	eventually(t, "its webhooks answer", func(ctx context.Context) bool {
 		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // whether it listens is the question
@@ -86,4 +72,23 @@ func (c *cluster) applyWebhooks(t *testing.T, path, address string, authority []
 		must(t, err)
 		must(t, applier.Apply(t.Context(), text))
 	}
+}
+
+// background runs a program on the cluster until the test ends. What it logs is shown if the test fails.
+func (c *cluster) background(t *testing.T, program string, args ...string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	cmd.Stdout, cmd.Stderr = log, log
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("%s logs:\n%s", filepath.Base(program), text)
+		}
+		must(t, log.Close())
+	})
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,20 +82,7 @@ func (c *cluster) applyFiles(t *testing.T, paths ...string) {
 func (c *cluster) startMPIOperator(t *testing.T, program string) {
 	t.Helper()
 	c.home(t, "mpi-operator") // where its lease is
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	must(t, err)
-	cmd := exec.CommandContext(t.Context(), program, "-kubeConfig", c.Kubeconfig, "-kube-api-qps", "100", "-kube-api-burst", "200")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
-	cmd.Stdout, cmd.Stderr = log, log
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
-		_ = cmd.Wait()
-		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("the MPI Operator says:\n%s", text)
-		}
-		must(t, log.Close())
-	})
+	c.background(t, program, "-kubeConfig", c.Kubeconfig, "-kube-api-qps", "100", "-kube-api-burst", "200")
 }
 
 // makeQueue makes a LocalQueue research with so many GPUs.

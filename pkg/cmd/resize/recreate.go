@@ -131,7 +131,7 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 	job, err := o.create(ctx, client, record, record.Job, func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted })
 	if err == nil && !record.Made(job) {
 		return failure.Errorf("create %s: another client made one of the name meanwhile; it is left as it is", apply.Describe(job)).
-			WithHint("see what it is, and resize that one: gangctl describe %s -n %s", job.GetName(), job.GetNamespace())
+			WithHint("see what it is, and resize that one: gangctl describe %s -n %s", argument(record), job.GetNamespace())
 	}
 	if err != nil {
 		return unmade(record, err)
@@ -174,13 +174,15 @@ func (o *Options) create(ctx context.Context, client *kube.Client, record *resiz
 	return stored, err
 }
 
-// recreating is the command that makes what a record holds, for hints: another kind may have a job of the name.
+// recreating is the command that makes what a record holds, for hints.
 func recreating(r *resize.Record) string {
-	name := r.Job.GetName()
-	if reader, ok := kind.ByKind(r.Job.GroupVersionKind().GroupKind()); ok {
-		name = reader.Names[0] + "/" + name
-	}
-	return fmt.Sprintf("gangctl resize %s -n %s --%s", name, r.Job.GetNamespace(), resize.FlagRecreate)
+	return fmt.Sprintf("gangctl resize %s -n %s --%s", argument(r), r.Job.GetNamespace(), resize.FlagRecreate)
+}
+
+// argument is the job of a record as users type it.
+func argument(r *resize.Record) string {
+	reader, _ := kind.ByKind(r.Job.GroupVersionKind().GroupKind())
+	return reader.Argument(r.Job.GetName())
 }
 
 // unmade adds how to go on to the error of a job that is deleted and not made again.

@@ -123,7 +123,7 @@ func offered(a *answer.Answer) string {
 func named(a *answer.Answer) string {
 	for _, r := range kind.Readers() {
 		if r.Kind == a.Job.Kind {
-			return r.Names[0] + "/" + a.Job.Name
+			return r.Argument(a.Job.Name)
 		}
 	}
 	return a.Job.Name

@@ -114,7 +114,7 @@ func changeBatch(j Target, roles []RolePatch, further []Patch) string {
 	switch {
 	case len(steps) == 0:
 		return ""
-	case !Replaces(j.Kind, roles):
+	case !changesTemplate(steps):
 		return JSONPatch(j.Namespace, "job", j.Name, steps...)
 	}
 	return recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
@@ -124,7 +124,11 @@ func changeBatch(j Target, roles []RolePatch, further []Patch) string {
 // with it.
 func Replaces(kind schema.GroupVersionKind, roles []RolePatch) bool {
 	steps, _ := Steps(kind, roles)
-	return IsBatch(kind) && slices.ContainsFunc(steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/spec/template") })
+	return IsBatch(kind) && changesTemplate(steps)
+}
+
+func changesTemplate(steps []Patch) bool {
+	return slices.ContainsFunc(steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/spec/template") })
 }
 
 // generated removes what the API server adds to a Job and refuses in a new one. A Job with a selector of its own has none of

@@ -83,12 +83,7 @@ func Line(job *gang.Job, args []string) string {
 }
 
 // Named is a job as KIND/NAME, for command lines: another kind may have a job of the name.
-func Named(job *gang.Job) string {
-	if len(job.Reader.Names) == 0 {
-		return job.Meta.Name
-	}
-	return job.Reader.Names[0] + "/" + job.Meta.Name
-}
+func Named(job *gang.Job) string { return job.Reader.Argument(job.Meta.Name) }
 
 // ArgsIn are the arguments in a line that Line wrote; nil for another one.
 func ArgsIn(line string) []string {
