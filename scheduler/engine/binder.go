@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,6 +15,8 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
 // bindTimeout is how long the API server may take to answer a binding before the pod
@@ -184,16 +184,8 @@ func (p *bindPods) Bind(ctx context.Context, binding *corev1.Binding, options me
 }
 
 // refused reports whether the API server answered that it did not bind the pod. A
-// conflict may be with a binding of ours that was not answered, and after an
-// internal error the pod may be bound all the same.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code < http.StatusInternalServerError && code != http.StatusConflict
-}
+// conflict may be with a binding of ours that was not answered.
+func refused(err error) bool { return outcome.Refused(err) && !apierrors.IsConflict(err) }
 
 // bound reports whether a pod is on the node of its binding. It reads the
 // pod until there is an answer or ctx ends.

@@ -8,7 +8,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
 const (
@@ -176,7 +176,7 @@ func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) (done bool)
 			return true
 		case ctx.Err() != nil:
 			return false
-		case !transient(err) || try == tries:
+		case !outcome.Transient(err) || try == tries:
 			dropped(logger, event, err)
 			return true
 		}
@@ -200,17 +200,6 @@ func (r *Recorder) create(ctx context.Context, event *eventsv1.Event, try int) e
 		return nil
 	}
 	return err
-}
-
-// transient reports whether a request may succeed after an error: there was no answer,
-// or a transient one.
-func transient(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true
-	}
-	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // flush writes what waits when the scheduler ends, each once.

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
 // ReasonResumed is the reason of the event on a job that may create pods again.
@@ -155,7 +157,7 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 // unanswered reports whether a write may have been done though it failed.
 func unanswered(err error) bool {
 	var refused *Refusal
-	return err != nil && !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
+	return err != nil && !errors.As(err, &refused) && !outcome.Refused(err)
 }
 
 func (s *Suspender) get(ctx context.Context, j Target) (*unstructured.Unstructured, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -82,18 +82,10 @@ func (c *Controller) evictAll(ctx context.Context, o observation) error {
 }
 
 // refused reports whether the API server, or the rules of a job, answered that something is not to be done: it is no use to ask again soon. A conflict
-// is with somebody's change, and a request that timed out has no answer.
+// is with somebody's change.
 func refused(err error) bool {
 	var refusal *suspend.Refusal
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &refusal):
-		return true
-	case !errors.As(err, &status), apierrors.IsConflict(err), apierrors.IsTimeout(err):
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
+	return errors.As(err, &refusal) || outcome.Refused(err) && !apierrors.IsConflict(err)
 }
 
 // byJob returns the jobs of pods, each once, and the pods that have none that can be

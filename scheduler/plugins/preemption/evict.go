@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -107,11 +108,11 @@ func (p *Preemptor) evictAll(ctx context.Context, r *reservation, pods []*corev1
 	}
 }
 
-// persist repeats a request that the API could not answer.
+// persist repeats a request that the API could not answer, or that met somebody's change.
 func (p *Preemptor) persist(f func() error) error {
 	return retry.OnError(patience(), func(err error) bool {
 		var refused *suspend.Refusal
-		return !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err)
+		return !errors.As(err, &refused) && (outcome.Transient(err) || apierrors.IsConflict(err))
 	}, f)
 }
 
