@@ -63,7 +63,7 @@ COUNTED := -gcflags=github.com/gangctl/gangctl/...=-d=libfuzzer
 fuzz: ## absurd objects of each dialect and kind of job against all that reads them, FUZZTIME each; what is found goes to testdata
 	$(TEST) $(COUNTED) -c -o bin/hostile.test ./test/hostile
 	cd test/hostile && for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\).*/\1/p' fuzz_test.go); do \
-		../../bin/hostile.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.parallel 2 \
+		GANGCTL_CRASHES=$(CURDIR)/bin/crashes ../../bin/hostile.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.parallel 2 \
 			-test.fuzzcachedir $(CURDIR)/bin/fuzzcache || exit 1; \
 	done
 

@@ -62,6 +62,7 @@ type gangs struct {
 	controllers
 	engineAccess
 	explainer *explainer.Explainer
+	panics    *engine.Panics // over what one user writes
 
 	leads   atomic.Bool // whether this replica schedules
 	synced  *syncs
@@ -75,24 +76,25 @@ type gangs struct {
 func newGangs(c cluster) (*gangs, error) {
 	synced, changes, leading, refused := &syncs{}, &topic{}, &topic{}, &topic{}
 	decided := c.newDecisions(refused)
-	known, err := c.newInventory(decided.reasons, changes)
+	panics := engine.NewPanics()
+	known, err := c.newInventory(decided.reasons, changes, panics)
 	if err != nil {
 		return nil, err
 	}
 	next := func(key gang.Key) bool { return isNext(key, known.cache, decided) }
-	acting, err := c.newControllers(decided, known, next, synced)
+	acting, err := c.newControllers(decided, known, next, synced, panics)
 	if err != nil {
 		return nil, err
 	}
 	access := c.newEngineAccess(decided, known, acting.status)
-	watched, err := known.handler.Watch(access.factory)
+	watched, err := known.handler.Watch(access.factory, panics)
 	if err != nil {
 		return nil, err
 	}
 	synced.add(append(watched, known.members.HasSynced, known.objects.Informer.HasSynced)...)
-	explains := c.newExplainer(known, access.factory, next, acting.panics)
+	explains := c.newExplainer(known, access.factory, next, panics)
 	g := &gangs{
-		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains,
+		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains, panics: panics,
 		synced: synced, changes: changes, leading: leading,
 	}
 
@@ -139,12 +141,12 @@ type inventory struct {
 }
 
 // newInventory returns an inventory that fills once its informers run. Each gang that may have changed is published.
-func (c cluster) newInventory(why *reasons.Store, changes *topic) (inventory, error) {
+func (c cluster) newInventory(why *reasons.Store, changes *topic, panics *engine.Panics) (inventory, error) {
 	virtualGroups := engine.NewVirtualGroups()
 	known := gangcache.New(planner.GroupSink{VirtualGroups: virtualGroups, Reasons: why}, c.priority)
 	groupView := engine.NewGroupView(cache.NewSharedIndexInformer(virtualGroups, &schedulingv1beta1.PodGroup{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), virtualGroups)
-	pods, err := podinformer.New(c.client)
+	pods, err := podinformer.New(c.client, panics)
 	if err != nil {
 		return inventory{}, err
 	}
@@ -156,7 +158,7 @@ func (c cluster) newInventory(why *reasons.Store, changes *topic) (inventory, er
 	return inventory{
 		cache: known, virtualGroups: virtualGroups, groupView: groupView, pods: pods, members: members, handler: handler,
 		objects: groupinformer.Objects{Cache: known, Informer: &groupinformer.Informer{
-			Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{},
+			Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{}, Panics: panics,
 			BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
 		}},
 	}, nil
@@ -176,11 +178,9 @@ type controllers struct {
 	suspender *suspend.Suspender
 	policy    *belowmin.Controller
 	places    *replacement.Tracker
-	panics    *engine.Panics // of the controllers and the planner, over one gang
 }
 
-func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key) bool, synced *syncs) (controllers, error) {
-	panics := engine.NewPanics()
+func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key) bool, synced *syncs, panics *engine.Panics) (controllers, error) {
 	reports := status.New(status.Config{
 		Client: c.client, Dynamic: c.dynamic, Gangs: known.cache, Objects: known.objects, VirtualGroup: known.virtualGroups.Get,
 		LastReported: d.reasons.LastReported, Next: next, Idle: c.idle, Synced: synced.done,
@@ -201,7 +201,7 @@ func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key
 	if err != nil {
 		return controllers{}, err
 	}
-	return controllers{status: reports, suspender: suspender, policy: policy, places: places, panics: panics}, nil
+	return controllers{status: reports, suspender: suspender, policy: policy, places: places}, nil
 }
 
 // engineAccess is what the engine reads and writes the API through: the client through which it reports on gangs, and the informers

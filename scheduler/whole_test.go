@@ -211,7 +211,7 @@ func (b *brokenFor) GangOfForeign(pod *corev1.Pod) (string, bool) {
 func TestAPanicInAPluginEndsNothing(t *testing.T) {
 	r, broken := newRig(t), &brokenFor{prefix: "evil"}
 	p := newParts(r.gangs, r.profiles)
-	p.preemption = preemption.New(p.handle, p.planner, p.claims, r.attempts, r.suspender, broken, clock.RealClock{})
+	p.preemption = preemption.New(p.handle, p.planner, p.claims, r.attempts, r.suspender, broken, nil, clock.RealClock{})
 	r.startParts(p)
 	r.node("n1", 4)
 	r.create(r.pod("evil", DefaultName, requestingCPU("4")))

@@ -67,6 +67,19 @@ func (g *Guard) Do(logger klog.Logger, key string, version func() string, work f
 	return true, work()
 }
 
+// Each runs work that is not done again, over what the log calls by this name. done is false if it panicked.
+func (g *Guard) Each(logger klog.Logger, name func() string, work func()) (done bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			g.count()
+			logger.Error(fmt.Errorf("panic: %v", cause), "Skipping what was to be done for an object: this is a bug, please report it",
+				"part", g.part, "object", name(), "stack", string(debug.Stack()))
+		}
+	}()
+	work()
+	return true
+}
+
 func (g *Guard) skips(key string, version func() string) bool {
 	g.mu.Lock()
 	at, skipped := g.skipped[key]

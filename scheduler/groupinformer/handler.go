@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -117,9 +118,9 @@ func (h *GangHandler) Problem(resource schema.GroupVersionResource, err error) {
 }
 
 // Watch follows what the engine's own informers know: budgets that make gangs,
-// and the priorities that group objects name.
-func (h *GangHandler) Watch(factory informers.SharedInformerFactory) (synced []cache.InformerSynced, err error) {
-	budgets, err := factory.Policy().V1().PodDisruptionBudgets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+// and the priorities that group objects name. A panic over a budget is counted, and the budget is skipped.
+func (h *GangHandler) Watch(factory informers.SharedInformerFactory, panics *engine.Panics) (synced []cache.InformerSynced, err error) {
+	budgets, err := panics.Informer(factory.Policy().V1().PodDisruptionBudgets().Informer()).AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    h.setBudget,
 		UpdateFunc: func(_, obj any) { h.setBudget(obj) },
 		DeleteFunc: h.deleteBudget,

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Handler receives the objects. Calls for one resource come one after another.
@@ -41,6 +43,8 @@ type Informer struct {
 	Handler Handler
 	// Clock times the queries for built-in resources.
 	Clock clock.Clock
+	// Panics counts those over an object, which is skipped; nil counts none.
+	Panics *engine.Panics
 
 	mu         sync.Mutex
 	defined    cache.InformerSynced // whether every definition has been handled
@@ -157,7 +161,7 @@ func (i *Informer) serve(ctx context.Context, resource schema.GroupResource, ver
 func (i *Informer) start(ctx context.Context, resource schema.GroupVersionResource) (*servedResource, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &servedResource{resource: resource}
-	s.objects = dynamicinformer.NewFilteredDynamicInformer(i.Client, resource, "", 0, cache.Indexers{}, nil).Informer()
+	s.objects = i.Panics.Informer(dynamicinformer.NewFilteredDynamicInformer(i.Client, resource, "", 0, cache.Indexers{}, nil).Informer())
 	if err := s.objects.SetTransform(onlyFields("spec", "status")); err != nil {
 		cancel()
 		return nil, err

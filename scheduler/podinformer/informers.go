@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -21,11 +22,11 @@ type Informers struct {
 	Live, Ended cache.SharedIndexInformer
 }
 
-// New returns informers that do not run yet.
-func New(client kubernetes.Interface) (*Informers, error) {
+// New returns informers that do not run yet. A panic over a pod is counted, and the pod is skipped.
+func New(client kubernetes.Interface, panics *engine.Panics) (*Informers, error) {
 	p := &Informers{
-		Live:  selecting(client, "status.phase!=Succeeded,status.phase!=Failed"),
-		Ended: selecting(client, "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"),
+		Live:  panics.Informer(selecting(client, "status.phase!=Succeeded,status.phase!=Failed")),
+		Ended: panics.Informer(selecting(client, "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown")),
 	}
 	if err := p.Live.SetTransform(trim); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)

@@ -65,7 +65,7 @@ func TestWhichPodsAJobWaitsFor(t *testing.T) {
 		{"a TFJob, for another's", pod("kubeflow.org/v1", "TFJob"), false, false, true, false},
 		{"a TFJob, for one that another user's pod names", pod("kubeflow.org/v1", "TFJob"), false, false, false, true},
 	} {
-		pods, err := New(fake.NewClientset())
+		pods, err := New(fake.NewClientset(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
@@ -67,8 +68,30 @@ type (
 func TestMain(m *testing.M) {
 	debug.SetMemoryLimit(memory)
 	ktesting.DefaultConfig = ktesting.NewConfig(ktesting.Verbosity(0)) // what the engine logs of each input takes as long as what it does
+	if err := keepCrashes(); err != nil {
+		fmt.Fprintln(os.Stderr, "error: keep what a crash prints:", err)
+		os.Exit(1)
+	}
 	go watch()
 	os.Exit(m.Run())
+}
+
+// keepCrashes writes what a process prints that crashes to a file in the directory of GANGCTL_CRASHES, if that is set. A worker of the fuzzing
+// engine has no standard error, and of one that panics outside of the goroutine of its test nothing would be known but that it is gone.
+func keepCrashes() error {
+	dir := os.Getenv("GANGCTL_CRASHES")
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.txt", os.Getpid())))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // the runtime has its own
+	return debug.SetCrashOutput(file, debug.CrashOptions{})
 }
 
 // watch ends the process when the heap is too large, before the machine has no memory left. What is garbage counts only where the

@@ -63,7 +63,7 @@ func schedule(t *testing.T, in input) {
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
 	ledger := claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden)
 	why := reasons.New(clock.RealClock{}, nil)
-	plans := planner.New(handle, attempts, ledger, why, panics, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
+	plans := planner.New(handle, attempts, ledger, nil, why, panics, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
 	var tracker *replacement.Tracker
 	var known *gangcache.Cache
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {

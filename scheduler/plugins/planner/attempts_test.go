@@ -5,12 +5,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -26,7 +30,7 @@ var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
 func newFixture() *fixture {
 	d := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, reasons.New(d.clock, nil), nil, nil)
+	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, nil, reasons.New(d.clock, nil), nil, nil)
 	return d
 }
 
@@ -199,5 +203,28 @@ func TestErrorsAreNotParked(t *testing.T) {
 	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken"), nil) })
 	if len(again) != 0 || d.isParked(group) {
 		t.Error("a gang that failed with an error is parked")
+	}
+}
+
+// A gang that is deleted during an attempt leaves no reason behind.
+func TestTheReasonOfADeletedGang(t *testing.T) {
+	store, groups := reasons.New(clocktesting.NewFakeClock(time.Unix(0, 0)), nil), engine.NewVirtualGroups()
+	sink := GroupSink{VirtualGroups: groups, Reasons: store}
+	p := New(nil, nil, unclaimed{}, groups, store, nil, nil)
+	why := &reasons.Reason{Finding: answer.Finding{Message: "no room"}}
+	for _, c := range []struct {
+		name  string
+		there bool
+	}{{"there", true}, {"deleted", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			groups.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: group.Name}})
+			if !c.there {
+				sink.Delete(group.Namespace, group.Name)
+			}
+			p.report(group, why, fwk.NewStatus(fwk.Unschedulable))
+			if _, kept := store.Get(group); kept != c.there {
+				t.Errorf("kept: %v", kept)
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ func TestAGangThatLostAMemberIsReported(t *testing.T) {
 	store := reasons.New(clock.RealClock{}, nil)
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
-	plans := New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden), store, nil, nil)
+	plans := New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden), nil, store, nil, nil)
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
 		d := &Conditions{groups: c.Groups, reasons: store, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)

@@ -265,12 +265,19 @@ func (p *Planner) close() []*parkedGang {
 	return []*parkedGang{c.parked}
 }
 
-// report stores why a gang waits, and clears that when it is placed.
+// report stores why a gang waits, and clears that when it is placed. A gang may be gone since its attempt began: its group is deleted before its
+// reason is, so one that is there after the reason was stored has its reason deleted with it.
 func (p *Planner) report(group types.NamespacedName, reason *reasons.Reason, status *fwk.Status) {
 	switch {
 	case status.IsSuccess():
 		p.reasons.Clear(group)
 	case status.IsRejected() && reason != nil:
 		p.reasons.Set(group, *reason)
+		if p.groups == nil {
+			return
+		}
+		if _, there := p.groups.Get(group.Namespace, group.Name); !there {
+			p.reasons.Clear(group)
+		}
 	}
 }

@@ -148,7 +148,7 @@ func TestArgs(t *testing.T) {
 		`{"retryPeriods":"10s"}`:                     `unknown field "retryPeriods"`,
 		`{"searchBudget":"10s","retryPeriod":"10s"}`: "",
 	} {
-		_, err := New(nil, nil, nil, nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
+		_, err := New(nil, nil, nil, nil, nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", args, err, want)
 		}

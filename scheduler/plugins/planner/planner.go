@@ -88,6 +88,7 @@ type Planner struct {
 	*Attempts
 	engine   *engine.Handle
 	claims   Claims
+	groups   *engine.VirtualGroups
 	reasons  *reasons.Store
 	profiles []schedulerconfig.KubeSchedulerProfile
 	plans    planCounters
@@ -98,12 +99,13 @@ type Planner struct {
 	classesOnly *placement.Objects // for gangs that refer to no other objects
 }
 
-// New returns a planner for the profiles of a scheduler. Panics may be nil.
-func New(handle *engine.Handle, attempts *Attempts, claims Claims, store *reasons.Store, panics *engine.Panics,
+// New returns a planner for the profiles of a scheduler. Groups are those of the gangs, each deleted by a [GroupSink]; nil where the engine
+// has others. Panics may be nil.
+func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engine.VirtualGroups, store *reasons.Store, panics *engine.Panics,
 	profiles []schedulerconfig.KubeSchedulerProfile,
 ) *Planner {
 	return &Planner{
-		Attempts: attempts, engine: handle, claims: claims, reasons: store, profiles: profiles, plans: newPlanCounters(),
+		Attempts: attempts, engine: handle, claims: claims, groups: groups, reasons: store, profiles: profiles, plans: newPlanCounters(),
 		guard: panics.Guard("planner"), index: placement.NewIndex(), classesOnly: &placement.Objects{},
 	}
 }

@@ -43,7 +43,7 @@ func TestEventsOfOneGang(t *testing.T) {
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock)
 	store := reasons.New(clock, nil)
-	p := New(handle, attempts, claims.NewLedger(handle, attempts, clock, audience.Hidden), store, nil, nil)
+	p := New(handle, attempts, claims.NewLedger(handle, attempts, clock, audience.Hidden), nil, store, nil, nil)
 	mine, other, alone := pod("a", "g"), pod("b", "h"), pod("c", "")
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g"}}
 	for name, c := range map[string]struct {

@@ -149,7 +149,7 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
 	r.claims = claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden)
-	r.planner = New(handle, attempts, r.claims, r.reasons, nil, config.Profiles)
+	r.planner = New(handle, attempts, r.claims, nil, r.reasons, nil, config.Profiles)
 	r.planner.Register(metrics.NewKubeRegistry().MustRegister)
 	r.registry = frameworkruntime.Registry{Name: handle.Binding(r.planner.NewPlugin)}
 	for _, c := range changes {

@@ -29,7 +29,7 @@ type watcher struct {
 
 func watch(t *testing.T) *watcher {
 	w := &watcher{t: t, clock: clocktesting.NewFakeClock(noon), known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock, audience.Hidden), w, nil, nil, w.clock)
+	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock, audience.Hidden), w, nil, nil, nil, w.clock)
 	return w
 }
 

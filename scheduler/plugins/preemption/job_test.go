@@ -218,3 +218,25 @@ func TestJobsOfKindsThatAreNotRead(t *testing.T) {
 		}
 	}
 }
+
+// A panic over what a tenant wrote into a job ends that preemption, and not the process.
+func TestAPanicOverAJobEndsOnePreemption(t *testing.T) {
+	r := start(t, "", tfjob("llama", nil), tfjob("alpaca", nil))
+	asked := make(chan struct{}, 100)
+	r.jobs.PrependReactor("patch", "tfjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.(clienttesting.PatchActionImpl).Name == "llama" {
+			asked <- struct{}{}
+			panic("its spec is a list")
+		}
+		return false, nil, nil
+	})
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+	r.members("a", 2, 2, 100)
+	<-asked
+	r.Create(enginetest.Node("n2", 4))
+	on := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n2"} }
+	r.WaitPlaced(r.members("p", 4, 4, 100, ownedBy("alpaca"), on)...)
+	r.members("b", 4, 4, 1000, on)
+	r.Wait("another job is suspended", func() bool { return isSuspended(r.job("alpaca")) })
+}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -118,6 +119,7 @@ type Preemptor struct {
 	foreign ForeignGangs
 	clock   clock.WithTicker
 	count   counters
+	guard   *engine.Guard
 	orders  chan *reservation
 
 	mu           sync.Mutex
@@ -137,11 +139,13 @@ type backoff struct {
 // ordersAtOnce is how many preemptions may wait for the API.
 const ordersAtOnce = 1000
 
-// New returns a preemptor. It must be run. Jobs suspends the jobs of victims.
-func New(engine Engine, planner Requests, ledger *claims.Ledger, parked ParkedGangs, jobs *suspend.Suspender, foreign ForeignGangs, c clock.WithTicker) *Preemptor {
+// New returns a preemptor. It must be run. Jobs suspends the jobs of victims. Panics may be nil.
+func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGangs, jobs *suspend.Suspender, foreign ForeignGangs,
+	panics *engine.Panics, c clock.WithTicker,
+) *Preemptor {
 	return &Preemptor{
-		engine: engine, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
-		clock: c, count: newCounters(), orders: make(chan *reservation, ordersAtOnce),
+		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
+		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
 		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
 	}
 }
@@ -157,10 +161,18 @@ func (p *Preemptor) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case r := <-p.orders:
-			work.Go(func() { p.execute(ctx, r) })
+			work.Go(func() { p.attempt(ctx, r) })
 		case <-ticker.C():
 			p.sweep(klog.FromContext(ctx))
 		}
+	}
+}
+
+// attempt evicts the victims of a reservation. One over whose objects that panics ends: nodes are not kept for it, and others are preempted for.
+func (p *Preemptor) attempt(ctx context.Context, r *reservation) {
+	logger := klog.FromContext(ctx)
+	if !p.guard.Each(logger, func() string { return claims.Describe(r.key) }, func() { p.execute(ctx, r) }) {
+		p.end(r, endFailed)
 	}
 }
 

@@ -64,7 +64,7 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 	handle := engine.NewHandle()
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
 	ledger := claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden)
-	plans := planner.New(handle, attempts, ledger, reasons.New(clock.RealClock{}, nil), nil, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
+	plans := planner.New(handle, attempts, ledger, nil, reasons.New(clock.RealClock{}, nil), nil, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
 	suspender := suspend.New(suspend.Config{
 		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}, Synced: func() bool { return true }, Keep: ledger.Suspends,
 		Owned: func(job suspend.Target) bool {
@@ -74,7 +74,7 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 			})
 		},
 	})
-	p := New(handle, plans, ledger, attempts, suspender, foreign{}, clock.RealClock{})
+	p := New(handle, plans, ledger, attempts, suspender, foreign{}, nil, clock.RealClock{})
 	r.Preemptor = p
 	r.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
 		c.Attach = func(e *upstream.Scheduler) { planner.Follow(e, plans, p.Gone) }
