@@ -16,9 +16,9 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // stateKey is where the attempt of a cycle is kept: in the gang's state during the
@@ -89,7 +89,7 @@ func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-		fmt.Sprintf("gang %s waits for what is being made ready for members that have places", nameOf(group)))
+		fmt.Sprintf("gang %s waits for what is being made ready for members that have places", claims.GangName(group)))
 }
 
 // PreFilterExtensions implements framework.PreFilterPlugin.
@@ -147,7 +147,7 @@ func (p *Plugin) newAttempt(group types.NamespacedName) *attempt {
 	podExists := func(uid types.UID, name string) bool {
 		return p.barrier.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
 	}
-	return newAttempt(nameOf(group), required, p.cancel, p.nodeExists, podExists)
+	return newAttempt(claims.GangName(group), required, p.cancel, p.nodeExists, podExists)
 }
 
 // needsPreparation reports whether something precedes the binding of a pod: a volume
@@ -221,7 +221,7 @@ func (p *Plugin) checkRequired(group types.NamespacedName, a *attempt) error {
 	case scheduled >= required:
 		return a.complete()
 	case scheduled+assigned < required:
-		return fmt.Errorf("%d of the %d members that gang %s needs are left: no member was bound", scheduled+assigned, required, nameOf(group))
+		return fmt.Errorf("%d of the %d members that gang %s needs are left: no member was bound", scheduled+assigned, required, claims.GangName(group))
 	}
 	return nil
 }
@@ -309,15 +309,6 @@ func (p *Plugin) cancel(uid types.UID, why error) {
 func (p *Plugin) nodeExists(node string) bool {
 	_, err := p.nodes.Get(node)
 	return !apierrors.IsNotFound(err)
-}
-
-// nameOf returns the name of a gang as users know it.
-func nameOf(group types.NamespacedName) string {
-	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
-	if err != nil {
-		return group.String()
-	}
-	return key.Namespace + "/" + key.Name
 }
 
 func attemptOf(state fwk.CycleState) *attempt {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -75,18 +76,11 @@ func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedNa
 		for _, info := range handle.NominatedPodsForNode(n.Node().Name) {
 			pod := info.GetPod()
 			of, _ := engine.GroupOf(pod)
-			if of == group || priorityOf(pod) < priority {
+			if of == group || corev1helpers.PodPriority(pod) < priority {
 				continue
 			}
 			pods = append(pods, placedAs(pod, n.Node().Name, string(pod.UID)))
 		}
 	}
 	return pods
-}
-
-func priorityOf(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }

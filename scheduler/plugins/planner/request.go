@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -47,7 +48,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	q.Cluster = p.index.Update(nodes, objects)
 	q.Gang = placement.Gang{Roles: q.members.roles, MinMember: minimum, Bound: bound}
 	q.Kept = claims.PlacedPods(p.claims.Withheld(infos, group, q.members.examples()))
-	q.Kept = append(q.Kept, nominated(handle, nodes, group, priorityOf(pods[0]))...)
+	q.Kept = append(q.Kept, nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0]))...)
 	return q, nil
 }
 

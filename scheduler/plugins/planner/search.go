@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
@@ -144,7 +145,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	return q, nil
 }
 
-func (q *query) priority() int32 { return priorityOf(q.members.roles[0].Pod) }
+func (q *query) priority() int32 { return corev1helpers.PodPriority(q.members.roles[0].Pod) }
 
 func (q *query) answer(ctx context.Context) *verdict {
 	v := q.blank()

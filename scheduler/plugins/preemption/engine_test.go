@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
@@ -155,7 +156,7 @@ type picky struct{}
 func (picky) Name() string { return "Picky" }
 
 func (picky) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
-	if priorityOf(pod) == 77 {
+	if corev1helpers.PodPriority(pod) == 77 {
 		return fwk.NewStatus(fwk.Unschedulable, "not to my taste")
 	}
 	return nil

@@ -151,5 +151,3 @@ func uidsOf(pods []*corev1.Pod) []types.UID {
 	}
 	return all
 }
-
-func priorityOf(pod *corev1.Pod) int32 { return corev1helpers.PodPriority(pod) }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -59,7 +60,7 @@ func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 // higher priority.
 func (h occupants) preempted(priority int32) bool {
 	return slices.ContainsFunc(h.leaving, func(pod *corev1.Pod) bool {
-		return preemption.PodTerminatingByPreemption(pod) && priorityOf(pod) < priority
+		return preemption.PodTerminatingByPreemption(pod) && corev1helpers.PodPriority(pod) < priority
 	})
 }
 
