@@ -14,8 +14,8 @@ import (
 const GangctlEnv = "GANGCTL_BIN"
 
 // Main is what TestMain of a package does whose tests run both programs: use gets the paths of those that the environment names, or
-// of builds that are gone after the tests. It returns the exit code.
-func Main(m *testing.M, use func(gangctl, sandbox string)) int {
+// of builds that are gone after the tests; closes run after the tests while the programs are still there. It returns the exit code.
+func Main(m *testing.M, use func(gangctl, sandbox string), closes ...func() error) (code int) {
 	gangctl, sandbox := os.Getenv(GangctlEnv), os.Getenv(BinaryEnv)
 	if gangctl == "" || sandbox == "" {
 		dir, err := os.MkdirTemp("", "gangctl-e2e-")
@@ -38,5 +38,12 @@ func Main(m *testing.M, use func(gangctl, sandbox string)) int {
 	}
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // collecting garbage lists Endpoints: 250 warnings bury a test's own output
 	use(gangctl, sandbox)
-	return m.Run()
+	code = m.Run()
+	for _, end := range closes {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -26,12 +25,7 @@ var programs struct{ gangctl, sandbox string }
 var sandboxes sandboxtest.Pool
 
 func TestMain(m *testing.M) {
-	code := sandboxtest.Main(m, func(gangctl, sandbox string) { programs.gangctl, programs.sandbox = gangctl, sandbox })
-	if err := sandboxes.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(sandboxtest.Main(m, func(gangctl, sandbox string) { programs.gangctl, programs.sandbox = gangctl, sandbox }, sandboxes.Close))
 }
 
 // long reports whether tests may take minutes, for all dialects and at full size,
