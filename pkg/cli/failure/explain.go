@@ -35,6 +35,8 @@ func explain(e *Error, op *opError) {
 		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":
 		e.Message = op.prefix() + "not found"
+	case apierrors.IsConflict(op.err):
+		e.Hint = "somebody changed it meanwhile: run the command again"
 	case inTrouble(op.err):
 		e.Hint = "the API server has trouble answering: try again, and see kubectl get --raw '/readyz?verbose'"
 	default:

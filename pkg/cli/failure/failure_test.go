@@ -61,6 +61,8 @@ func TestFrom(t *testing.T) {
 			"list TFJobs in namespace research: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", CodeError},
 		{"no match", getJob.Wrap(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "TFJob"}}),
 			"get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "gangctl-sandbox up", CodeError},
+		{"409", getJob.Wrap(apierrors.NewConflict(tfjobs.GroupResource(), "llama", errors.New("the object has been modified"))),
+			`get TFJob research/llama: Operation cannot be fulfilled on tfjobs.kubeflow.org "llama": the object has been modified`, "run the command again", CodeError},
 		{"500", getJob.Wrap(apierrors.NewInternalError(errors.New("etcd"))),
 			"get TFJob research/llama: Internal error occurred: etcd", "readyz", CodeError},
 		{"503", getJob.Wrap(apierrors.NewServiceUnavailable("starting")), "get TFJob research/llama: starting", "readyz", CodeError},

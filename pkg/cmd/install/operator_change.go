@@ -199,9 +199,9 @@ func (o *OperatorOptions) carryOut(ctx context.Context, client *kube.Client, the
 	}
 	c := changed.Spec.Template.Spec.Containers[there.Index]
 	at := fmt.Sprintf("/spec/template/spec/containers/%d/", there.Index)
-	// Whoever changed the Deployment meanwhile has changed what was shown.
+	// Whoever changed the Deployment meanwhile has changed what was shown: with another version it is a conflict.
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/resourceVersion", "value": there.Deployment.ResourceVersion},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": there.Deployment.ResourceVersion},
 		{"op": "add", "path": at + "command", "value": c.Command},
 		{"op": "add", "path": at + "args", "value": c.Args},
 	})
