@@ -72,7 +72,7 @@ type settings struct {
 // parse reads the flags; nil settings mean that help was requested and printed.
 func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	gate := utilfeature.DefaultMutableFeatureGate
-	if err := setDefaultGates(gate); err != nil {
+	if err := SetDefaultGates(gate); err != nil {
 		return nil, err
 	}
 	opts := &settings{Options: options.NewOptions(), priority: gangcache.MemberPriority}
@@ -106,8 +106,8 @@ func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	return opts, nil
 }
 
-// setDefaultGates sets the defaults that differ from those of kube-scheduler.
-func setDefaultGates(gate featuregate.MutableFeatureGate) error {
+// SetDefaultGates sets the defaults that differ from those of kube-scheduler. Whoever sets gates otherwise does so before.
+func SetDefaultGates(gate featuregate.MutableFeatureGate) error {
 	// The engine's gangs are behind a gate that is off by default upstream. It
 	// needs nothing of the API server: the groups never leave this process.
 	if !gate.Enabled(features.GenericWorkload) {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,13 +88,16 @@ func extensions(p parts) []extension {
 	}
 }
 
-// newEngine creates kube-scheduler's engine with our plugins in its registry, and has the planner follow it.
-func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factory informers.SharedInformerFactory,
+// newEngine creates kube-scheduler's engine with our plugins in its registry and those of others, and has the planner follow it.
+func newEngine(ctx context.Context, p parts, others frameworkruntime.Registry, client kubernetes.Interface, factory informers.SharedInformerFactory,
 	dynFactory dynamicinformer.DynamicSharedInformerFactory, recorders profile.RecorderFactory, options ...upstream.Option,
 ) (*upstream.Scheduler, error) {
 	registry := frameworkruntime.Registry{}
 	for _, e := range extensions(p) {
 		registry[e.name] = p.panics.Guarded(p.handle.Binding(e.make))
+	}
+	if err := registry.Merge(others); err != nil {
+		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
 	options = append(options, upstream.WithFrameworkOutOfTreeRegistry(registry))
 	engine, err := upstream.New(ctx, client, factory, dynFactory, recorders, options...)
@@ -105,8 +109,9 @@ func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factor
 
 // checkNames refuses a profile that names a plugin that is not there. The engine ignores such a name where it has arguments or is
 // disabled: a plugin whose name is misspelled would run with its defaults.
-func checkNames(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension) error {
+func checkNames(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension, others frameworkruntime.Registry) error {
 	known := frameworkplugins.NewInTreeRegistry()
+	maps.Copy(known, others)
 	ours := make([]string, 0, len(plugins))
 	for _, p := range plugins {
 		known[p.name] = p.make

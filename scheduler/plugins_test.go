@@ -66,7 +66,7 @@ func TestUnknownPluginsAreRefused(t *testing.T) {
 		"neither ours nor theirs": {"  plugins: {multiPoint: {disabled: [{name: GangNodeAffinity}]}}", `"GangNodeAffinity" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkNames(profilesOf(t, header+tt.profile+"\n"), extensions(parts{}))
+			err := checkNames(profilesOf(t, header+tt.profile+"\n"), extensions(parts{}), nil)
 			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -89,7 +89,7 @@ func TestInstalledConfigurationNamesPlugins(t *testing.T) {
 	if len(profiles) != 1 || len(profiles[0].PluginConfig) < 5 {
 		t.Fatalf("the configuration has the profiles %+v", profiles)
 	}
-	if err := checkNames(profiles, extensions(parts{})); err != nil {
+	if err := checkNames(profiles, extensions(parts{}), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -103,7 +103,7 @@ func (s *instance) paths(ctx context.Context) http.Handler {
 func (s *instance) health(ctx context.Context, m *mux.PathRecorderMux) {
 	synced := make(chan struct{})
 	s.work.Go(func() {
-		if s.engine.WaitForHandlersSync(ctx) == nil {
+		if s.Engine.WaitForHandlersSync(ctx) == nil {
 			close(synced)
 		}
 	})

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
@@ -11,44 +10,24 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	schedulerserverconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
-	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/scheduler/engine"
-	"github.com/gangctl/gangctl/scheduler/plugins/claims"
-	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
-	"github.com/gangctl/gangctl/scheduler/record"
 )
 
-// instance is one scheduler, ready to run.
+// instance is the scheduler of one process: it serves, and takes part in the election of a leader.
 type instance struct {
+	*Scheduler
 	config *schedulerserverconfig.CompletedConfig
-	engine *upstream.Scheduler
-	gangs  *gangs
-	parts  parts
-	events *record.Recorder // on gangs; the engine has its own for pods
-
-	listing listing
-	counted []measured
-	work    sync.WaitGroup // what runs alongside the engine
 }
 
-// measured is a part of the scheduler with metrics of its own.
-type measured interface {
-	Register(register func(...metrics.Registerable))
-}
-
-// setup builds the engine from kube-scheduler's options, with three things of
-// our own: the informer that shows it pods (each pointed to its gang), the one
-// that shows it gangs, and the client through which it reports on them.
+// setup builds the scheduler from kube-scheduler's options and ours.
 func setup(ctx context.Context, opts *settings) (*instance, error) {
 	c, err := configure(ctx, opts)
 	if err != nil {
@@ -62,49 +41,21 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	limitDeviceSearch(profiles)
-	c.ComponentConfig.Profiles = profiles
-	names := profileNames(profiles)
-	foreignNames, err := claims.Names(profiles)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := queuesort.PolicyOf(profiles)
-	if err != nil {
-		return nil, err
-	}
-
-	binder := engine.NewBinder(clock.RealClock{})
-	recorder := record.New(client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
-	g, err := newGangs(cluster{
-		client: client, dynamic: dyn, collect: collect.Collect, names: names, namespace: c.ComponentConfig.LeaderElection.ResourceNamespace,
-		recorder: recorder, idle: binder.Idle, informerName: opts.InformerName,
-		priority: opts.priority, policy: policy, foreignNames: foreignNames,
+	s, err := New(ctx, Config{
+		Client: client, Dynamic: dyn, Profiles: profiles, DynamicInformers: c.DynInformerFactory,
+		Recorders: func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },
+		Namespace: c.ComponentConfig.LeaderElection.ResourceNamespace, Priority: opts.priority, InformerName: opts.InformerName,
+		Register: legacyregistry.MustRegister, Options: engineOptions(c),
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
-	p := newParts(g, profiles)
-	if err := checkNames(profiles, extensions(p)); err != nil {
-		return nil, err
-	}
-	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.preemption}
-	for _, part := range counted { // listed in docs/scheduler.md, and a test holds the two to each other
-		part.Register(legacyregistry.MustRegister)
-	}
-	enable(profiles, extensions(p))
+	c.Client, c.InformerFactory, c.ComponentConfig.Profiles = s.Client, s.Informers, s.Profiles
 	cc := c.Complete()
-	engine, err := newEngine(ctx, p, cc.Client, cc.InformerFactory, cc.DynInformerFactory, recorders(&cc), engineOptions(&cc)...)
-	if err != nil {
-		return nil, err
-	}
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &cc.ComponentConfig, nil); err != nil {
 		return nil, err
 	}
-	return &instance{
-		config: &cc, engine: engine, gangs: g, parts: p, events: recorder, counted: counted, listing: listing{gangs: g, keeper: p.aging, clock: clock.RealClock{}},
-	}, nil
+	return &instance{Scheduler: s, config: &cc}, nil
 }
 
 // configure reads kube-scheduler's configuration, with our defaults.
@@ -143,19 +94,11 @@ func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, erro
 	return client, dyn, err
 }
 
-// recorders are those through which the engine reports on pods.
-func recorders(cc *schedulerserverconfig.CompletedConfig) profile.RecorderFactory {
-	return func(name string) events.EventRecorderLogger {
-		return engine.FilterMemberEvents(cc.EventBroadcaster.NewRecorder(name))
-	}
-}
-
 // engineOptions are what kube-scheduler's own main gives to the engine.
-func engineOptions(cc *schedulerserverconfig.CompletedConfig) []upstream.Option {
+func engineOptions(cc *schedulerserverconfig.Config) []upstream.Option {
 	return []upstream.Option{
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
 		upstream.WithKubeConfig(cc.KubeConfig),
-		upstream.WithProfiles(cc.ComponentConfig.Profiles...),
 		upstream.WithPercentageOfNodesToScore(cc.ComponentConfig.PercentageOfNodesToScore),
 		upstream.WithPodMaxBackoffSeconds(cc.ComponentConfig.PodMaxBackoffSeconds),
 		upstream.WithPodInitialBackoffSeconds(cc.ComponentConfig.PodInitialBackoffSeconds),
@@ -168,14 +111,11 @@ func engineOptions(cc *schedulerserverconfig.CompletedConfig) []upstream.Option 
 // run serves and schedules. The engine's own main loop keeps the lease.
 func (s *instance) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer s.work.Wait()
+	defer s.Wait()
 	defer cancel()
 	if err := s.serve(ctx); err != nil {
 		return err
 	}
-	s.work.Go(func() { s.events.Run(ctx) })
-	s.gangs.follow(ctx, &s.work, s.engine, cancel)
-	s.work.Go(func() { s.parts.aging.Run(ctx) })
-	s.work.Go(func() { s.parts.preemption.Run(ctx) })
-	return app.Run(ctx, s.config, s.engine)
+	s.Start(ctx, cancel)
+	return app.Run(ctx, s.config, s.Engine)
 }

@@ -49,7 +49,7 @@ func (r *rig) startParts(p parts, disabled ...string) parts {
 	}
 	enable(r.profiles, extensions(p))
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, r.client)
-	engine, err := newEngine(ctx, p, r.client, r.factory, nil,
+	engine, err := newEngine(ctx, p, nil, r.client, r.factory, nil,
 		profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) }),
 		upstream.WithProfiles(r.profiles...), upstream.WithPodInitialBackoffSeconds(1), upstream.WithPodMaxBackoffSeconds(1))
 	r.must(err)

@@ -2,8 +2,10 @@ package groupinformer
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,8 +116,17 @@ func (i *Informer) watchDefinitions(ctx context.Context) (cache.SharedIndexInfor
 	if err != nil {
 		return nil, err
 	}
+	var absent atomic.Bool // the API server serves no definitions, so there are none
+	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+		if apierrors.IsNotFound(err) {
+			absent.Store(true)
+		}
+	}); err != nil {
+		return nil, err
+	}
 	i.mu.Lock()
-	i.defined = registration.HasSynced
+	i.defined = func() bool { return registration.HasSynced() || absent.Load() }
 	i.mu.Unlock()
 	return informer, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -286,6 +287,24 @@ func TestAnAPIThatCannotBeReadBlocksNoGang(t *testing.T) {
 			t.Fatal("the objects are not read when the API answers again")
 		}
 	}
+}
+
+func TestAServerWithoutDefinitions(t *testing.T) {
+	r := newRig(t, object("early"))
+	r.version.Store("v1beta1")
+	var served atomic.Bool
+	r.client.PrependReactor("list", crds.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !served.Load(), nil, apierrors.NewNotFound(crds.GroupResource(), "")
+	})
+	native := object("native")
+	native.SetAPIVersion("scheduling.k8s.io/v1beta1")
+	r.apply(r.client.Resource(nativeGroups).Namespace("research").Create(t.Context(), native, metav1.CreateOptions{}))
+	r.run()
+	r.synced("on a server that has no custom resources")
+	r.calls.waitFor(t, "set v1beta1 native")
+	served.Store(true)
+	r.apply(r.client.Resource(crds).Create(t.Context(), definition(crdName, "True"), metav1.CreateOptions{}))
+	r.calls.waitFor(t, "set v1beta1 native", "set v1alpha1 early")
 }
 
 func TestVersion(t *testing.T) {

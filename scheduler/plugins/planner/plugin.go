@@ -23,10 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
@@ -239,8 +237,8 @@ func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragmen
 // planFor returns the plan for the gang under way; an empty one leaves everything to the engine.
 func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) *plan {
 	placement := state.GetPlacementCycleState()
-	if placement == nil || utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
-		return &plan{} // the engine tries subsets of the nodes, which plugins do not see
+	if placement == nil {
+		return &plan{}
 	}
 	if data, err := placement.Read(planKey); err == nil {
 		if p, ok := data.(*plan); ok {

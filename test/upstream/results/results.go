@@ -1,0 +1,174 @@
+// Package results judges what Kubernetes' integration tests found of our scheduler.
+package results
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Outcome is how a test ended.
+type Outcome string
+
+// The outcomes. A test that fails and is listed as a difference differs by design.
+const (
+	Passed   Outcome = "passed"
+	Failed   Outcome = "failed"
+	ByDesign Outcome = "differs by design"
+	Skipped  Outcome = "skipped"
+)
+
+// OutcomeOf returns the outcome that an action of `go test -json` reports; ended is false for one that reports none.
+func OutcomeOf(action string) (outcome Outcome, ended bool) {
+	outcome, ended = map[string]Outcome{"pass": Passed, "fail": Failed, "skip": Skipped}[action]
+	return outcome, ended
+}
+
+// Result is the outcome of one test. Of several results of a test, the last counts.
+type Result struct {
+	Suite, Test string
+	Outcome     Outcome
+}
+
+// Difference is a test that our scheduler fails, because a decision of ours is another than kube-scheduler's.
+type Difference struct {
+	Suite, Test string
+	ADR         string // its number
+	Why         string
+}
+
+// Table is the judgement on all tests.
+type Table struct {
+	rows        []row
+	differences []Difference // that were found
+	failed      []Result
+	stale       []Difference // that passed
+}
+
+// row is one function of tests.
+type row struct {
+	suite, function string
+	counts          map[Outcome]int
+}
+
+// Judge counts the tests that have no subtests, by function.
+func Judge(results []Result, known []Difference) Table {
+	var t Table
+	for _, r := range leaves(results) {
+		at := slices.IndexFunc(known, func(d Difference) bool { return d.Suite == r.Suite && d.Test == r.Test })
+		switch {
+		case at >= 0 && r.Outcome == Failed:
+			r.Outcome = ByDesign
+			t.differences = append(t.differences, known[at])
+		case at >= 0 && r.Outcome == Passed:
+			t.stale = append(t.stale, known[at])
+		case r.Outcome == Failed:
+			t.failed = append(t.failed, r)
+		}
+		function, _, _ := strings.Cut(r.Test, "/")
+		i := slices.IndexFunc(t.rows, func(w row) bool { return w.suite == r.Suite && w.function == function })
+		if i < 0 {
+			i = len(t.rows)
+			t.rows = append(t.rows, row{suite: r.Suite, function: function, counts: map[Outcome]int{}})
+		}
+		t.rows[i].counts[r.Outcome]++
+	}
+	return t
+}
+
+// leaves are the last results of tests that have no subtests, in the order of their first.
+func leaves(results []Result) []Result {
+	type name struct{ suite, test string }
+	parents, at := map[name]bool{}, map[name]int{}
+	var all []Result
+	for _, r := range results {
+		n := name{r.Suite, r.Test}
+		if i, seen := at[n]; seen {
+			all[i] = r
+			continue
+		}
+		at[n] = len(all)
+		all = append(all, r)
+		for test := r.Test; strings.Contains(test, "/"); {
+			test = test[:strings.LastIndex(test, "/")]
+			parents[name{r.Suite, test}] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(r Result) bool { return parents[name{r.Suite, r.Test}] })
+}
+
+var outcomes = []Outcome{Passed, ByDesign, Failed, Skipped}
+
+// String renders the table as Markdown.
+func (t Table) String() string {
+	var b strings.Builder
+	b.WriteString("| suite | test | passed | differs by design | failed | skipped |\n|---|---|---|---|---|---|\n")
+	total := row{counts: map[Outcome]int{}}
+	for _, r := range t.rows {
+		fmt.Fprintf(&b, "| %s | %s |", r.suite, r.function)
+		r.cells(&b)
+		for _, o := range outcomes {
+			total.counts[o] += r.counts[o]
+		}
+	}
+	b.WriteString("| all | |")
+	total.cells(&b)
+	if len(t.differences) > 0 {
+		b.WriteString("\nDiffers by design:\n\n")
+		for _, d := range t.differences {
+			fmt.Fprintf(&b, "- `%s`: %s (ADR %s)\n", d.Test, d.Why, d.ADR)
+		}
+	}
+	if len(t.failed) > 0 {
+		b.WriteString("\nFailed:\n\n")
+		for _, r := range t.failed {
+			fmt.Fprintf(&b, "- %s `%s`\n", r.Suite, r.Test)
+		}
+	}
+	return b.String()
+}
+
+func (r row) cells(b *strings.Builder) {
+	for _, o := range outcomes {
+		if n := r.counts[o]; n > 0 {
+			fmt.Fprintf(b, " %d |", n)
+		} else {
+			b.WriteString(" |")
+		}
+	}
+	b.WriteString("\n")
+}
+
+// Err returns an error if a test failed, or one passed that is listed as different.
+func (t Table) Err() error {
+	switch {
+	case len(t.failed) > 0:
+		return fmt.Errorf("%d tests of Kubernetes failed", len(t.failed))
+	case len(t.stale) > 0:
+		return fmt.Errorf("%s passes, and is listed as different by design", t.stale[0].Test)
+	}
+	return nil
+}
+
+// Lines of a page between which the table is.
+const (
+	Begin = "<!-- results: begin -->"
+	End   = "<!-- results: end -->"
+)
+
+// Document writes the table to a page, between the lines Begin and End.
+func (t Table) Document(page, version string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := bytes.Cut(text, []byte(Begin+"\n"))
+	_, after, ends := bytes.Cut(rest, []byte(End+"\n"))
+	if !begins || !ends {
+		return fmt.Errorf("%s has no lines %s and %s", page, Begin, End)
+	}
+	made := fmt.Sprintf("%s%s\nKubernetes %s:\n\n%s\n%s\n%s", before, Begin, version, t, End, after)
+	return os.WriteFile(page, []byte(made), 0o644) //nolint:gosec // a page of documentation
+}

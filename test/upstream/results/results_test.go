@@ -1,0 +1,71 @@
+package results
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestJudge(t *testing.T) {
+	found := []Result{
+		{"a", "TestX", Failed}, {"a", "TestX/one", Failed}, {"a", "TestX/one", Passed}, // it begins, then it ends
+		{"a", "TestX/two", Failed}, {"a", "TestX", Failed},
+		{"a", "TestX/three", Failed},
+		{"a", "TestY", Skipped}, {"b", "TestX", Passed},
+	}
+	for _, c := range []struct {
+		name  string
+		known []Difference
+		row   string
+		fails string
+	}{
+		{"nothing is known", nil, "| a | TestX | 1 | | 2 | |", "2 tests of Kubernetes failed"},
+		{"one differs", []Difference{{Suite: "a", Test: "TestX/two", ADR: "0001"}}, "| a | TestX | 1 | 1 | 1 | |", "1 tests of Kubernetes failed"},
+		{"all differ", []Difference{{Suite: "a", Test: "TestX/two"}, {Suite: "a", Test: "TestX/three"}}, "| a | TestX | 1 | 2 | | |", ""},
+		{
+			"a difference is gone", []Difference{{Suite: "a", Test: "TestX/two"}, {Suite: "a", Test: "TestX/three"}, {Suite: "b", Test: "TestX"}},
+			"| b | TestX | 1 | | | |", "TestX passes, and is listed as different",
+		},
+		{"a difference of another suite", []Difference{{Suite: "b", Test: "TestX/two"}}, "| a | TestX | 1 | | 2 | |", "2 tests"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := Judge(found, c.known)
+			if text := table.String(); !strings.Contains(text, c.row+"\n") || !strings.Contains(text, "| a | TestY | | | | 1 |\n") {
+				t.Errorf("no row %s in\n%s", c.row, text)
+			}
+			switch err := table.Err(); {
+			case c.fails == "" && err != nil:
+				t.Error(err)
+			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+				t.Errorf("error %v, want %q", err, c.fails)
+			}
+		})
+	}
+}
+
+func TestDocument(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := Judge([]Result{{"a", "TestX", Passed}}, nil)
+	write("# Title\n" + Begin + "\nold\n" + End + "\nlast\n")
+	if err := table.Document(page, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Title\n" + Begin + "\nKubernetes v1:\n\n" + table.String() + "\n" + End + "\nlast\n"; string(text) != want {
+		t.Errorf("the page is\n%s\nnot\n%s", text, want)
+	}
+	write("# Title\n")
+	if err := table.Document(page, "v1"); err == nil {
+		t.Error("a page without the lines was written")
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/test/upstream/overlay"
+	"github.com/gangctl/gangctl/test/upstream/results"
+)
+
+// runner runs suites.
+type runner struct {
+	dir     string // for what is made
+	stock   bool   // against kube-scheduler
+	pattern string
+	overlay overlay.Overlay // empty for kube-scheduler
+}
+
+// prepare makes all that the suites have in common.
+func (r *runner) prepare(ctx context.Context, suites []string) (err error) {
+	if r.dir == "" {
+		return errors.New("-dir: no directory is given")
+	}
+	if r.dir, err = filepath.Abs(r.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.dir, 0o750); err != nil {
+		return err
+	}
+	// Tests start an etcd of the PATH.
+	if _, err := goCommand(ctx, nil, "build", "-ldflags", "-s -w", "-o", filepath.Join(r.dir, "etcd"), "go.etcd.io/etcd/server/v3"); err != nil {
+		return err
+	}
+	if r.stock {
+		return nil
+	}
+	modules, err := modulesOf(ctx, suites)
+	if err != nil {
+		return err
+	}
+	r.overlay, err = overlay.Write(r.dir, modules)
+	return err
+}
+
+// modulesOf lists the modules in the module cache from which suites and our scheduler are compiled.
+func modulesOf(ctx context.Context, suites []string) ([]overlay.Module, error) {
+	list := []string{"list", "-deps", "-test", "-f", "{{with .Module}}{{if .Version}}{{.Path}} {{.Dir}}{{end}}{{end}}", "./ours"}
+	for _, suite := range suites {
+		list = append(list, tests+suite)
+	}
+	lines, err := goCommand(ctx, nil, list...)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := goCommand(ctx, nil, "env", "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	known := map[overlay.Module]bool{}
+	for line := range strings.Lines(lines) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(dir, strings.TrimSpace(cache)) {
+			known[overlay.Module{Path: path, Dir: dir}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(known), func(a, b overlay.Module) int { return strings.Compare(a.Path, b.Path) }), nil
+}
+
+// test compiles and runs one suite.
+func (r *runner) test(ctx context.Context, suite string) ([]results.Result, error) {
+	name := strings.ReplaceAll(suite, "/", "-")
+	if r.stock {
+		name += "-stock"
+	}
+	binary := filepath.Join(r.dir, name+".test")
+	fmt.Fprintln(os.Stderr, "compile", suite)
+	build := append([]string{"test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", binary}, r.overlay.Flags...)
+	if _, err := goCommand(ctx, r.overlay.Env, append(build, tests+suite)...); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(r.dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	fmt.Fprintln(os.Stderr, "run", suite, "- see", log.Name())
+	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", suite, binary, "-test.v=test2json", "-test.timeout=90m", "-test.run="+r.pattern)
+	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("run %s: %w", suite, err)
+	}
+	found, err := read(events, suite, log)
+	if waited := cmd.Wait(); err == nil && len(found) == 0 {
+		err = waited // a test that fails is a result, and none at all is not
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", suite, err)
+	}
+	return found, nil
+}
+
+// event is a line of `go test -json`.
+type event struct{ Action, Test, Output string }
+
+// read reads the results of a suite, and copies to a log what the tests print.
+func read(events io.Reader, suite string, log io.Writer) ([]results.Result, error) {
+	var found []results.Result
+	lines := json.NewDecoder(events)
+	for {
+		var e event
+		if err := lines.Decode(&e); errors.Is(err, io.EOF) {
+			return found, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if e.Action == "output" {
+			if _, err := io.WriteString(log, e.Output); err != nil {
+				return nil, err
+			}
+		}
+		if outcome, ended := results.OutcomeOf(e.Action); ended && e.Test != "" {
+			fmt.Fprintf(os.Stderr, "%s %s %s\n", suite, e.Action, e.Test)
+			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: outcome})
+		} else if e.Action == "run" {
+			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: results.Failed}) // unless it ends otherwise
+		}
+	}
+}
+
+// goCommand runs the Go command with more environment, and returns what it prints.
+func goCommand(ctx context.Context, env []string, args ...string) (string, error) {
+	var out, problems bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &problems, append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return out.String(), nil
+}
