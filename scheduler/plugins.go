@@ -67,6 +67,8 @@ type extension struct {
 	weight int32 // of its scores; zero for the engine's default
 	// replaces is a plugin of the engine that is switched off where this one is on.
 	replaces string
+	// replacesPermit is one that is switched off at Permit only.
+	replacesPermit string
 	// unless, if set, reports whether a configuration rules the plugin out.
 	unless func(*schedulerconfig.Plugins) bool
 }
@@ -78,7 +80,7 @@ func extensions(p parts) []extension {
 	return []extension{
 		{name: queuesort.Name, make: p.queueSort.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
 		{name: belowmin.Name, make: p.belowMinimum.NewPlugin},
-		{name: binding.Name, make: p.binding.NewPlugin},
+		{name: binding.Name, make: p.binding.NewPlugin, replacesPermit: binding.ReplacesPermit},
 		{name: replacement.Name, make: p.replacement.NewPlugin, weight: replacement.Weight},
 		{name: aging.Name, make: p.aging.NewPlugin},
 		{name: claims.Name, make: p.claims.NewPlugin},
@@ -165,6 +167,16 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 			if !slices.ContainsFunc(set.Enabled, named) {
 				set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
 			}
+			replaceAtPermit(&profiles[i].Plugins.Permit, p)
 		}
+	}
+}
+
+// replaceAtPermit switches off the plugin that one of ours replaces at Permit, unless the configuration has it there, or ours not.
+func replaceAtPermit(set *schedulerconfig.PluginSet, p extension) {
+	theirs := func(q schedulerconfig.Plugin) bool { return q.Name == p.replacesPermit }
+	without := func(q schedulerconfig.Plugin) bool { return q.Name == p.name || q.Name == "*" }
+	if p.replacesPermit != "" && !slices.ContainsFunc(set.Enabled, theirs) && !slices.ContainsFunc(set.Disabled, without) {
+		set.Disabled = append(set.Disabled, schedulerconfig.Plugin{Name: p.replacesPermit})
 	}
 }

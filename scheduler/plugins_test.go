@@ -3,6 +3,7 @@ package scheduler
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,28 @@ func TestEnableObeysTheConfiguration(t *testing.T) {
 		if got := profiles[i].Plugins.MultiPoint.Enabled; len(got) != want || (i < 2 && got[want-1].Name != "Ours") {
 			t.Errorf("profile %d: %+v", i, got)
 		}
+	}
+}
+
+// A plugin that ours replaces at Permit stays where the configuration has it there, or has ours not.
+func TestReplacedAtPermit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set  schedulerconfig.PluginSet
+		want bool // it is switched off
+	}{
+		"as it comes":    {schedulerconfig.PluginSet{}, true},
+		"theirs enabled": {schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "Theirs"}}}, false},
+		"ours disabled":  {schedulerconfig.PluginSet{Disabled: []schedulerconfig.Plugin{{Name: "Ours"}}}, false},
+		"all disabled":   {schedulerconfig.PluginSet{Disabled: []schedulerconfig.Plugin{{Name: "*"}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profiles := []schedulerconfig.KubeSchedulerProfile{{Plugins: &schedulerconfig.Plugins{Permit: tt.set}}}
+			enable(profiles, []extension{{name: "Ours", replacesPermit: "Theirs"}, {name: "Other"}})
+			off := slices.ContainsFunc(profiles[0].Plugins.Permit.Disabled, func(q schedulerconfig.Plugin) bool { return q.Name == "Theirs" })
+			if off != tt.want {
+				t.Errorf("switched off: %t", off)
+			}
+		})
 	}
 }
 

@@ -51,6 +51,8 @@ type Plugin struct {
 	Weight int32
 	// Replaces is a plugin of the engine that is switched off; empty for none.
 	Replaces string
+	// ReplacesPermit is one that is switched off at Permit only; empty for none.
+	ReplacesPermit string
 }
 
 // Cluster is an engine and what it schedules.
@@ -138,6 +140,9 @@ func configure(t testing.TB, plugins []Plugin) (frameworkruntime.Registry, []sch
 		p.Plugins.MultiPoint.Enabled = slices.DeleteFunc(p.Plugins.MultiPoint.Enabled, func(q schedulerconfig.Plugin) bool {
 			return plugin.Replaces != "" && q.Name == plugin.Replaces
 		})
+		if plugin.ReplacesPermit != "" {
+			p.Plugins.Permit.Disabled = append(p.Plugins.Permit.Disabled, schedulerconfig.Plugin{Name: plugin.ReplacesPermit})
+		}
 		if plugin.Args != "" {
 			p.PluginConfig = append(p.PluginConfig, schedulerconfig.PluginConfig{
 				Name: plugin.Name, Args: &runtime.Unknown{Raw: []byte(plugin.Args), ContentType: runtime.ContentTypeJSON},

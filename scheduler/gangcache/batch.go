@@ -125,7 +125,7 @@ func (b *batch) join(info *podInfo) {
 		return
 	}
 	b.cache.assign(info, key)
-	b.cache.entry(key).pods[info.phase][info.pod.UID] = info
+	b.cache.entry(key).put(info)
 	b.touch(key)
 }
 
@@ -133,7 +133,7 @@ func (b *batch) leave(info *podInfo) {
 	if !info.member {
 		return
 	}
-	delete(b.cache.entry(info.key).pods[info.phase], info.pod.UID)
+	b.cache.entry(info.key).take(info)
 	b.touch(info.key)
 }
 

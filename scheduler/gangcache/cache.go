@@ -47,6 +47,7 @@ type Cache struct {
 	sink        Sink
 	precedences map[string]gang.Precedence // by schedulerName; that of all names that no dialect knows is under the empty one
 	schedulers  sets.Set[string]           // the scheduler names that dialects know
+	kinds       map[gang.Dialect][]schema.GroupKind
 	pods        podSets
 	named       map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
 	owned       map[ownerKey]map[*podInfo]bool // the pods of a controller
@@ -67,8 +68,10 @@ type ownerKey struct {
 
 // entry is one gang.
 type entry struct {
+	kinds   []schema.GroupKind // those of the objects that may declare it, in the order in which they count
 	objects map[schema.GroupKind]Object
 	pods    podSets
+	alike   alike // of the live pods
 	terms   gang.Terms
 }
 
@@ -85,7 +88,7 @@ const (
 // New returns an empty cache that feeds the sink.
 func New(sink Sink, priority Priority) *Cache {
 	return &Cache{
-		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(),
+		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(), kinds: kindsOfObjects(),
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[ownerKey]map[*podInfo]bool{},
 		budgets: map[ownerKey][]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
@@ -213,7 +216,7 @@ func (c *Cache) SetClass(name string, terms gang.Terms, ok bool) Change {
 	}
 	b := batch{cache: c}
 	for key, e := range c.gangs {
-		if object := e.object(key.Dialect); object != nil && object.PriorityClass == name {
+		if object := e.object(); object != nil && object.PriorityClass == name {
 			b.touch(key)
 		}
 	}
@@ -288,7 +291,7 @@ func (c *Cache) foreignMembers(key gang.Key) string {
 func (c *Cache) entry(key gang.Key) *entry {
 	e := c.gangs[key]
 	if e == nil {
-		e = &entry{objects: map[schema.GroupKind]Object{}, pods: newPodSets()}
+		e = &entry{kinds: c.kinds[key.Dialect], objects: map[schema.GroupKind]Object{}, pods: newPodSets(), alike: alike{}}
 		c.gangs[key] = e
 	}
 	return e
@@ -301,6 +304,17 @@ func knownSchedulers() sets.Set[string] {
 		known.Insert(r.Schedulers...)
 	}
 	return known
+}
+
+// kindsOfObjects are those that declare gangs, by dialect.
+func kindsOfObjects() map[gang.Dialect][]schema.GroupKind {
+	kinds := map[gang.Dialect][]schema.GroupKind{}
+	for _, reader := range Readers() {
+		for _, kind := range reader.Kinds {
+			kinds[reader.Dialect] = append(kinds[reader.Dialect], kind.GroupKind)
+		}
+	}
+	return kinds
 }
 
 // precedence returns that of the dialects for pods of a schedulerName.

@@ -34,18 +34,10 @@ func (o *Object) Reference(key gang.Key) *corev1.ObjectReference {
 }
 
 // object returns the object that declares the gang; nil where there is none.
-func (e *entry) object(dialect gang.Dialect) *Object {
-	if len(e.objects) == 0 {
-		return nil
-	}
-	for _, reader := range Readers() {
-		if reader.Dialect != dialect {
-			continue
-		}
-		for _, kind := range reader.Kinds {
-			if object, ok := e.objects[kind.GroupKind]; ok {
-				return &object
-			}
+func (e *entry) object() *Object {
+	for _, kind := range e.kinds {
+		if object, ok := e.objects[kind]; ok {
+			return &object
 		}
 	}
 	for _, object := range e.objects { // a budget, the one kind without a reader
@@ -57,7 +49,7 @@ func (e *entry) object(dialect gang.Dialect) *Object {
 // agree derives the terms of the gang: those of its members. The API admits the priority of a Kubernetes PodGroup as it does a
 // pod's, so that one counts instead; the class of any other group object does only if the administrator configures it.
 func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
-	if object := e.object(dialect); object != nil {
+	if object := e.object(); object != nil {
 		if object.Priority != nil {
 			return gang.NewTerms(*object.Priority, object.PreemptionPolicy)
 		}
@@ -65,19 +57,13 @@ func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
 			return terms
 		}
 	}
-	return gang.TermsOf(func(yield func(*corev1.Pod) bool) {
-		for _, m := range e.pods[live] {
-			if !yield(m.pod) {
-				return
-			}
-		}
-	})
+	return gang.TermsOf(e.alike.examples())
 }
 
 // minCount returns the number of members that the gang declares as its minimum; 0
 // and the reason where that is not known.
 func (e *entry) minCount(c *Cache, key gang.Key) (n int32, why string) {
-	object := e.object(key.Dialect)
+	object := e.object()
 	switch {
 	case object != nil && object.Unreadable != nil:
 		return 0, object.GroupKind.Kind + " " + key.Namespace + "/" + key.Name + " cannot be read: " + object.Unreadable.Error()
@@ -86,18 +72,18 @@ func (e *entry) minCount(c *Cache, key gang.Key) (n int32, why string) {
 	}
 	// Members of a gang that is being scaled may disagree, and too few is the
 	// worse mistake.
-	var minErr error
-	for _, m := range e.pods[live] {
+	minErr := ""
+	for m := range e.alike {
 		n = max(n, m.min)
-		if m.minErr != nil {
+		if m.minErr != "" && (minErr == "" || m.minErr < minErr) {
 			minErr = m.minErr
 		}
 	}
 	switch {
 	case n > 0:
 		return n, ""
-	case key.Dialect == gang.Labels && minErr != nil:
-		return 0, "gang " + key.Namespace + "/" + key.Name + " has no minimum: " + minErr.Error()
+	case key.Dialect == gang.Labels && minErr != "":
+		return 0, "gang " + key.Namespace + "/" + key.Name + " has no minimum: " + minErr
 	}
 	return 0, c.missing(key)
 }
@@ -123,8 +109,8 @@ func (e *entry) completed() int32 {
 		return 0
 	}
 	owners := map[types.UID]bool{}
-	for _, m := range e.pods[live] {
-		owners[m.owner.uid] = true
+	for m := range e.alike {
+		owners[m.owner] = true
 	}
 	n := int32(0)
 	for _, info := range e.pods[ended] {
@@ -158,7 +144,7 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 		return nil, "gang " + key.Namespace + "/" + key.Name + " cannot be placed: " + err.Error()
 	}
 	group = &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName(), Annotations: topology.Annotations()}}
-	object := e.object(key.Dialect)
+	object := e.object()
 	if object != nil {
 		group.UID, group.CreationTimestamp = object.UID, metav1.NewTime(object.Created)
 	} else {
@@ -185,10 +171,13 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 // topology is by which node labels the members share a domain: as the object states it, or else as the pods do. One that cannot be read is an error,
 // as is one on which pods disagree: the gang waits, because a rule that is not understood must not be ignored.
 func (e *entry) topology(key gang.Key) (gang.Topology, error) {
-	if object := e.object(key.Dialect); object != nil && !object.Topology.Empty() {
+	if object := e.object(); object != nil && !object.Topology.Empty() {
 		return object.Topology, nil
 	}
-	pods := make([]*corev1.Pod, 0, len(e.pods[live]))
+	if topology, err := gang.TopologyOfPods(e.alike.examples()); err == nil {
+		return topology, nil
+	}
+	var pods []*corev1.Pod // the error names the first ones
 	for _, m := range e.pods[live] {
 		if m.pod.Annotations[gang.TopologyRequired] != "" || m.pod.Annotations[gang.TopologyPreferred] != "" {
 			pods = append(pods, m.pod)
@@ -201,13 +190,13 @@ func (e *entry) topology(key gang.Key) (gang.Topology, error) {
 // roleMissing reports a role of which too few pods exist. The engine knows one
 // minimum for all members, so roles are checked before it sees the gang.
 func (e *entry) roleMissing(key gang.Key) string {
-	object := e.object(key.Dialect)
+	object := e.object()
 	if object == nil || len(object.RoleMin) == 0 {
 		return ""
 	}
 	have := map[string]int32{}
-	for _, m := range e.pods[live] {
-		have[m.role]++
+	for m, count := range e.alike {
+		have[m.role] += count.n
 	}
 	for _, info := range e.pods[ended] {
 		if e.isCompleted(info) {
@@ -229,9 +218,9 @@ func (e *entry) roleMissing(key gang.Key) string {
 
 func (e *entry) oldest() metav1.Time {
 	var oldest metav1.Time
-	for _, m := range e.pods[live] {
-		if oldest.IsZero() || m.pod.CreationTimestamp.Before(&oldest) {
-			oldest = m.pod.CreationTimestamp
+	for pod := range e.alike.examples() {
+		if oldest.IsZero() || pod.CreationTimestamp.Before(&oldest) {
+			oldest = pod.CreationTimestamp
 		}
 	}
 	return oldest

@@ -83,7 +83,7 @@ func (c *Cache) Ambiguous(key gang.Key) string {
 }
 
 func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
-	object := e.object(key.Dialect)
+	object := e.object()
 	if object == nil || len(e.pods[live]) == 0 {
 		return e.unapplied()
 	}
@@ -156,7 +156,7 @@ func (c *Cache) rival(m *podInfo) (gang.Key, bool) {
 	if m.membership.Field != (gang.Key{}) {
 		named = gang.MembershipOf(withoutField(m.pod), c.precedence(m.pod.Spec.SchedulerName)).Keys()
 	}
-	mine := c.gangs[m.key].object(m.key.Dialect)
+	mine := c.gangs[m.key].object()
 	_, light := labels.NameOf(m.pod)
 	for _, other := range named {
 		if other == m.key {
@@ -164,7 +164,7 @@ func (c *Cache) rival(m *podInfo) (gang.Key, bool) {
 		}
 		theirs := (*Object)(nil)
 		if e := c.gangs[other]; e != nil {
-			theirs = e.object(other.Dialect)
+			theirs = e.object()
 		}
 		switch {
 		case other.Name != m.key.Name, m.key.Dialect == gang.Native,

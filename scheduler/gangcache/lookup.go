@@ -69,7 +69,7 @@ func (c *Cache) Object(key gang.Key) (object Object, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if e := c.gangs[key]; e != nil {
-		if found := e.object(key.Dialect); found != nil {
+		if found := e.object(); found != nil {
 			return *found, true
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Cache) Required(key gang.Key) (count, priority int32, ok bool) {
 	if n == 0 {
 		return 0, 0, false
 	}
-	if object := e.object(key.Dialect); object != nil && object.Basic {
+	if object := e.object(); object != nil && object.Basic {
 		return 0, 0, false
 	}
 	return max(1, n-e.completed()), e.terms.Priority, true

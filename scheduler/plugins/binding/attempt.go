@@ -27,10 +27,12 @@ type attempt struct {
 	mu       sync.Mutex
 	prepares bool // some member needs preparation
 	members  map[types.UID]*member
-	checked  bool          // the members were checked when as many had started as the gang requires
-	open     bool          // as many were ready: those that are ready may be bound
-	changed  chan struct{} // closed and replaced at every change
-	err      error         // why no member may be bound; nil as long as all may
+	at       [failed + 1]int // how many members are at each stage
+	waiting  []types.UID     // those that the engine has wait at Permit
+	checked  bool            // the members were checked when as many had started as the gang requires
+	open     bool            // as many were ready: those that are ready may be bound
+	changed  chan struct{}   // closed and replaced at every change
+	err      error           // why no member may be bound; nil as long as all may
 }
 
 // member is one of them: the node that it was assigned, and its stage.
@@ -64,6 +66,7 @@ func (a *attempt) join(uid types.UID, name, node string, prepares bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.members[uid] = &member{name: name, node: node}
+	a.at[assigned]++
 	a.prepares = a.prepares || prepares
 }
 
@@ -72,15 +75,33 @@ func (a *attempt) start(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m := a.members[uid]; m != nil && m.stage == assigned {
-		m.stage = started
+		a.move(m, started)
 	}
+}
+
+// hold records that the engine has a member wait at Permit. It reports whether it is
+// the first.
+func (a *attempt) hold(uid types.UID) (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, uid)
+	return len(a.waiting) == 1
+}
+
+// release returns the members that wait at Permit, and forgets them.
+func (a *attempt) release() []types.UID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waiting := a.waiting
+	a.waiting = nil
+	return waiting
 }
 
 // assignedCount returns the number of members whose own cycle is still to start.
 func (a *attempt) assignedCount() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.count(assigned) - a.count(started)
+	return a.at[assigned]
 }
 
 // complete records that as many have started as the gang requires, and drops those
@@ -129,7 +150,7 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 	defer a.mu.Unlock()
 	own := a.members[uid]
 	if own.stage != failed {
-		own.stage = ready
+		a.move(own, ready)
 	}
 	for {
 		a.tryOpen()
@@ -159,12 +180,17 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 
 // The lock is held in the methods below.
 
+// move brings a member to a stage.
+func (a *attempt) move(m *member, to stage) {
+	a.at[m.stage]--
+	a.at[to]++
+	m.stage = to
+}
+
 // count returns the number of members at a stage or further.
-func (a *attempt) count(at stage) (n int) {
-	for _, m := range a.members {
-		if m.stage >= at && m.stage != failed {
-			n++
-		}
+func (a *attempt) count(from stage) (n int) {
+	for s := from; s < failed; s++ {
+		n += a.at[s]
 	}
 	return n
 }
@@ -202,7 +228,8 @@ func (a *attempt) drop(uid types.UID, why string) {
 	if m == nil || m.stage == failed {
 		return
 	}
-	m.stage, m.why = failed, why
+	a.move(m, failed)
+	m.why = why
 	switch {
 	case a.open: // the others are being bound
 	case a.count(assigned) < a.required:

@@ -17,11 +17,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/clock"
 )
 
 // Name is the plugin's name in a configuration file.
 const Name = "GangBinding"
+
+// ReplacesPermit is the engine's plugin that is switched off at Permit. There it
+// goes through all members of the gang with each of them.
+const ReplacesPermit = names.GangScheduling
 
 // Args are the plugin's arguments in a KubeSchedulerConfiguration.
 type Args struct {

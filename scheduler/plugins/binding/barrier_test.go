@@ -38,6 +38,16 @@ type storage struct {
 	requested chan string
 }
 
+// ours is the plugin, as the scheduler enables it.
+func ours(handle *engine.Handle, b *Barrier) enginetest.Plugin {
+	return enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin), ReplacesPermit: ReplacesPermit}
+}
+
+func withArgs(p enginetest.Plugin, args string) enginetest.Plugin {
+	p.Args = args
+	return p
+}
+
 // start runs an engine with a class of volumes that are made for the node that
 // was decided on, and with gang a of three, of which a-1 wants such a volume.
 func start(t *testing.T, args string) *storage {
@@ -79,7 +89,7 @@ func start(t *testing.T, args string) *storage {
 			}
 			return false, nil, nil
 		})
-	}, enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin), Args: args})
+	}, withArgs(ours(handle, b), args))
 	s.Create(enginetest.Node("n1", 3))
 	s.Group("a", 3, 0)
 	s.Create(enginetest.Pod("a-0", "a"), enginetest.Pod("a-1", "a", func(p *corev1.Pod) {

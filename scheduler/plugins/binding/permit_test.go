@@ -2,8 +2,10 @@ package binding
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 
@@ -74,7 +77,7 @@ func TestTheOthersVanish(t *testing.T) {
 				}
 				reaped <- true
 			}}
-			c = enginetest.Start(t, prepare, enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin)},
+			c = enginetest.Start(t, prepare, ours(handle, b),
 				enginetest.Plugin{Name: r.Name(), New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return r, nil }})
 			c.Create(enginetest.Node("n1", 3))
 			c.Group("a", 3, 0)
@@ -86,6 +89,47 @@ func TestTheOthersVanish(t *testing.T) {
 			c.WaitPlaced("s")
 			if c.NodeOf(survivor) != "" {
 				t.Error("a member of three was bound alone")
+			}
+		})
+	}
+}
+
+// activations counts what plugins have the queue activate.
+type activations struct {
+	fwk.PodActivator
+	calls atomic.Int32
+}
+
+func (a *activations) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
+	a.calls.Add(1)
+	a.PodActivator.Activate(logger, pods)
+}
+
+// A gang is let go when as many members are on their way as it requires. It costs the same for each of them: the others are not gone
+// through with each.
+func TestPermitOfALargeGang(t *testing.T) {
+	const members = 60
+	for _, minimum := range []int32{members, members / 2, 1} {
+		t.Run(fmt.Sprint(minimum), func(t *testing.T) {
+			handle, counted := engine.NewHandle(), &activations{}
+			attach := func(c *enginetest.Cluster) {
+				c.Attach = func(e *upstream.Scheduler) {
+					counted.PodActivator = e.SchedulingQueue
+					e.Profiles[enginetest.Profile].SetPodActivator(counted)
+				}
+			}
+			c := enginetest.Start(t, attach, ours(handle, New(handle, unparked{})))
+			c.Create(enginetest.Node("n1", members))
+			var names []string
+			for i := range members {
+				names = append(names, fmt.Sprintf("a-%d", i))
+				c.Create(enginetest.Pod(names[i], "a"))
+			}
+			c.Group("a", minimum, 0)
+			c.WaitPlaced(names...)
+			// Once for each attempt: members may come in two.
+			if n := counted.calls.Load(); n > 2 {
+				t.Errorf("activated %d times", n)
 			}
 		})
 	}

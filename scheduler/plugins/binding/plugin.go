@@ -14,6 +14,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
@@ -189,55 +190,70 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.
 	p.barrier.finish(group, pod.UID)
 }
 
-// Permit implements framework.PermitPlugin. The engine has a member wait, for
-// minutes and with its node, for as many as its gang requires. If those have failed
-// or are gone meanwhile, they do not come: the member is rejected, and the gang is
-// tried again as a whole when it has enough members.
-func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
-	a := attemptOf(state)
+// Permit implements framework.PermitPlugin. It has the members of an attempt wait
+// until as many are on their way as their gang requires. If those have failed or are
+// gone meanwhile, they do not come: the member is rejected, and the gang is tried
+// again as a whole when it has enough members. The engine may still count members
+// that are gone: the one that completes the gang would be bound alone.
+func (p *Plugin) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
 	group, ok := engine.GroupOf(pod)
-	if !ok || a == nil || state.IsPodGroupSchedulingCycle() {
+	if !ok || state.IsPodGroupSchedulingCycle() {
 		return nil, 0
 	}
-	err := a.aborted()
-	if err == nil {
-		err = p.checkRequired(group, a)
+	members, required, err := p.scheduledOf(group)
+	a := attemptOf(state)
+	switch {
+	case err == nil && required == 0: // no gang
+		return nil, 0
+	case err == nil && a == nil:
+		err = fmt.Errorf("pod %s was not decided on together with gang %s", pod.Name, claims.GangName(group))
+	case err == nil:
+		err = a.aborted()
 	}
 	if err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
 	}
-	return nil, 0
-}
-
-// checkRequired returns an error unless the scheduled members, and those of the
-// attempt that are still to come, are as many as the gang requires. The engine may
-// still count members that are gone: the one that completes the gang would be bound
-// alone.
-func (p *Plugin) checkRequired(group types.NamespacedName, a *attempt) error {
-	scheduled, required, ok := p.scheduledOf(group)
-	assigned := a.assignedCount()
-	switch {
-	case !ok: // the engine reports that
+	scheduled := members.ScheduledPodsCount()
+	switch left := scheduled + a.assignedCount(); {
 	case scheduled >= required:
-		return a.complete()
-	case scheduled+assigned < required:
-		return fmt.Errorf("%d of the %d members that gang %s needs are left: no member was bound", scheduled+assigned, required, claims.GangName(group))
+		if err := a.complete(); err != nil {
+			return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
+		}
+		for _, uid := range a.release() {
+			if member := p.handle.GetWaitingPod(uid); member != nil {
+				member.Allow(Name)
+			}
+		}
+		return nil, 0
+	case left < required:
+		return fwk.NewStatus(fwk.Unschedulable,
+			fmt.Sprintf("%d of the %d members that gang %s needs are left: no member was bound", left, required, claims.GangName(group))), 0
 	}
-	return nil
+	if a.hold(pod.UID) { // those that found no node are tried again when the others are on their way
+		p.handle.Activate(klog.FromContext(ctx), members.UnscheduledPods())
+	}
+	return fwk.NewStatus(fwk.Wait, "waiting for the other members of its gang"), permitTimeout
 }
 
-// scheduledOf returns the numbers of members of a gang that the engine counts as
-// scheduled and requires; ok is false for a gang that the engine does not know.
-func (p *Plugin) scheduledOf(group types.NamespacedName) (scheduled, required int, ok bool) {
+// permitTimeout is how long a member waits at Permit: as long as the engine would
+// have it wait. The others set out at once, or fail.
+const permitTimeout = 5 * time.Minute
+
+// scheduledOf returns the engine's state of the members of a gang, and how many must
+// be scheduled; zero for a group that is no gang.
+func (p *Plugin) scheduledOf(group types.NamespacedName) (members fwk.PodGroupState, required int, err error) {
 	object, err := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
-	if err != nil || object.Spec.SchedulingPolicy.Gang == nil {
-		return 0, 0, false
-	}
-	members, err := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 	if err != nil {
-		return 0, 0, false
+		return nil, 0, fmt.Errorf("look up gang %s: %w", claims.GangName(group), err)
 	}
-	return members.ScheduledPodsCount(), int(object.Spec.SchedulingPolicy.Gang.MinCount), true
+	if object.Spec.SchedulingPolicy.Gang == nil {
+		return nil, 0, nil
+	}
+	members, err = p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	if err != nil {
+		return nil, 0, fmt.Errorf("look up gang %s: %w", claims.GangName(group), err)
+	}
+	return members, int(object.Spec.SchedulingPolicy.Gang.MinCount), nil
 }
 
 // PreBindPreFlight implements framework.PreBindPlugin.

@@ -43,8 +43,6 @@ type cycle struct {
 	noVictims bool
 	// faulty: the engine gave up with an error, which it retries by itself.
 	faulty bool
-	// activated: the members have been activated, so that the engine tries those again that it gives back.
-	activated bool
 
 	firstPass firstPass
 	// reason is why the gang was not placed, reported what its users were notified of. A new reason is reported after again.

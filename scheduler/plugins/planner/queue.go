@@ -34,7 +34,7 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, concerned(event, before, after, check))
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.notParked(concerned(event, before, after, check)))
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
@@ -65,6 +65,24 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 	}
 }
 
+// notParked skips the gangs that are parked, which would be refused when they have been evaluated. The engine goes by members: of those that
+// come one after the other only the first is looked up.
+func (a *Attempts) notParked(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
+	var last types.NamespacedName
+	var parked bool
+	return func(pod *corev1.Pod) bool {
+		if group, member := engine.GroupOf(pod); member {
+			if group != last {
+				last, parked = group, a.isParked(group)
+			}
+			if parked {
+				return false
+			}
+		}
+		return check == nil || check(pod)
+	}
+}
+
 // gangsAreIndependent reports whether events of a gang concern that gang only; the groups of a composite group depend on each other.
 func gangsAreIndependent() bool {
 	return !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup)
@@ -83,31 +101,6 @@ func (a *Attempts) scheduling(group types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current != nil && a.current.group == group
-}
-
-// Activate implements internalqueue.SchedulingQueue. The engine activates all members of the gang under way with each one that it lets
-// pass, which costs the square of their number. The first time is enough for an attempt.
-func (q *queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
-	if !q.planner.activated(pods) {
-		q.SchedulingQueue.Activate(logger, pods)
-	}
-}
-
-// activated reports whether pods are members of the gang under way, and have been activated in this attempt.
-func (a *Attempts) activated(pods map[string]*corev1.Pod) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.current == nil {
-		return false
-	}
-	for _, pod := range pods {
-		if group, ok := engine.GroupOf(pod); !ok || group != a.current.group || !a.current.attempted.Has(pod.UID) {
-			return false
-		}
-	}
-	before := a.current.activated
-	a.current.activated = true
-	return before
 }
 
 // gangOf returns the gang of a group, or of a member.

@@ -7,7 +7,6 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -74,30 +73,34 @@ func TestEventsOfOneGang(t *testing.T) {
 	}
 }
 
-// Members of the gang under way are activated once an attempt, and others with each call.
-func TestActivatedOnceAnAttempt(t *testing.T) {
+// A parked gang is not evaluated at events that do not wake it, however many members it has.
+func TestParkedGangsAreNotEvaluated(t *testing.T) {
 	attempts := NewAttempts(engine.NewHandle(), testclock.NewFakeClock(metav1.Now().Time))
-	inner := &recordingQueue{}
-	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts}}
-	a, b, late := pod("a", "g"), pod("b", "g"), pod("late", "g")
-	activate := func(want int, pods ...*corev1.Pod) {
-		t.Helper()
-		named := map[string]*corev1.Pod{}
-		for _, p := range pods {
-			named[p.Name] = p
-		}
-		inner.activated = nil
-		if q.Activate(klog.Background(), named); len(inner.activated) != want {
-			t.Errorf("activated %v, want %d", inner.activated, want)
-		}
+	group := types.NamespacedName{Namespace: "default", Name: "g"}
+	park := func(lacks int64) {
+		attempts.park(group, &parkedGang{member: pod("a", "g"), proven: true, lacks: map[corev1.ResourceName]int64{corev1.ResourceCPU: lacks}}, maxParked)
+		attempts.parkedGangs[group].notBefore = attempts.clock.Now()
 	}
-	activate(2, a, b)
-	for range 2 {
-		attempts.current = &cycle{group: types.NamespacedName{Namespace: "default", Name: "g"}, attempted: sets.New(a.UID, b.UID)}
-		activate(2, a, b)
-		activate(0, b)
-		activate(2, b, late)
-		activate(1, pod("other", "h"))
-		activate(0, b)
+	park(1000)
+	inner := &recordingQueue{}
+	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts}, gone: func(*corev1.Pod) {}}
+	came, left := pod("x", ""), pod("y", "", "cpu", "8")
+	for _, c := range []struct {
+		event         fwk.ClusterEvent
+		before, after any
+		want          bool
+	}{
+		{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, after: came},
+		{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, before: left, want: true},
+	} {
+		q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
+		for _, name := range []string{"a", "b"} {
+			if got := inner.check(pod(name, "g")); got != c.want {
+				t.Errorf("%v: member %s is evaluated: %t", c.event, name, got)
+			}
+		}
+		if !inner.check(pod("c", "h")) || !inner.check(pod("d", "")) {
+			t.Errorf("%v: others are not evaluated", c.event)
+		}
 	}
 }

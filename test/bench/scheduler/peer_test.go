@@ -87,8 +87,8 @@ func ours(b testing.TB, _ *sandboxtest.Cluster, config string) *exec.Cmd {
 		b.Fatal("GANGCTL_BIN is not set: run make bench-scheduler")
 	}
 	args := []string{"scheduler", "--config", config, "--secure-port", "0"}
-	if port := os.Getenv("GANGCTL_BENCH_PPROF"); port != "" {
-		args = append(args, "--secure-port", port, "--authorization-always-allow-paths=/healthz,/readyz,/livez,/debug/*")
+	if os.Getenv("GANGCTL_BENCH_PROFILES") != "" {
+		args = append(args, "--secure-port", profilePort, "--authorization-always-allow-paths=/healthz,/readyz,/livez,/debug/*")
 	}
 	return exec.CommandContext(b.Context(), gangctl, args...)
 }

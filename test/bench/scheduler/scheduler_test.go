@@ -5,7 +5,8 @@
 //	make bench-scheduler                                   all workloads, for two hours
 //	make bench-scheduler GANGCTL_BENCH_WORKLOADS=G1,mixed GANGCTL_BENCH_REPEATS=1 GANGCTL_BENCH_NODES=500
 //
-// With GANGCTL_BENCH_PPROF=10299 our scheduler serves profiles at that port, under /debug/pprof.
+// With GANGCTL_BENCH_PROFILES=/tmp/profiles CPU profiles of our scheduler are written there, two seconds each; `go tool pprof` adds up
+// those that it is given.
 package scheduler
 
 import (
@@ -280,6 +281,9 @@ func (m *measurement) create(seen *observer) {
 func (m *measurement) start() *exec.Cmd {
 	m.b.Helper()
 	cmd := m.peer.command(m.b, m.cluster, m.peer.config(m.b, m.cluster.Kubeconfig))
+	if m.peer.schedulerName == "gang-scheduler" {
+		profile(m.b.Context(), m.work.name+" "+m.peer.name)
+	}
 	log := &sandboxtest.Output{}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
