@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
 // ReasonResumed is the reason of the event on a job that may create pods again.
@@ -124,6 +126,9 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 		return j, object.GetLabels()[Label] == Value, nil
 	}
 	s.forget(known)
+	if why := suspension.Forbidden(object); why != "" {
+		return j, false, &Refusal{why: fmt.Sprintf("%s cannot be suspended: %s", j, why), singly: !j.Brittle()}
+	}
 	if managed, err := s.managedByKueue(ctx, object); err != nil {
 		return j, false, err
 	} else if managed {
