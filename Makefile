@@ -98,6 +98,10 @@ kinds: build ## kinds of job of others, made by the controllers that these ship;
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset \
 		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
 		$(TEST) -count=1 -v -run 'TestJobSet$$' ./test/e2e
+	cd test/kinds/ray && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/ray github.com/ray-project/kuberay/ray-operator
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_RAY=$(CURDIR)/bin/kinds/ray \
+		GANGCTL_RAY_MODULE=$$(cd test/kinds/ray && $(GO) list -m -f '{{.Dir}}' github.com/ray-project/kuberay/ray-operator) \
+		$(TEST) -count=1 -v -run 'TestRay$$' ./test/e2e
 
 upstream: ## Kubernetes' own integration tests of gangs against our scheduler, and the table of docs/conformance.md; takes half an hour
 	cd test/upstream && $(GO) run . -dir $(CURDIR)/bin/upstream $(or $(UPSTREAM),-document $(CURDIR)/docs/conformance.md)

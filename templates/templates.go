@@ -27,3 +27,9 @@ var job []byte
 
 // Job is the preset of `gangctl submit job`: a Job (batch/v1).
 func Job() []byte { return job }
+
+//go:embed ray.yaml
+var ray []byte
+
+// Ray is the preset of `gangctl submit ray`: a RayJob (ray.io/v1) with a head and one group of workers.
+func Ray() []byte { return ray }

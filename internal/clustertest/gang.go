@@ -13,12 +13,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet, RayJob, RayCluster or Job.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -73,6 +74,8 @@ func (c *Cluster) Add(g Gang) *Cluster {
 		c.addBatchJob(g)
 	case jobset.Kind:
 		c.addJobSet(g)
+	case ray.JobKind, ray.ClusterKind:
+		c.addRay(g)
 	default:
 		c.addJob(g)
 	}
@@ -93,6 +96,9 @@ func (g Gang) defaulted() Gang {
 	}
 	if g.Kind == "" {
 		g.Kind = "TFJob"
+	}
+	if g.isRay() {
+		g = g.withHead()
 	}
 	if g.Age == 0 {
 		g.Age = 10 * time.Minute
@@ -144,7 +150,7 @@ func container(kind string) string {
 		return "pytorch"
 	case "MPIJob":
 		return "mpi"
-	case "Job", jobset.Kind:
+	case "Job", jobset.Kind, ray.JobKind, ray.ClusterKind:
 		return "main"
 	}
 	return "tensorflow"
@@ -179,6 +185,9 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 		name = fmt.Sprintf("%s-0-%d-x7k%02d", g.part(r), i, i)
 		labels = g.jobSetLabels(r, i)
 		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), Controller: &yes}
+	case g.isRay():
+		name = fmt.Sprintf("%s-%s-worker-x7k%02d", g.cluster(), role, i)
+		labels, owner = g.rayPod(role)
 	case g.Kind == "MPIJob" && role == "launcher":
 		name = g.Name + "-launcher-q9z4w"
 		labels = map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/job-role": "launcher"}

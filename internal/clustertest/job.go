@@ -55,7 +55,7 @@ func (g Gang) template(r Role) *corev1.PodTemplateSpec {
 
 // byOperator reports whether an operator may make the pods members of the gang.
 func (g Gang) byOperator() bool {
-	return g.Kind != "Job" && g.Kind != jobset.Kind && (g.Dialect == gang.SchedulerPlugins || g.Dialect == gang.Volcano)
+	return g.Kind != "Job" && g.Kind != jobset.Kind && !g.isRay() && (g.Dialect == gang.SchedulerPlugins || g.Dialect == gang.Volcano)
 }
 
 // launcher is the Job in which the MPI Operator runs the launcher.

@@ -29,11 +29,15 @@ type Job struct {
 	Bare []*corev1.Pod
 	// Parts are the Jobs that own pods of a gang that several have together, as those of a JobSet do; nil for all others.
 	Parts []string
+	// MadeAs is the name of the object that the controller makes of the job, of the kind that [JobReader.Makes] names: a RayJob's RayCluster.
+	// It is empty for kinds that are not run as another one, and as long as there is no such object.
+	MadeAs string
 	// Roles are in the order in which members are shown.
 	Roles []Role
 	// Suspended is the desired state in the spec, whoever set it.
 	Suspended bool
-	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without an error.
+	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without an error; or that it
+	// does not suspend a job like this one.
 	Unsuspendable bool
 	// MinMember is the minimum that the job's own scheduling policy requests; nil means all members.
 	MinMember *int32
@@ -97,6 +101,14 @@ func (j Job) Ref() string {
 	return strings.ToLower(j.Kind.Kind) + "." + j.Kind.Group + "/" + j.Meta.Name
 }
 
+// NameInLabels is the name by which the labels of pods name the job; empty if that is not known yet.
+func (j Job) NameInLabels() string {
+	if j.Reader.Makes.Empty() {
+		return j.Meta.Name
+	}
+	return j.MadeAs
+}
+
 // Resource is where the job is served, in the version in which it was read.
 func (j Job) Resource() schema.GroupVersionResource {
 	return j.Kind.GroupVersion().WithResource(j.Reader.Resource)
@@ -121,6 +133,9 @@ type JobReader struct {
 	Read func(*unstructured.Unstructured) (Job, error)
 	// NameLabels are the labels of pods that name their job, those of the newest release of the controller first.
 	NameLabels []string
+	// Makes is the kind of the object that the controller makes of a job of this kind, which is a job by itself and has the members of the
+	// one that it is made of: a RayJob is run as a RayCluster. It is zero for kinds that are not run as another kind.
+	Makes schema.GroupKind
 	// OwnsPart reports whether the batch Job that controls a pod is a part of a job; nil for kinds that make no batch Jobs.
 	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool
 	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
@@ -136,6 +151,8 @@ type JobReader struct {
 	WriteRoles func(u *unstructured.Unstructured, roles []Role)
 	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
+	// GangLabel on a job leaves its gang to its controller, if that is set up to make gangs; empty for kinds without.
+	GangLabel string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
 }

@@ -37,11 +37,14 @@ func (m Member) Bound() bool {
 	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
 }
 
-// Owns reports whether a job controls a pod: by itself, or by a batch Job that is a part of it.
+// Owns reports whether a job controls a pod: by itself, by what is made of it, or by a batch Job that is a part of it.
 func (j Job) Owns(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false
+	}
+	if j.MadeAs != "" && ref.Kind == j.Reader.Makes.Kind && ref.Name == j.MadeAs {
+		return true
 	}
 	return ref.UID == j.Meta.UID || j.Reader.OwnsPart != nil && ref.Kind == "Job" && j.Reader.OwnsPart(&j.Meta, pod, ref.Name)
 }

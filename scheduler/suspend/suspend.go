@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
@@ -126,6 +127,9 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 		return j, object.GetLabels()[Label] == Value, nil
 	}
 	s.forget(known)
+	if why := suspension.Forbidden(object); why != "" {
+		return j, false, &Refusal{why: fmt.Sprintf("%s cannot be suspended: %s", j, why), singly: !j.Brittle()}
+	}
 	if managed, err := s.managedByKueue(ctx, object); err != nil {
 		return j, false, err
 	} else if managed {

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
 // Family are the objects that belong to a job.
@@ -31,14 +32,13 @@ type Family struct {
 
 // NewFamily finds what the job's pods name, and knows its own pods by their names, also those that are gone. Pods of others are
 // passed over: those that neither the job nor a Job of its own controls.
-func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Family {
-	f := &Family{kind: kind.Kind, name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
-		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
-	reader, _ := kinds.ByKind(kind)
-	owner := gang.Job{Kind: kind.WithVersion(""), Reader: reader, Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}
+func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
+	kind := job.Kind.GroupKind()
+	f := &Family{kind: kind.Kind, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
+		uids: map[types.UID]bool{job.Meta.UID: true}, groups: map[string]bool{job.Meta.Name: true}}
 	indexed := false
 	for _, pod := range pods {
-		if !owner.Owns(pod) {
+		if !job.Owns(pod) {
 			continue
 		}
 		f.uids[metav1.GetControllerOfNoCopy(pod).UID], f.uids[pod.UID] = true, true
@@ -50,13 +50,14 @@ func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Fa
 			}
 		}
 	}
-	f.member = memberNames(kind, job.GetName(), indexed)
+	f.member = memberNames(kind, job.Meta.Name, indexed)
 	return f
 }
 
 // memberNames are the names that controllers give the pods and services of a job: JOB-ROLE-INDEX, and for an MPIJob's launcher
 // JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed; the Jobs
-// of a JobSet are JOB-ROLE-NUMBER.
+// of a JobSet are JOB-ROLE-NUMBER. Those of a RayCluster are CLUSTER-head-RANDOM and CLUSTER-GROUP-worker-RANDOM, and that of a RayJob is
+// JOB-RANDOM.
 func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp {
 	pattern := `-[a-z]+-[0-9]+$`
 	r, known := kinds.ByKind(kind)
@@ -65,6 +66,10 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
 	case kind == jobset.Reader().GroupKind:
 		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
+	case kind == ray.ClusterReader().GroupKind:
+		pattern = rayMember
+	case kind == ray.JobReader().GroupKind:
+		pattern = `-` + random + rayMember
 	case known && r.PodName == nil && indexed:
 		pattern = `-[0-9]+-` + random + `$`
 	case known && r.PodName == nil:
@@ -72,6 +77,9 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 	}
 	return regexp.MustCompile("^" + regexp.QuoteMeta(job) + pattern)
 }
+
+// rayMember ends the name of a pod of a RayCluster.
+const rayMember = `-(head|[a-z0-9.-]+-worker)-` + random + `$`
 
 // random is the suffix of generated names: five letters, none of them a vowel.
 const random = `[bcdfghjklmnpqrstvwxz2456789]{5}`

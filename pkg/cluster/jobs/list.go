@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -80,8 +81,21 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 	if served == 0 && nowhere != nil {
 		return nil, nowhere
 	}
+	all.Jobs = topmost(all.Jobs)
 	sortJobs(all.Jobs)
 	return all, nil
+}
+
+// topmost leaves out what was made of another job of the list: a RayJob's RayCluster. Of one that may not be read it is what is seen.
+func topmost(all []*gang.Job) []*gang.Job {
+	listed := map[types.UID]bool{}
+	for _, j := range all {
+		listed[j.Meta.UID] = true
+	}
+	return slices.DeleteFunc(all, func(j *gang.Job) bool {
+		_, owner, made := kind.MadeOf(j.Kind.GroupKind(), &j.Meta)
+		return made && listed[owner.UID]
+	})
 }
 
 // serves reports whether the cluster has a kind at all: a right may be missing for what is not there.

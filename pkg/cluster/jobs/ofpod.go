@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,8 +51,20 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 		}
 		return nil, nil, failure.Errorf("pod %s/%s is no member of a job: %s", namespace, name, text).WithHint("see the jobs: gangctl list -n %s", namespace)
 	}
-	job, err := Find(ctx, client, namespace, reader.Names[0]+"/"+owner)
-	return job, pod, err
+	job, err := Find(ctx, client, namespace, reader.Argument(owner))
+	if err != nil {
+		return nil, pod, err
+	}
+	if above, ref, made := kinds.MadeOf(kind, &job.Meta); made {
+		whole, err := Find(ctx, client, namespace, above.Argument(ref.Name))
+		switch {
+		case err == nil:
+			return whole, pod, nil
+		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+			return nil, pod, err
+		}
+	}
+	return job, pod, nil
 }
 
 // ownerOf is what controls an object; empty for nothing.

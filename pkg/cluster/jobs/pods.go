@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +27,13 @@ func PodSelector(j *gang.Job, pods []*corev1.Pod) string {
 			continue
 		}
 		for _, old := range j.Reader.NameLabels {
-			if pod.Labels[old] == j.Meta.Name {
+			if pod.Labels[old] == j.NameInLabels() {
 				key = old
 				break
 			}
 		}
 	}
-	return key + "=" + j.Meta.Name
+	return key + "=" + cmp.Or(j.NameInLabels(), j.Meta.Name)
 }
 
 // PodsOf lists the pods that the job controls, from the API server's cache, under the label of its operator. Only if there are none
@@ -47,8 +48,12 @@ func PodsOfNow(ctx context.Context, client *kube.Client, job *gang.Job) ([]*core
 }
 
 func podsOf(ctx context.Context, client *kube.Client, job *gang.Job, options func(string) metav1.ListOptions) ([]*corev1.Pod, error) {
+	name := job.NameInLabels()
+	if name == "" {
+		return nil, nil // nothing was made of it that could have pods
+	}
 	for _, label := range labels(job) {
-		pods, err := listPods(ctx, client, job.Meta.Namespace, options(label+"="+job.Meta.Name))
+		pods, err := listPods(ctx, client, job.Meta.Namespace, options(label+"="+name))
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +84,10 @@ func labels(j *gang.Job) []string {
 func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
 	byName := map[string][]*gang.Job{}
 	for _, j := range all {
-		byName[j.Name()] = append(byName[j.Name()], j)
+		if name := j.NameInLabels(); name != "" {
+			name = j.Meta.Namespace + "/" + name
+			byName[name] = append(byName[name], j)
+		}
 	}
 	owned := map[types.UID][]*corev1.Pod{}
 	listed, seen := map[string]bool{}, map[string]bool{}

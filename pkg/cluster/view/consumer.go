@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -208,7 +209,7 @@ func rootOf(pod *corev1.Pod, owners map[types.UID]owner) owner {
 // endsSomeDay: jobs of every kind do, and so do bare pods that are not restarted indefinitely; services do not.
 func endsSomeDay(root owner, pod *corev1.Pod) bool {
 	if _, ok := kinds.ByKind(root.kind); ok {
-		return true
+		return root.kind != ray.ClusterReader().GroupKind // which serves until it is deleted
 	}
 	switch root.kind.Kind {
 	case "Pod":

@@ -29,6 +29,9 @@ func (w *View) readJobs() []*gang.Job {
 	var all []*gang.Job
 	for _, reader := range kinds.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
+			if w.made().from[u.GetUID()] != "" {
+				continue // the RayCluster of a RayJob is the RayJob
+			}
 			if job := w.decode(reader, u); job != nil {
 				all = append(all, job)
 			}
@@ -148,7 +151,7 @@ func (w *View) findByPod(q Query) (*gang.Job, error) {
 	return w.bare(pod), nil
 }
 
-// root is the uid of the job that owns a pod, directly or through a batch Job; "" if none does.
+// root is the uid of the job that owns a pod, directly, through a batch Job or through what was made of it; "" if none does.
 func (w *View) root(pod *corev1.Pod) types.UID {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil {
@@ -159,7 +162,43 @@ func (w *View) root(pod *corev1.Pod) types.UID {
 			return whole
 		}
 	}
+	if of := w.made().from[ref.UID]; of != "" {
+		return of
+	}
 	return ref.UID
+}
+
+// madeIndex finds the job that an object was made of by the uid of the object, and the objects by that of the job.
+type madeIndex struct {
+	from map[types.UID]types.UID
+	as   map[types.UID][]types.UID
+}
+
+// made are the objects that were made of jobs which are in the snapshot. Those of a job that may not be read are jobs: they are what is seen
+// of it.
+func (w *View) made() madeIndex {
+	type ofSnapshot struct{}
+	return Once(w, ofSnapshot{}, func() madeIndex {
+		x := madeIndex{map[types.UID]types.UID{}, map[types.UID][]types.UID{}}
+		for _, above := range kinds.Readers() {
+			objects := w.Snap.Custom[above.Makes]
+			if above.Makes.Empty() || len(objects) == 0 {
+				continue
+			}
+			there := map[controller]bool{}
+			for _, u := range w.Snap.Custom[above.GroupKind] {
+				there[controller{u.GetNamespace(), u.GetUID()}] = true
+			}
+			for _, u := range objects {
+				reader, owner, ok := kinds.MadeOf(above.Makes, u)
+				if ok && reader.GroupKind == above.GroupKind && there[controller{u.GetNamespace(), owner.UID}] {
+					x.from[u.GetUID()] = owner.UID
+					x.as[owner.UID] = append(x.as[owner.UID], u.GetUID())
+				}
+			}
+		}
+		return x
+	})
 }
 
 // whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are

@@ -16,10 +16,14 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 	return gang.Assemble(job, pods, w.nodeLost)
 }
 
-// podsOf are the pods of a job, also those of a batch Job that the job owns.
+// podsOf are the pods of a job, also those of what was made of it, and of a batch Job that is a part of it. One that only helps, as that
+// which submits the entrypoint of a RayJob, is none.
 func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	uids := []types.UID{s.Meta.UID}
 	if s.Meta.UID != "" {
+		uids = append(uids, w.made().as[s.Meta.UID]...)
+	}
+	if s.Meta.UID != "" && s.Reader.OwnsPart != nil {
 		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)
 	}
 	var pods []*corev1.Pod

@@ -108,7 +108,7 @@ func regards(e *corev1.Event, pod *corev1.Pod) bool {
 // pick are the events of the job of the selected types, without what reads like a credential; the latest is the last.
 func (o *Options) pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) []corev1.Event {
 	var found []corev1.Event
-	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
+	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job, pods)) {
 		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {
 			shown := *e
 			shown.Message = redact.Text(e.Message)

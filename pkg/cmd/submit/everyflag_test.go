@@ -55,6 +55,12 @@ func flagValues(kind string) map[string][]string {
 	if kind != "tf" {
 		all["template"] = []string{"--template", "testdata/template-" + kind + ".yaml"}
 	}
+	for _, what := range []string{"image", "gpus", "cpu", "memory"} {
+		all["head-"+what] = []string{"--head-" + what, strings.TrimPrefix(all["launcher-"+what][1], "l:")}
+	}
+	if kind == "ray" {
+		all["set"] = []string{"--set", "spec.suspend=true"}
+	}
 	if kind == "job" { // which has other fields, and where only one framework has processes
 		all["set"] = []string{"--set", "spec.suspend=true"}
 		all["nproc-per-node"] = append(all["nproc-per-node"], "--framework", "torch")

@@ -149,7 +149,7 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
 			c, err := render.Complete(p.job, p.group, render.FileSpec{
 				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
-				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), Serves: serves, CommandLine: o.CommandLine,
+				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), Serves: serves, Operator: d.Operator, CommandLine: o.CommandLine,
 			})
 			if err != nil {
 				return nil, nil, o.explain(p.job, err)
@@ -216,6 +216,9 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 		return failure.Usagef("%s: %w", name, err).WithHint("leave out --%s, or change the file", contradiction.Flag)
 	case errors.Is(err, render.ErrSequential):
 		return failure.Errorf("%s: %w", name, err).WithHint("add --dialect none to let members start as they are made, or change the file")
+	case errors.Is(err, render.ErrLeftAlone):
+		return failure.Errorf("%s: %w", name, err).
+			WithHint("change the label in the file, or have an administrator change --batch-scheduler of the operator; --dialect none submits it without a gang")
 	case errors.Is(err, render.ErrNotEnforced):
 		return failure.Errorf("%s: %w", name, err).
 			WithHint("leave schedulerName out of the file for a scheduler of gangs, or add --dialect none to let members start one by one")

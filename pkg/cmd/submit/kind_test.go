@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -33,6 +34,11 @@ func parseKind(t *testing.T, arg string, args ...string) (*Options, *pflag.FlagS
 	return got, cmd.Flags(), err
 }
 
+func cpus(text string) *resource.Quantity {
+	q := resource.MustParse(text)
+	return &q
+}
+
 // The same line means as many GPUs in every kind; what is different is what the kind makes of it.
 func TestRolesOfKinds(t *testing.T) {
 	tests := []struct {
@@ -44,6 +50,7 @@ func TestRolesOfKinds(t *testing.T) {
 		{"pytorch", "a --image i", []render.Role{{Name: "Master", Replicas: 1, Image: "i"}, {Name: "Worker", Image: "i"}}, 1},
 		{"mpi", "a --image i --workers 4 --gpus 2 --launcher-image l", []render.Role{{Name: "Launcher", Replicas: 1, Image: "l"}, {Name: "Worker", Replicas: 4, Image: "i", GPUs: 2}}, 5},
 		{"mpi", "a --image i --workers 4 --launcher-gpus 1 --worker-gpus 3", []render.Role{{Name: "Launcher", Replicas: 1, Image: "i", GPUs: 1}, {Name: "Worker", Replicas: 4, Image: "i", GPUs: 3}}, 5},
+		{"ray", "a --image i --workers 4 --gpus 2 --head-cpu 2", []render.Role{{Name: "head", Replicas: 1, Image: "i", CPU: cpus("2")}, {Name: "worker", Replicas: 4, Image: "i", GPUs: 2}}, 5},
 		{"job", "a --image i --workers 4 --gpus 2 --min-available 3", []render.Role{{Name: "Worker", Replicas: 4, Image: "i", GPUs: 2}}, 3},
 	}
 	for _, tt := range tests {
@@ -104,7 +111,7 @@ func TestFlagsAreTheSame(t *testing.T) {
 			}
 			common = append(common, f.Name+" "+f.Shorthand)
 			// How many members --workers are, and which of them --gpus is about, depends on the kind.
-			if usage, ok := help[f.Name]; ok && usage != f.Usage && !slices.Contains([]string{"workers", "gpus", "name", "restart-policy"}, f.Name) {
+			if usage, ok := help[f.Name]; ok && usage != f.Usage && !slices.Contains([]string{"workers", "gpus", "name", "restart-policy", "ttl"}, f.Name) {
 				t.Errorf("--%s: %q of one kind is %q of %s", f.Name, usage, f.Usage, k.name)
 			}
 			help[f.Name] = f.Usage

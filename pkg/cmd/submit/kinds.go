@@ -44,7 +44,7 @@ type kind struct {
 }
 
 // kinds are the kinds of job that flags can describe, the most usual first.
-func kinds() []kind { return []kind{tfKind(), pytorchKind(), mpiKind(), jobKind()} }
+func kinds() []kind { return []kind{tfKind(), pytorchKind(), mpiKind(), rayKind(), jobKind()} }
 
 // role is what the command line specifies about one role.
 type role struct {

@@ -33,7 +33,7 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 		Short: "Submit a gang job",
 		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
 
-A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, JobSets and Jobs of several members, the
+A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, JobSets, RayJobs, RayClusters and Jobs of several members, the
 PodGroups of their gangs, and other objects that they need: ConfigMaps, Services, volume claims. Old versions and layouts are
 converted, and what changed is noted. What the file has stays. What a job lacks to be a gang is added: the PodGroup, or in
 --dialect labels the labels that stand for it, the group reference of the pods, the scheduler and the job's scheduling policy. A

@@ -210,7 +210,7 @@ func (o *Options) merge(u *unstructured.Unstructured) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at := o.kind.reader.Template("ROLE"); len(at) > 2 {
+	if at := o.kind.reader.Template("ROLE"); len(at) > 2 && o.kind.cleans {
 		path := at[:len(at)-2]
 		own, _, _ := unstructured.NestedMap(preset.Object, path...)
 		roles, _, err := unstructured.NestedMap(u.Object, path...)

@@ -22,7 +22,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -64,6 +66,10 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 			return nil, "", err
 		}
 	}
+	if why := suspension.Forbidden(job.Object); o.Suspend && why != "" {
+		return nil, "", failure.Errorf("%s: %s", op, why).
+			WithHint("only `gangctl delete %s -n %s` frees what it holds; set shutdownAfterJobFinishes in the file that you submit next", resize.Named(job), job.Meta.Namespace)
+	}
 	patch, err := o.patch(job)
 	if err != nil {
 		return nil, "", failure.Errorf("%s: %w", op, err)
@@ -94,8 +100,13 @@ func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
 	return RefuseEnded(op, job, now)
 }
 
-// refusePart reports that a job was made of a TrainJob, whose controller would take the change back; nil for any other.
+// refusePart reports that a job was made of another one, or of a TrainJob, whose controller would take the change back; nil for any other.
 func refusePart(op failure.Op, job *gang.Job, suspended bool) error {
+	if above, owner, made := kind.MadeOf(job.Kind.GroupKind(), &job.Meta); made {
+		verb := map[bool]string{true: "suspend", false: "resume"}[suspended]
+		return failure.Errorf("%s: %s %s made it, and decides whether it runs", op, owner.Kind, owner.Name).
+			WithHint("%s that: gangctl %s %s -n %s", verb, verb, above.Argument(owner.Name), job.Meta.Namespace)
+	}
 	owner := metav1.GetControllerOfNoCopy(&job.Meta)
 	if owner == nil || owner.Kind != "TrainJob" || !strings.HasPrefix(owner.APIVersion, "trainer.kubeflow.org/") {
 		return nil
@@ -106,7 +117,7 @@ func refusePart(op failure.Op, job *gang.Job, suspended bool) error {
 
 // ownControllers are those of each kind itself, as the field managedBy has them.
 func ownControllers() []string {
-	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName}
+	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName, ray.ControllerName}
 }
 
 // RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.

@@ -16,10 +16,15 @@ import (
 
 // Operators are the Deployments of the job's controller.
 func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
+	return controllersOf(v, g.Kind.GroupKind(), g.Reader)
+}
+
+// controllersOf are the Deployments of the controller of a kind.
+func controllersOf(v *view.View, kind schema.GroupKind, reader gang.JobReader) []*appsv1.Deployment {
 	type operatorsOf schema.GroupKind
-	return view.Once(v, operatorsOf(g.Kind.GroupKind()), func() []*appsv1.Deployment {
-		return Running(v, operators(g.Reader), func(image string) bool {
-			return slices.ContainsFunc(g.Reader.Controller.Images, func(part string) bool { return strings.Contains(image, part) })
+	return view.Once(v, operatorsOf(kind), func() []*appsv1.Deployment {
+		return Running(v, operators(reader), func(image string) bool {
+			return slices.ContainsFunc(reader.Controller.Images, func(part string) bool { return strings.Contains(image, part) })
 		})
 	})
 }
@@ -64,14 +69,30 @@ func MakesGroups(v *view.View, g *gang.Gang) bool { return OperatorScheduler(v, 
 
 // OperatorScheduler is the scheduler that the operator gives to gangs; "" if it leaves them alone.
 func OperatorScheduler(v *view.View, g *gang.Gang) string {
-	for _, d := range Operators(v, g) {
+	return schedulerIn(Operators(v, g))
+}
+
+// SchedulerOfOperator is the same of the controller of a kind; seen is false if none is seen.
+func SchedulerOfOperator(v *view.View, reader gang.JobReader) (name string, seen bool) {
+	all := controllersOf(v, reader.GroupKind, reader)
+	return schedulerIn(all), len(all) > 0
+}
+
+// schedulerIn is the scheduler that the flags of operators name for gangs; "" if they name none.
+func schedulerIn(operators []*appsv1.Deployment) string {
+	for _, d := range operators {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if name := Flag(container, "gang-scheduler-name"); name != "" && name != "none" {
 				return name
 			}
+			if name := Flag(container, "batch-scheduler"); name != "" { // of KubeRay
+				return name
+			}
 			// A boolean that is only named is true.
-			if on, given := argv.Last(container, "enable-gang-scheduling"); given && (on == "" || on == "true") {
-				return "volcano"
+			for _, flag := range []string{"enable-gang-scheduling", "enable-batch-scheduler"} {
+				if on, given := argv.Last(container, flag); given && (on == "" || on == "true") {
+					return "volcano"
+				}
 			}
 		}
 	}

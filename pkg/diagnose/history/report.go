@@ -83,7 +83,7 @@ type Role struct {
 // Build reports on a job of a cluster view; now is why-pending's answer about it.
 func Build(w *view.View, j *gang.Job, now *answer.Answer) *Report {
 	g := w.Gang(j)
-	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, g.ExistingPods())
+	family := jobevents.NewFamily(g.Job, g.ExistingPods())
 	events := jobevents.Pick(w.Snap.Events, family)
 	r := &Report{APIVersion: APIVersion, At: w.Now.UTC(), Server: w.Snap.Server.Version, Now: now,
 		Lanes: lanes(w, g, events), Conditions: conditions(w, g), Roles: roles(g)}

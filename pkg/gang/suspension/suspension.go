@@ -1,7 +1,12 @@
 // Package suspension knows how a job is set aside, and who may do so. The scheduler and the commands agree through it.
 package suspension
 
-import "github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+)
 
 const (
 	// Label is on a job that a scheduler suspended, so that the next active scheduler resumes it. A job that a user suspends never has it.
@@ -10,13 +15,17 @@ const (
 	BecauseAnnotation = "gangctl.dev/suspended-because"
 )
 
+// Forbidden is why the controller of a job refuses to suspend it, as a clause; empty if it does not. The field is kept by the API all the
+// same, and the pods stay.
+func Forbidden(job *unstructured.Unstructured) string { return ray.Unsuspendable(job) }
+
 // field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
 func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 
 // FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
 func FieldOf(group string) []string {
 	switch group {
-	case "batch", jobset.Group:
+	case "batch", jobset.Group, ray.Group:
 		return []string{"spec", "suspend"}
 	}
 	return field()

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 )
 
@@ -47,6 +48,8 @@ type Decision struct {
 	Queue, LocalQueue string
 	// JobVersion is the API version of the job; empty for the usual one.
 	JobVersion string
+	// Operator is the scheduler for which the job's controller makes gangs by itself, empty if it makes none; nil if it is not seen.
+	Operator *string
 	// Note is what was decided and why; empty if the user decided.
 	Note string
 }
@@ -216,6 +219,7 @@ func (f Facts) Decide(r Request) ([]Decision, error) {
 // complete fills in what follows from the kinds that are served: versions, and who reads the queue.
 func (f Facts) complete(r Request, d Decision) (Decision, error) {
 	w := d.writer()
+	d.Operator = f.operator(r)
 	if d.Version.Empty() {
 		d.Version = f.groupVersion(w)
 	}
@@ -234,6 +238,19 @@ func (f Facts) complete(r Request, d Decision) (Decision, error) {
 	}
 	d.Queue, d.LocalQueue = "", d.Queue
 	return d, nil
+}
+
+// operator is the scheduler for which the controller of the job's kind makes gangs; nil if the controller is not seen.
+func (f Facts) operator(r Request) *string {
+	reader, known := kind.ByKind(r.Kind)
+	if !known || reader.GangLabel == "" || f.Cluster == nil || f.Blind != "" {
+		return nil
+	}
+	name, seen := component.SchedulerOfOperator(f.Cluster, reader)
+	if !seen {
+		return nil
+	}
+	return &name
 }
 
 // Serving is the decision for a job that would not be submitted, where nothing depends on what the cluster serves: the scheduler

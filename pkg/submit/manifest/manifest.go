@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 )
 
@@ -34,7 +35,7 @@ type Manifest struct {
 }
 
 // ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
-var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, JobSets and Jobs of several members, with the other objects of the file")
+var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, JobSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
 
 // Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
 func Parse(data []byte) (*Manifest, error) {
@@ -58,6 +59,9 @@ func Parse(data []byte) (*Manifest, error) {
 		if err := m.add(p, u); err != nil {
 			return nil, err
 		}
+	}
+	if i := slices.IndexFunc(m.Others, ray.UsesAnother); i >= 0 && len(m.Jobs) == 0 {
+		return nil, fmt.Errorf("RayJob %s runs on a RayCluster that is there (clusterSelector), whose pods are the gang: there is nothing to start together; create it with kubectl", nameOf(m.Others[i]))
 	}
 	if len(m.Jobs) == 0 {
 		return nil, fmt.Errorf("the file holds no job: %w", ErrUnsupported)
@@ -110,7 +114,7 @@ func (m *Manifest) add(p place, u *unstructured.Unstructured) error {
 func isJob(u *unstructured.Unstructured) bool {
 	if kind := u.GroupVersionKind().GroupKind(); kind != batchjob.Reader().GroupKind {
 		_, known := kinds.ByKind(kind)
-		return known
+		return known && !ray.UsesAnother(u) // whose members are those of a RayCluster
 	}
 	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "parallelism")
 	return n > 1

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -36,6 +37,8 @@ type FileSpec struct {
 	DialectSet, SchedulerSet bool
 	// Serves reports whether the cluster serves group objects of an API group; nil if that is not known.
 	Serves func(group string) bool
+	// Operator is the scheduler for which the job's controller makes gangs by itself, empty if it makes none; nil if that is not known.
+	Operator *string
 	// CommandLine is kept in provenance.CommandAnnotation; empty keeps none.
 	CommandLine string
 }
@@ -149,8 +152,10 @@ type completion struct {
 // path names, or absent.
 func set(u *unstructured.Unstructured, value any, path ...string) {
 	object, path := within(u.Object, path)
-	if parent, found, _ := unstructured.NestedFieldNoCopy(object, path[:len(path)-1]...); found && parent == nil {
-		unstructured.RemoveNestedField(object, path[:len(path)-1]...) // `labels:` with nothing behind it
+	for i := 1; i < len(path); i++ {
+		if above, found, err := unstructured.NestedFieldNoCopy(object, path[:i]...); err == nil && found && above == nil {
+			unstructured.RemoveNestedField(object, path[:i]...) // `metadata:` or `labels:` with nothing behind it
+		}
 	}
 	if err := unstructured.SetNestedField(object, value, path...); err != nil {
 		panic(err)
@@ -166,7 +171,7 @@ func within(object map[string]any, path []string) (item map[string]any, rest []s
 			at = value
 		case []any:
 			for _, each := range value {
-				if named, ok := each.(map[string]any); ok && i+2 < len(path) && named["name"] == path[i+1] {
+				if named, ok := each.(map[string]any); ok && i+2 < len(path) && (named["name"] == path[i+1] || named["groupName"] == path[i+1]) {
 					return within(named, path[i+2:])
 				}
 			}
@@ -226,6 +231,9 @@ var ErrNotEnforced = errors.New("no scheduler would start its members together")
 
 // ErrSequential is the cause of an error about members that are made one after another: a gang of them would wait for itself.
 var ErrSequential = errors.New("its members cannot start together")
+
+// ErrLeftAlone is the cause of an error about a gang that the file leaves to a controller which makes none.
+var ErrLeftAlone = errors.New("its members would start one by one")
 
 // decide reports whether something is to be added to make the job a gang. c.dialect is the one in which, then.
 func (c *completion) decide() (bool, error) {
@@ -301,6 +309,9 @@ func (c *completion) decideUndeclared() (bool, error) {
 	if c.declared.Sequential != "" {
 		return false, fmt.Errorf("%s: %w", c.declared.Sequential, ErrSequential)
 	}
+	if left, err := c.leave(); left || err != nil {
+		return false, err
+	}
 	reader, _ := dialect.ReaderOf(c.s.Dialect)
 	switch {
 	case c.scheduler == corev1.DefaultSchedulerName && c.s.Dialect != gang.Native:
@@ -319,6 +330,39 @@ func (c *completion) decideUndeclared() (bool, error) {
 		return false, nil
 	}
 	c.dialect = c.s.Dialect
+	return true, nil
+}
+
+// leave reports whether the gang is the controller's to make: one that is there already would be a second one. Volcano's is made of every job
+// of the controller, others if a label on the job requests it.
+func (c *completion) leave() (bool, error) {
+	_, labelled := c.Job.GetLabels()[c.reader.GangLabel]
+	operator := c.s.Operator
+	forAll := operator != nil && *operator == volcano.SchedulerName
+	name := c.reader.Controller.Name
+	why := fmt.Sprintf("its label %s leaves the gang to %s", c.reader.GangLabel, name)
+	switch {
+	case c.reader.GangLabel == "":
+		return false, nil
+	case operator != nil && *operator == yunikorn.SchedulerName && !labelled:
+		return false, fmt.Errorf("%s gives its pods to scheduler %s, and makes a gang of them only with the label %s: %w", name, *operator, c.reader.GangLabel, ErrLeftAlone)
+	case !labelled && !forAll:
+		return false, nil
+	case operator != nil && *operator == "":
+		return false, fmt.Errorf("%s, which makes none: %w", why, ErrLeftAlone)
+	case !labelled:
+		why = fmt.Sprintf("%s makes a gang of it for scheduler %s", name, *operator)
+	}
+	switch {
+	case c.s.DialectSet:
+		return false, &ContradictionError{Flag: "dialect", File: why}
+	case c.s.MinAvailable > 0:
+		return false, &ContradictionError{Flag: "min-available", File: why}
+	}
+	c.Notes = append(c.Notes, why+": nothing is declared")
+	if c.scheduler == "" && !forAll {
+		c.s.SchedulerSet = true // which the controller leaves to the templates
+	}
 	return true, nil
 }
 

@@ -97,6 +97,45 @@ spec:
             containers: [{name: main, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]
 `
 
+// rayFile is a RayJob of a head, and of replicas of two hosts each, of which an autoscaler may take all but one away.
+const rayFile = `apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: llama, namespace: research}
+spec:
+  entrypoint: python train.py
+  rayClusterSpec:
+    enableInTreeAutoscaling: true
+    headGroupSpec:
+      rayStartParams: {}
+      template:
+        metadata:
+        spec:
+          containers: [{name: head, image: i, resources: {requests: {cpu: 1}}}]
+    workerGroupSpecs:
+    - groupName: small
+      replicas: 3
+      minReplicas: 1
+      maxReplicas: 5
+      numOfHosts: 2
+      template:
+        spec:
+          containers: [{name: worker, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]
+`
+
+// leftTo is a RayJob whose gang a label leaves to the operator.
+func leftTo(t *testing.T) *unstructured.Unstructured {
+	job := object(t, rayFile)
+	set(job, "true", "metadata", "labels", "ray.io/gang-scheduling-enabled")
+	return job
+}
+
+// operatorOf is what is seen of the operator: the scheduler that it makes gangs for.
+func operatorOf(scheduler string) FileSpec {
+	s := fileSpec()
+	s.Operator = &scheduler
+	return s
+}
+
 func groupOf(t *testing.T, apiVersion, spec string) *unstructured.Unstructured {
 	return object(t, "apiVersion: "+apiVersion+"\nkind: PodGroup\nmetadata: {name: mine, namespace: research}\nspec: {"+spec+"}\n")
 }
@@ -166,10 +205,15 @@ func TestComplete(t *testing.T) {
 		"native podgroup":    {job: object(t, file), group: groupOf(t, "scheduling.k8s.io/v1beta1", "schedulingPolicy: {gang: {minCount: 2}}"), s: fileSpec()},
 		"batch job":          {job: object(t, batchFile), s: fileSpec()},
 		"job set":            {job: object(t, setFile), s: fileSpec()},
-		"policy":             {job: withPolicy, s: fileSpec()},
-		"podgroup":           {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
-		"scheduler":          {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
-		"marked":             {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
+		"ray job":            {job: object(t, rayFile), s: operatorOf("")},
+		"ray job of the operator": {job: leftTo(t), s: fileSpec(),
+			notes: []string{"its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator: nothing is declared"}},
+		"ray job of volcano": {job: object(t, rayFile), s: operatorOf("volcano"),
+			notes: []string{"kuberay-operator makes a gang of it for scheduler volcano: nothing is declared"}},
+		"policy":    {job: withPolicy, s: fileSpec()},
+		"podgroup":  {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
+		"scheduler": {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
+		"marked":    {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
 		"partly marked": {job: edited(t, "mine", groupLabel, "Worker"), s: fileSpec(),
 			notes: []string{"the pods of PS are in no gang, as the file has it"}},
 		"volcano":             {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec()},
@@ -222,7 +266,7 @@ func TestComplete(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
 			}
-			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves})
+			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves, Operator: tt.s.Operator})
 			if err != nil {
 				t.Fatalf("what was completed cannot be completed again: %v", err)
 			}
@@ -267,6 +311,9 @@ func TestCompleteRefuses(t *testing.T) {
 		s          FileSpec
 		want       string
 	}{
+		"left to nobody":        {job: leftTo(t), s: operatorOf(""), want: "its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator, which makes none: its members would start one by one"},
+		"left to a scheduler":   {job: object(t, rayFile), s: operatorOf("yunikorn"), want: "kuberay-operator gives its pods to scheduler yunikorn, and makes a gang of them only with the label ray.io/gang-scheduling-enabled: its members would start one by one"},
+		"left, and declared":    {job: leftTo(t), s: typed("dialect", "volcano"), want: "--dialect contradicts the file: its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator"},
 		"one after the other":   {job: inOrder, s: fileSpec(), want: "its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): its members cannot start together"},
 		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members request scheduler gang"},
 		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members request two schedulers, a and b: a gang has one"},

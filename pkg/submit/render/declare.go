@@ -91,7 +91,9 @@ func (c *completion) minimum() (int32, error) {
 			return n, nil
 		}
 	}
-	if declared := c.declared.MinMember; declared != nil {
+	if declared := c.declared.MinMember; declared != nil && len(c.reader.Policy) == 0 {
+		return cmp.Or(n, *declared), nil // of a job that may shrink so far
+	} else if declared != nil {
 		where := strings.Join(c.reader.Policy, ".") + ".minAvailable"
 		if err := check(*declared, where); err != nil {
 			return 0, err

@@ -39,7 +39,10 @@ func samples() map[string]sample {
 	torch.Framework, torch.ProcessesPerNode, tensorflow.Framework, mpi.SlotsPerWorker = Torch, "2", TensorFlow, 2
 	pytorch := common(master, two)
 	pytorch.ProcessesPerNode = "2"
+	head, group := launcher, worker
+	head.Name, head.Image, group.Name = "head", "head:1", RayWorkers
 	return map[string]sample{
+		"ray":            {RayJob, templates.Ray, common(head, group)},
 		"tf":             {TFJob, templates.TF, common(Role{Name: "PS", Replicas: 1, Image: "ps:1", CPU: quantity("1")}, worker)},
 		"pytorch":        {PyTorchJob, templates.PyTorch, pytorch},
 		"mpi":            {func() Kind { return MPIJob("") }, templates.MPI, mpi},
@@ -134,7 +137,7 @@ func TestKindsAreReadBack(t *testing.T) {
 // checkCommand: the command is that of every member, but of workers that wait for a launcher.
 func checkCommand(t *testing.T, kind string, role gang.Role) {
 	t.Helper()
-	waits := strings.HasPrefix(kind, "mpi") && role.Name == "Worker"
+	waits := strings.HasPrefix(kind, "mpi") && role.Name == "Worker" || kind == "ray" // whose entrypoint is submitted
 	if c := role.Template.Spec.Containers[0]; (len(c.Command) == 0) != waits {
 		t.Errorf("the command of %s is %q", role.Name, c.Command)
 	}

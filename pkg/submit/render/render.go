@@ -54,6 +54,8 @@ type Kind struct {
 	main string
 	// waiting is a role whose members do not run the command; empty if all do.
 	waiting string
+	// submitted reports that no member runs the command, which the controller takes from the job.
+	submitted bool
 	// overlay merges what only this kind has into the job, and returns where its pods are.
 	overlay func(s Spec) (*overlaid, error)
 	// finish is called with every main container once it is filled; nil if there is nothing left to do.
@@ -118,7 +120,7 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 
 // fill makes the pods of a role.
 func (k Kind) fill(r placed, s Spec) error {
-	if r.Name == k.waiting {
+	if r.Name == k.waiting || k.submitted {
 		s.Pod.Command = nil
 	}
 	c, err := fillPod(r.template, k.main, r.Role, s)

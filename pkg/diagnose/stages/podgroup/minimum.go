@@ -95,7 +95,7 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 		})
 	}
 	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
-	if g.MinMember != nil {
+	if g.MinMember != nil && len(g.Reader.Policy) > 0 {
 		f.Detail("the job requests it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
 	}
 	return f.Fix(stage.Fix{

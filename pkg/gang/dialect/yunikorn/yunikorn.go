@@ -34,10 +34,13 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// SchedulerName is that of YuniKorn.
+const SchedulerName = "yunikorn"
+
 // Reader reads this dialect. The gang's minimum is the sum over its task groups.
 func Reader() gang.Reader {
 	return gang.Reader{
-		Dialect: gang.YuniKorn, Schedulers: []string{"yunikorn"}, NameOf: NameOf,
+		Dialect: gang.YuniKorn, Schedulers: []string{SchedulerName}, NameOf: NameOf,
 		FromPods: func(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			d := gang.Declaration{Key: key, MinMember: 1}
 			for _, pod := range pods {
