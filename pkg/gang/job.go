@@ -50,6 +50,21 @@ type Job struct {
 	Problems []string
 	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
 	Sequential string
+	// Made is the object that the controller made of the job, and whose pods are the job's; nil for kinds that are not made into another
+	// one, and before it is there.
+	Made *Job
+	// Before is what has to end before the members are made; empty if nothing has.
+	Before string
+	// Progress is what the program of the job reports; nil if it reports nothing.
+	Progress *Progress
+}
+
+// Progress is how far a job has come, by its own account.
+type Progress struct {
+	// Percent is from 0 to 100, and nil where it is not reported.
+	Percent *int32 `json:"percent,omitempty"`
+	// End is when the job estimates to end; zero where it does not.
+	End time.Time `json:"estimatedEnd,omitzero"`
 }
 
 // Role is one kind of member.
@@ -134,6 +149,10 @@ type JobReader struct {
 	// WriteRoles writes templates and numbers of members of roles that a job has, as far as the kind can have such numbers; nil for kinds
 	// whose roles are a map in spec.
 	WriteRoles func(u *unstructured.Unstructured, roles []Role)
+	// Made is the kind of the object that the controller makes of a job, under the job's name, and whose pods are the job's. It is empty
+	// for kinds that are not made into another one. Join gives a job the members of that object, as its own reader read it.
+	Made schema.GroupKind
+	Join func(job, made *Job)
 	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.

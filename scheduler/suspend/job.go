@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
@@ -106,6 +107,7 @@ func Resources() []schema.GroupVersionResource {
 		{Group: operatorGroup, Version: "v1", Resource: "mpijobs"},
 		{Group: operatorGroup, Version: "v2beta1", Resource: "mpijobs"},
 		{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource},
+		{Group: trainjob.Group, Version: trainjob.Version, Resource: trainjob.Resource},
 	}
 }
 

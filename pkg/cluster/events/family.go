@@ -20,6 +20,8 @@ import (
 
 // Family are the objects that belong to a job.
 type Family struct {
+	// made is the kind of the object that the controller makes of the job, under its name; empty for kinds without.
+	made      string
 	kind      string
 	name      string
 	created   time.Time
@@ -32,9 +34,9 @@ type Family struct {
 // NewFamily finds what the job's pods name, and knows its own pods by their names, also those that are gone. Pods of others are
 // passed over: those that neither the job nor a Job of its own controls.
 func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Family {
-	f := &Family{kind: kind.Kind, name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
-		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
 	reader, _ := kinds.ByKind(kind)
+	f := &Family{kind: kind.Kind, made: reader.Made.Kind, name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
+		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
 	owner := gang.Job{Kind: kind.WithVersion(""), Reader: reader, Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}
 	indexed := false
 	for _, pod := range pods {
@@ -63,7 +65,7 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 	switch {
 	case kind.Kind == "MPIJob":
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
-	case kind == jobset.Reader().GroupKind:
+	case kind == jobset.Reader().GroupKind, known && r.Made == jobset.Reader().GroupKind:
 		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
 	case known && r.PodName == nil && indexed:
 		pattern = `-[0-9]+-` + random + `$`
@@ -95,6 +97,8 @@ func (f *Family) Has(e *corev1.Event) bool {
 	switch o.Kind {
 	case f.kind:
 		return o.Name == f.name && o.UID == ""
+	case f.made:
+		return o.Name == f.name
 	case "Pod", "Service":
 		return f.member.MatchString(o.Name)
 	case "PodGroup":

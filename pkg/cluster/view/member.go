@@ -16,11 +16,13 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 	return gang.Assemble(job, pods, w.nodeLost)
 }
 
-// podsOf are the pods of a job, also those of a batch Job that the job owns.
+// podsOf are the pods of a job, also those of a batch Job that the job owns, or the object that was made of it.
 func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
-	uids := []types.UID{s.Meta.UID}
-	if s.Meta.UID != "" {
-		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)
+	var uids []types.UID
+	for job := s; job != nil; job = job.Made {
+		if uids = append(uids, job.Meta.UID); job.Meta.UID != "" {
+			uids = append(uids, w.batchJobs().of[job.Meta.UID]...)
+		}
 	}
 	var pods []*corev1.Pod
 	for _, uid := range uids {

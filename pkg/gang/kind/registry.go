@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -13,11 +15,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // Readers are the kinds of job, the most usual first.
 func Readers() []gang.JobReader {
-	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), jobset.Reader(), batchjob.Reader()}
+	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), batchjob.Reader()}
 }
 
 // ByKind finds the reader of a kind.
@@ -28,6 +31,28 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 // ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
 func ByName(name string) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
+}
+
+// WholeOf is the job that an object is a part of: its controller, if that is of a known kind. It is nil for an object of its own. Whether
+// there is such a job is not known: who made the object may have written anything.
+func WholeOf(part metav1.Object) (*metav1.OwnerReference, gang.JobReader) {
+	ref := metav1.GetControllerOfNoCopy(part)
+	if ref == nil {
+		return nil, gang.JobReader{}
+	}
+	reader, known := ByKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+	if !known {
+		return nil, gang.JobReader{}
+	}
+	return ref, reader
+}
+
+// MadeOf is an object as the controller makes it of a job.
+func MadeOf(job, object *unstructured.Unstructured) *unstructured.Unstructured {
+	u := object.DeepCopy()
+	u.SetNamespace(job.GetNamespace())
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, job.GroupVersionKind())})
+	return u
 }
 
 // Names are the names of the kinds, the first of each that users may type.

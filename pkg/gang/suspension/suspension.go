@@ -1,7 +1,10 @@
 // Package suspension knows how a job is set aside, and who may do so. The scheduler and the commands agree through it.
 package suspension
 
-import "github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+import (
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+)
 
 const (
 	// Label is on a job that a scheduler suspended, so that the next active scheduler resumes it. A job that a user suspends never has it.
@@ -16,7 +19,7 @@ func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 // FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
 func FieldOf(group string) []string {
 	switch group {
-	case "batch", jobset.Group:
+	case "batch", jobset.Group, trainjob.Group:
 		return []string{"spec", "suspend"}
 	}
 	return field()
