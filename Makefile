@@ -95,9 +95,12 @@ other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these
 
 kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
 	cd test/kinds/jobset && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/jobset sigs.k8s.io/jobset
+	cd test/kinds/trainer && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset \
 		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
-		$(TEST) -count=1 -v -run 'TestJobSet$$' ./test/e2e
+		GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer \
+		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
+		$(TEST) -count=1 -v -run 'TestJobSet$$|TestTrainJob$$' ./test/e2e
 	cd test/kinds/ray && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/ray github.com/ray-project/kuberay/ray-operator
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_RAY=$(CURDIR)/bin/kinds/ray \
 		GANGCTL_RAY_MODULE=$$(cd test/kinds/ray && $(GO) list -m -f '{{.Dir}}' github.com/ray-project/kuberay/ray-operator) \

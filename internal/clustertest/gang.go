@@ -14,12 +14,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet, RayJob, RayCluster or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, TrainJob, JobSet, RayJob, RayCluster or Job.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -72,7 +73,7 @@ func (c *Cluster) Add(g Gang) *Cluster {
 	switch g.Kind {
 	case "Job":
 		c.addBatchJob(g)
-	case jobset.Kind:
+	case jobset.Kind, trainjob.Kind:
 		c.addJobSet(g)
 	case ray.JobKind, ray.ClusterKind:
 		c.addRay(g)
@@ -150,7 +151,7 @@ func container(kind string) string {
 		return "pytorch"
 	case "MPIJob":
 		return "mpi"
-	case "Job", jobset.Kind, ray.JobKind, ray.ClusterKind:
+	case "Job", jobset.Kind, trainjob.Kind, ray.JobKind, ray.ClusterKind:
 		return "main"
 	}
 	return "tensorflow"
@@ -181,7 +182,7 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 		name = fmt.Sprintf("%s-x7k%02d", g.Name, i)
 		labels = map[string]string{"batch.kubernetes.io/job-name": g.Name, "job-name": g.Name}
 		owner.APIVersion = "batch/v1"
-	case g.Kind == jobset.Kind:
+	case g.ofSet():
 		name = fmt.Sprintf("%s-0-%d-x7k%02d", g.part(r), i, i)
 		labels = g.jobSetLabels(r, i)
 		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), Controller: &yes}

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // groupVersions are those of the group objects, by dialect. A dialect without one is declared by its pods alone.
@@ -58,6 +59,8 @@ func (c *Cluster) addGroup(g Gang) {
 		owner[0].APIVersion = jobset.Group + "/" + jobset.Version
 	case ray.JobKind, ray.ClusterKind:
 		owner[0].APIVersion = ray.Group + "/" + ray.Version
+	case trainjob.Kind:
+		owner[0].APIVersion = trainjob.Group + "/" + trainjob.Version
 	}
 	if g.Dialect == gang.PDB {
 		least := intstr.FromInt(g.Min)

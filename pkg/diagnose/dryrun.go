@@ -50,6 +50,9 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 		return nil, &ExistsError{Kind: kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
 	}
 	for _, obj := range append(further, job) {
+		if obj.GroupVersionKind().GroupKind() == reader.Makes {
+			obj = kinds.MadeFrom(job, obj)
+		}
 		obj = submitted(obj, namespace, s)
 		if p, refused := refusedObject(s, obj); refused {
 			c.Probes = append(c.Probes, p)

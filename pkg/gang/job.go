@@ -32,6 +32,8 @@ type Job struct {
 	// MadeAs is the name of the object that the controller makes of the job, of the kind that [JobReader.Makes] names: a RayJob's RayCluster.
 	// It is empty for kinds that are not run as another one, and as long as there is no such object.
 	MadeAs string
+	// Made is that object, where the job is joined with it: see [JobReader.Join]. It is nil for other kinds, and before the object is there.
+	Made *Job
 	// Roles are in the order in which members are shown.
 	Roles []Role
 	// Suspended is the desired state in the spec, whoever set it.
@@ -54,6 +56,18 @@ type Job struct {
 	Problems []string
 	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
 	Sequential string
+	// Before is what has to end before the members are made; empty if nothing has.
+	Before string
+	// Progress is what the program of the job reports; nil if it reports nothing.
+	Progress *Progress
+}
+
+// Progress is how far a job has come, by its own account.
+type Progress struct {
+	// Percent is from 0 to 100, and nil where it is not reported.
+	Percent *int32 `json:"percent,omitempty"`
+	// End is when the job estimates to end; zero where it does not.
+	End time.Time `json:"estimatedEnd,omitzero"`
 }
 
 // Role is one kind of member.
@@ -136,6 +150,8 @@ type JobReader struct {
 	// Makes is the kind of the object that the controller makes of a job of this kind, which is a job by itself and has the members of the
 	// one that it is made of: a RayJob is run as a RayCluster. It is zero for kinds that are not run as another kind.
 	Makes schema.GroupKind
+	// Join gives a job the members of the object that was made of it, as that kind's reader read it; nil for kinds that have them themselves.
+	Join func(job, made *Job)
 	// OwnsPart reports whether the batch Job that controls a pod is a part of a job; nil for kinds that make no batch Jobs.
 	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool
 	// PlaceOf reads a pod's role and index; ok is false where it carries neither.

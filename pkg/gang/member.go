@@ -37,8 +37,11 @@ func (m Member) Bound() bool {
 	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
 }
 
-// Owns reports whether a job controls a pod: by itself, by what is made of it, or by a batch Job that is a part of it.
+// Owns reports whether a job controls a pod: by itself, by the object that was made of it, or by a batch Job that is a part of it.
 func (j Job) Owns(pod *corev1.Pod) bool {
+	if j.Made != nil {
+		return j.Made.Owns(pod)
+	}
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false

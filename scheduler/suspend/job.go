@@ -20,6 +20,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
@@ -109,6 +110,7 @@ func Resources() []schema.GroupVersionResource {
 		{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource},
 		{Group: ray.Group, Version: ray.Version, Resource: ray.JobResource},
 		{Group: ray.Group, Version: ray.Version, Resource: ray.ClusterResource},
+		{Group: trainjob.Group, Version: trainjob.Version, Resource: trainjob.Resource},
 	}
 }
 

@@ -58,6 +58,28 @@ func TestAJobSetIsSuspendedWithItsJobs(t *testing.T) {
 	}
 }
 
+// A JobSet that was made of a TrainJob follows that: its controller would take a change of the JobSet back.
+func TestATrainJobIsSuspendedWithItsJobSet(t *testing.T) {
+	whole := jobOfKind("trainer.kubeflow.org/v1alpha1", "TrainJob", "t", nil)
+	set := jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "t", whole)
+	b := newBench(whole, set, jobOfKind("batch/v1", "Job", "t-node-0", set))
+	part, _ := Of(owned("batch/v1", "Job", "t-node-0"))
+	if err := b.Suspend(t.Context(), part, Order{Reason: "Why"}); err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[schema.GroupVersionResource]bool{
+		{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainjobs"}: true, {Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}: false,
+	} {
+		u, err := b.jobs.Resource(resource).Namespace("ns").Get(t.Context(), "t", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend"); suspended != want {
+			t.Errorf("%s: suspended %v", resource.Resource, suspended)
+		}
+	}
+}
+
 // The launcher of an MPIJob is a Job that follows it: the MPIJob is suspended, and
 // resumed when the pods of both have gone.
 func TestAPartIsSuspendedWithItsWhole(t *testing.T) {

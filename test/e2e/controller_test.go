@@ -30,22 +30,34 @@ type controller struct {
 // startController runs a controller until the test ends, outside of the cluster, and has the API server call its webhooks there.
 func (c *cluster) startController(t *testing.T, p controller) {
 	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
-	must(t, err)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+	certificate := writeCertificate(t, dir)
 	port := freePort(t)
 	configuration := fmt.Sprintf("%swebhook: {host: 127.0.0.1, port: %s, certDir: %s}\ninternalCertManagement: {enable: false}\nleaderElection: {leaderElect: false}\n", p.configuration, port, dir)
 	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configuration), 0o600))
 	c.background(t, p.program, append([]string{"--config", filepath.Join(dir, "config.yaml"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, p.args...)...)
-	address := "127.0.0.1:" + port
+	c.awaitWebhooks(t, p.webhooks, "127.0.0.1:"+port, certificate)
+}
+
+// writeCertificate writes a certificate for this machine with its key into a folder, under the names that controllers look for.
+func writeCertificate(t *testing.T, dir string) []byte {
+	t.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+	return certificate
+}
+
+// awaitWebhooks waits until webhooks answer at an address, and applies their definitions.
+func (c *cluster) awaitWebhooks(t *testing.T, definitions, address string, certificate []byte) {
+	t.Helper()
 	eventually(t, "its webhooks answer", func(ctx context.Context) bool {
 		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // whether it listens is the question
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		return err == nil && conn.Close() == nil
 	})
-	c.applyWebhooks(t, p.webhooks, "https://"+address, certificate)
+	c.applyWebhooks(t, definitions, "https://"+address, certificate)
 }
 
 // applyWebhooks applies definitions of webhooks, with an address in the place of the Service that they name.

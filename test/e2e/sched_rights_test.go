@@ -29,6 +29,7 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/test/faultproxy"
@@ -107,6 +108,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"},
 		{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind},
+		{Group: trainjob.Group, Version: trainjob.Version, Kind: trainjob.Kind},
 	} {
 		name := strings.ToLower(kind.Kind)
 		resource := kind.GroupVersion().WithResource(name + "s")
@@ -185,6 +187,7 @@ func thirdParty() (kinds []apiKind) {
 	}
 	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob")
 	add(jobset.Group, jobset.Version, true, jobset.Kind)
+	add(trainjob.Group, trainjob.Version, true, trainjob.Kind)
 	add("scheduling.volcano.sh", "v1beta1", false, "Queue")
 	add("scheduling.run.ai", "v2", false, "Queue")
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")

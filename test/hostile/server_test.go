@@ -28,6 +28,7 @@ func resources() map[schema.GroupVersionKind]string {
 		"kubeflow.org/v1":                      {"TFJob": "tfjobs", "PyTorchJob": "pytorchjobs", "MPIJob": "mpijobs"},
 		"jobset.x-k8s.io/v1alpha2":             {"JobSet": "jobsets"},
 		"ray.io/v1":                            {"RayJob": "rayjobs", "RayCluster": "rayclusters"},
+		"trainer.kubeflow.org/v1alpha1":        {"TrainJob": "trainjobs"},
 		"scheduling.x-k8s.io/v1alpha1":         {"PodGroup": "podgroups"},
 		"scheduling.volcano.sh/v1beta1":        {"PodGroup": "podgroups", "Queue": "queues"},
 		"scheduling.incubator.k8s.io/v1alpha1": {"PodGroup": "podgroups"},

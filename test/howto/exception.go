@@ -36,6 +36,7 @@ func Exceptions() []Exception {
 		e(`^gangctl resize (\S+) --abort$`, "gangctl resize $1 --help", "takes back what was interrupted; pkg/cmd/resize tests it"),
 		e(`^gangctl why-pending (\S+) --apply \d+$`, "gangctl why-pending $1", "needs a confirmation; test/e2e does it"),
 		e(`^gangctl (?:submit -f jobset\.yaml|why-pending jobset/\S+)$`, "gangctl submit --help", "needs the controller of JobSet, which the sandbox has not; test/e2e runs it"),
+		e(`^gangctl (?:submit -f trainjob\.yaml|submit train .*|why-pending trainjob/\S+)$`, "gangctl submit train --help", "needs the controller of Kubeflow Trainer, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl top node --by topology\.\S+$`, "gangctl top node --by kubernetes.io/arch", "the sandbox's nodes are in no zone"),
 		e(`^gangctl (?:submit -f rayjob\.yaml|why-pending rayjob/\S+)$`, "gangctl submit -f --help", "needs the operator of KubeRay, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl submit ray (.*)$`, "gangctl submit ray --dry-run=client $1", "needs the operator of KubeRay, which the sandbox has not; test/e2e runs it"),

@@ -21,6 +21,9 @@ import (
 
 // Family are the objects that belong to a job.
 type Family struct {
+	// made is the kind of the object that the controller makes of the job, and madeAs its name; empty for kinds without.
+	made      string
+	madeAs    string
 	kind      string
 	name      string
 	created   time.Time
@@ -34,7 +37,7 @@ type Family struct {
 // passed over: those that neither the job nor a Job of its own controls.
 func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
 	kind := job.Kind.GroupKind()
-	f := &Family{kind: kind.Kind, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
+	f := &Family{kind: kind.Kind, made: job.Reader.Makes.Kind, madeAs: job.MadeAs, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
 		uids: map[types.UID]bool{job.Meta.UID: true}, groups: map[string]bool{job.Meta.Name: true}}
 	indexed := false
 	for _, pod := range pods {
@@ -64,7 +67,7 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 	switch {
 	case kind.Kind == "MPIJob":
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
-	case kind == jobset.Reader().GroupKind:
+	case kind == jobset.Reader().GroupKind, known && r.Makes == jobset.Reader().GroupKind:
 		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
 	case kind == ray.ClusterReader().GroupKind:
 		pattern = rayMember
@@ -103,6 +106,8 @@ func (f *Family) Has(e *corev1.Event) bool {
 	switch o.Kind {
 	case f.kind:
 		return o.Name == f.name && o.UID == ""
+	case f.made:
+		return f.madeAs != "" && o.Name == f.madeAs
 	case "Pod", "Service":
 		return f.member.MatchString(o.Name)
 	case "PodGroup":

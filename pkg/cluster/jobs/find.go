@@ -88,6 +88,7 @@ func choose(missing *gang.JobNotFoundError, readers []gang.JobReader, found []*g
 		}
 	}
 	all := slices.DeleteFunc(found, func(job *gang.Job) bool { return job == nil })
+	all = joinAll(all, nil)
 	switch {
 	case len(all) > 1:
 		return nil, &gang.AmbiguousJobError{Jobs: all}
@@ -120,6 +121,9 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 			if err == nil && !isGang(job) {
 				err = op.Wrap(apierrors.NewNotFound(gvr.GroupResource(), name))
 				return nil, err
+			}
+			if err == nil {
+				err = Join(ctx, client, job)
 			}
 			return job, err
 		}

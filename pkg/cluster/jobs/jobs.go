@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -44,12 +42,8 @@ func isGang(j *gang.Job) bool {
 	if j.Kind.Group != batchv1.GroupName {
 		return true
 	}
-	if owner := metav1.GetControllerOfNoCopy(&j.Meta); owner != nil {
-		if group, _, ok := strings.Cut(owner.APIVersion, "/"); ok {
-			if _, known := kind.ByKind(schema.GroupKind{Group: group, Kind: owner.Kind}); known {
-				return false
-			}
-		}
+	if whole, _ := kind.WholeOf(&j.Meta); whole != nil {
+		return false
 	}
 	_, ok := dialect.OfTemplate(j)
 	return ok

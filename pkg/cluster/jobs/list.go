@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -81,21 +80,37 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 	if served == 0 && nowhere != nil {
 		return nil, nowhere
 	}
-	all.Jobs = topmost(all.Jobs)
+	made, err := listMade(ctx, client, o, all.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	all.Jobs = joinAll(all.Jobs, made)
+	if !o.Objects {
+		for _, job := range all.Jobs {
+			job.Object = nil
+		}
+	}
 	sortJobs(all.Jobs)
 	return all, nil
 }
 
-// topmost leaves out what was made of another job of the list: a RayJob's RayCluster. Of one that may not be read it is what is seen.
-func topmost(all []*gang.Job) []*gang.Job {
-	listed := map[types.UID]bool{}
-	for _, j := range all {
-		listed[j.Meta.UID] = true
+// listMade lists what was made of jobs, where a selector matches the jobs and may not match that.
+func listMade(ctx context.Context, client *kube.Client, o Selection, all []*gang.Job) ([]*gang.Job, error) {
+	var made []*gang.Job
+	listed := map[schema.GroupKind]bool{}
+	for _, job := range all {
+		makes, ok := kind.ByKind(job.Reader.Makes)
+		if !ok || job.Reader.Join == nil || o.Selector == "" || listed[makes.GroupKind] {
+			continue
+		}
+		listed[makes.GroupKind] = true
+		found, _, err := listKind(ctx, client, makes, Selection{Namespace: o.Namespace, Objects: true})
+		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
+			return nil, err
+		}
+		made = append(made, found...)
 	}
-	return slices.DeleteFunc(all, func(j *gang.Job) bool {
-		_, owner, made := kind.MadeOf(j.Kind.GroupKind(), &j.Meta)
-		return made && listed[owner.UID]
-	})
+	return made, nil
 }
 
 // serves reports whether the cluster has a kind at all: a right may be missing for what is not there.
@@ -144,10 +159,15 @@ type result struct {
 // read reads a job. One that cannot be read ends no list.
 func (o Selection) read(object *unstructured.Unstructured) (result, error) {
 	job, err := Read(object)
-	if err == nil && !o.Objects {
+	if err == nil && !o.Objects && !joins(job.Kind.GroupKind()) {
 		job.Object = nil
 	}
 	return result{job, err}, nil
+}
+
+// joins reports whether objects of a kind are made of jobs, which get their members from them.
+func joins(made schema.GroupKind) bool {
+	return slices.ContainsFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Join != nil && r.Makes == made })
 }
 
 // parted are the jobs among results, and the first error with how many more there are.

@@ -55,7 +55,7 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 	if err != nil {
 		return nil, pod, err
 	}
-	if above, ref, made := kinds.MadeOf(kind, &job.Meta); made {
+	if ref, above := kinds.SourceOf(kind, &job.Meta); ref != nil {
 		whole, err := Find(ctx, client, namespace, above.Argument(ref.Name))
 		switch {
 		case err == nil:

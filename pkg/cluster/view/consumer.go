@@ -143,7 +143,7 @@ func (w *View) findConsumers() []*Consumer {
 	}
 	habits := w.habits()
 	for _, h := range all {
-		if h.Deadline, h.Source = deadline(h); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
+		if h.Deadline, h.Source = deadline(h, w.Now); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
 			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
 		}
 	}
@@ -220,8 +220,11 @@ func endsSomeDay(root owner, pod *corev1.Pod) bool {
 	return strings.HasSuffix(root.kind.Kind, "Job")
 }
 
-// deadline is the earliest end that is declared.
-func deadline(h *Consumer) (time.Time, string) {
+// deadline is the earliest end that is declared, or what the job reports itself.
+func deadline(h *Consumer, now time.Time) (time.Time, string) {
+	if end, source := reported(h.Job, now); !end.IsZero() {
+		return end, source
+	}
 	if h.Job != nil && h.Job.Deadline > 0 && !h.Job.Started.IsZero() {
 		return h.Job.Started.Add(h.Job.Deadline), "activeDeadlineSeconds of " + h.Kind + " " + h.String()
 	}

@@ -56,6 +56,17 @@ func (h habit) expect(s *gang.Job, now time.Time) (time.Time, string) {
 	return end, h.source(s)
 }
 
+// reported is when a job that runs ends by its own account, if that is yet to come and before its deadline; zero without.
+func reported(s *gang.Job, now time.Time) (time.Time, string) {
+	if s == nil || s.Progress == nil || s.End != nil || s.Suspended || !s.Progress.End.After(now) {
+		return time.Time{}, ""
+	}
+	if s.Deadline > 0 && !s.Started.IsZero() && s.Progress.End.After(s.Started.Add(s.Deadline)) {
+		return time.Time{}, ""
+	}
+	return s.Progress.End, "estimatedRemainingSeconds of " + s.Kind.Kind + " " + s.Name()
+}
+
 // source is where an estimate of a job's end comes from.
 func (h habit) source(s *gang.Job) string {
 	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))

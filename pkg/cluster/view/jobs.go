@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,8 +30,8 @@ func (w *View) readJobs() []*gang.Job {
 	var all []*gang.Job
 	for _, reader := range kinds.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
-			if w.made().from[u.GetUID()] != "" {
-				continue // the RayCluster of a RayJob is the RayJob
+			if w.tops()[u.GetUID()] != u.GetUID() {
+				continue // the JobSet of a TrainJob is no job of its own
 			}
 			if job := w.decode(reader, u); job != nil {
 				all = append(all, job)
@@ -54,8 +55,45 @@ func (w *View) readJobs() []*gang.Job {
 	return all
 }
 
-// decode reads a job once, for all views of one decoding; nil where it cannot be read.
+// joined are a job and the object that was made of it.
+type joined struct{ job, made *unstructured.Unstructured }
+
+// decode reads a job, with the members of the object that was made of it; nil where it cannot be read.
 func (w *View) decode(reader gang.JobReader, u *unstructured.Unstructured) *gang.Job {
+	job := w.decodeOne(reader, u)
+	made := w.madeOf(reader, u)
+	if job == nil || made == nil {
+		return job
+	}
+	key := joined{u, made}
+	if whole, known := w.decoded.jobs[key]; known {
+		return whole
+	}
+	makes, _ := kinds.ByKind(reader.Makes)
+	read := w.decodeOne(makes, made)
+	if read == nil {
+		return job
+	}
+	whole := *job
+	reader.Join(&whole, read)
+	w.decoded.jobs[key] = &whole
+	return &whole
+}
+
+// madeOf is the object with whose members a job is read; nil if there is none.
+func (w *View) madeOf(reader gang.JobReader, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if reader.Join == nil {
+		return nil
+	}
+	made := w.made().as[u.GetUID()]
+	if len(made) == 0 {
+		return nil
+	}
+	return made[0]
+}
+
+// decodeOne reads a job once, for all views of one decoding; nil where it cannot be read.
+func (w *View) decodeOne(reader gang.JobReader, u *unstructured.Unstructured) *gang.Job {
 	if job, known := w.decoded.jobs[u]; known {
 		return job
 	}
@@ -171,7 +209,7 @@ func (w *View) root(pod *corev1.Pod) types.UID {
 // madeIndex finds the job that an object was made of by the uid of the object, and the objects by that of the job.
 type madeIndex struct {
 	from map[types.UID]types.UID
-	as   map[types.UID][]types.UID
+	as   map[types.UID][]*unstructured.Unstructured
 }
 
 // made are the objects that were made of jobs which are in the snapshot. Those of a job that may not be read are jobs: they are what is seen
@@ -179,7 +217,7 @@ type madeIndex struct {
 func (w *View) made() madeIndex {
 	type ofSnapshot struct{}
 	return Once(w, ofSnapshot{}, func() madeIndex {
-		x := madeIndex{map[types.UID]types.UID{}, map[types.UID][]types.UID{}}
+		x := madeIndex{map[types.UID]types.UID{}, map[types.UID][]*unstructured.Unstructured{}}
 		for _, above := range kinds.Readers() {
 			objects := w.Snap.Custom[above.Makes]
 			if above.Makes.Empty() || len(objects) == 0 {
@@ -190,10 +228,10 @@ func (w *View) made() madeIndex {
 				there[controller{u.GetNamespace(), u.GetUID()}] = true
 			}
 			for _, u := range objects {
-				reader, owner, ok := kinds.MadeOf(above.Makes, u)
-				if ok && reader.GroupKind == above.GroupKind && there[controller{u.GetNamespace(), owner.UID}] {
+				owner, reader := kinds.SourceOf(above.Makes, u)
+				if owner != nil && reader.GroupKind == above.GroupKind && there[controller{u.GetNamespace(), owner.UID}] {
 					x.from[u.GetUID()] = owner.UID
-					x.as[owner.UID] = append(x.as[owner.UID], u.GetUID())
+					x.as[owner.UID] = append(x.as[owner.UID], u)
 				}
 			}
 		}
@@ -204,34 +242,30 @@ func (w *View) made() madeIndex {
 // whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are
 // jobs: they are what is seen of it.
 func (w *View) whose(j *batchv1.Job) (whole types.UID, part bool) {
-	kind := ownerKind(j)
-	if _, known := kinds.ByKind(kind); !known {
+	ref, reader := kinds.WholeOf(j)
+	if ref == nil {
 		return "", false
 	}
-	whole = metav1.GetControllerOfNoCopy(j).UID
-	return whole, kind != jobset.Reader().GroupKind || w.jobSets()[whole]
+	if top, there := w.tops()[ref.UID]; there {
+		return top, true
+	}
+	return ref.UID, reader.GroupKind != jobset.Reader().GroupKind
 }
 
-// jobSets are those that are in the snapshot.
-func (w *View) jobSets() map[types.UID]bool {
+// tops are, by the uid of each job in the snapshot that is none of Kubernetes itself, the uid of the job that users know: a JobSet that was
+// made of a TrainJob is that TrainJob.
+func (w *View) tops() map[types.UID]types.UID {
 	type ofSnapshot struct{}
-	return Once(w, ofSnapshot{}, func() map[types.UID]bool {
-		list := w.Snap.Custom[jobset.Reader().GroupKind]
-		all := make(map[types.UID]bool, len(list))
-		for _, u := range list {
-			all[u.GetUID()] = true
+	return Once(w, ofSnapshot{}, func() map[types.UID]types.UID {
+		all := map[types.UID]types.UID{}
+		for _, reader := range kinds.Readers() {
+			for _, u := range w.Snap.Custom[reader.GroupKind] {
+				all[u.GetUID()] = u.GetUID()
+			}
 		}
+		maps.Copy(all, w.made().from)
 		return all
 	})
-}
-
-// ownerKind is the kind of an object's controller; empty without one.
-func ownerKind(obj metav1.Object) schema.GroupKind {
-	ref := metav1.GetControllerOf(obj)
-	if ref == nil {
-		return schema.GroupKind{}
-	}
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
 // Lookup reads one job, without reading all others; nil if there is none that can be read.

@@ -21,7 +21,9 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	uids := []types.UID{s.Meta.UID}
 	if s.Meta.UID != "" {
-		uids = append(uids, w.made().as[s.Meta.UID]...)
+		for _, made := range w.made().as[s.Meta.UID] {
+			uids = append(uids, made.GetUID())
+		}
 	}
 	if s.Meta.UID != "" && s.Reader.OwnsPart != nil {
 		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)

@@ -132,7 +132,7 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 			if !stored.HasSynced() || !pods.HasSynced() {
 				continue
 			}
-			s, err := f.snapshot(stored.GetStore(), pods.GetStore())
+			s, err := f.snapshot(ctx, stored.GetStore(), pods.GetStore())
 			if err != nil {
 				return err
 			}
@@ -143,11 +143,14 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	}
 }
 
-func (f *Follower) snapshot(stored, pods cache.Store) (Snapshot, error) {
+func (f *Follower) snapshot(ctx context.Context, stored, pods cache.Store) (Snapshot, error) {
 	var s Snapshot
 	for _, item := range stored.List() {
 		job, err := jobs.Read(item.(*unstructured.Unstructured))
 		if err != nil {
+			return Snapshot{}, err
+		}
+		if err := f.join(ctx, job); err != nil {
 			return Snapshot{}, err
 		}
 		s.Job = job
@@ -156,6 +159,20 @@ func (f *Follower) snapshot(stored, pods cache.Store) (Snapshot, error) {
 		s.Pods = append(s.Pods, item.(*corev1.Pod))
 	}
 	return s, nil
+}
+
+// join gives a job the members of the object that was made of it, from the moment in which that is there.
+func (f *Follower) join(ctx context.Context, job *gang.Job) error {
+	if made := f.Job.Made; made != nil {
+		job.Reader.Join(job, made)
+		return nil
+	}
+	err := jobs.Join(ctx, f.Client, job)
+	if failure.Transient(err) {
+		return nil
+	}
+	f.Job.Made = job.Made
+	return err
 }
 
 // onError separates a refusal from a hiccup. An expired version and a closed stream are the daily life of a watch.

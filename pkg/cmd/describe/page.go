@@ -30,6 +30,8 @@ type page struct {
 	Timeline   []moment `json:"timeline"`
 	Pods       []member `json:"pods"`
 	Events     []event  `json:"events"`
+	// Progress is how far the job has come, by its own account; absent if it reports nothing.
+	Progress *gang.Progress `json:"progress,omitempty"`
 	// Command is the command line that submitted the job, and Changed whether its spec is another by now; null if unknown.
 	Command string `json:"command,omitempty"`
 	Changed *bool  `json:"changed"`
@@ -87,7 +89,7 @@ type event struct {
 func newPage(job *gang.Job, s summary.Summary, happened []corev1.Event) page {
 	p := page{APIVersion: apiVersion, State: string(s.State), Reason: s.Reason, Ready: s.Ready, Total: s.Total, Scheduler: s.Scheduler, GPUs: s.GPUs,
 		Job:   jobRef{job.Kind.Kind, job.Meta.Namespace, job.Meta.Name, string(job.Meta.UID), job.Meta.CreationTimestamp.UTC()},
-		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: redact.CommandLine(provenance.CommandLine(job.Object))}
+		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Progress: job.Progress, Command: redact.CommandLine(provenance.CommandLine(job.Object))}
 	if changed, known := provenance.Changed(job.Object); known {
 		p.Changed = &changed
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
@@ -25,6 +26,9 @@ import (
 func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event) error {
 	if err := get.Print(o.IO, printer.Flags{}, job, s); err != nil {
 		return err
+	}
+	if progress := phrase.Progress(job.Progress, o.IO.Clock.Now()); progress != "" {
+		fmt.Fprintf(o.IO.Out, "\nProgress: %s\n", progress)
 	}
 	o.title("Spec")
 	if err := o.table(specColumns, specRows(job)); err != nil {

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,8 @@ type desiredJob struct {
 	schedulers []string
 	// foreign is true if the file declares the gang for another scheduler, which the cluster may lack.
 	foreign bool
+	// prepare reads from the target what rendering the job takes; nil where it takes nothing.
+	prepare func(ctx context.Context, t *target) error
 	// objects renders the job as decided, with notes on what is not as the file has it. serves reports whether the cluster serves
 	// group objects of an API group; it is nil where that is not known.
 	objects func(d choose.Decision, serves func(group string) bool) (*render.Objects, []string, error)

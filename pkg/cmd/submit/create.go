@@ -93,12 +93,19 @@ func (c *creator) createJob(ctx context.Context, r *rehearsal) (*render.Objects,
 	if err := c.check(ctx, r); err != nil {
 		return nil, err
 	}
-	c.sign(ctx, r.Job)
-	job, err := c.post(ctx, r.Job, c.dryRun)
-	if err != nil {
-		return nil, explainJob(err, r.Job)
+	stored := &render.Objects{}
+	if err := c.createNeeded(ctx, r, stored); err != nil {
+		return nil, err
 	}
-	stored := &render.Objects{Job: job}
+	c.sign(ctx, r.Job)
+	job, err := c.postJob(ctx, r)
+	if err != nil {
+		return nil, c.rollBackNeeded(ctx, stored.Needed, explainJob(err, r.Job))
+	}
+	stored.Job = job
+	if err := c.ownNeeded(ctx, stored); err != nil {
+		return nil, c.rollBackJob(ctx, job, stored.Needed[0], err)
+	}
 	for _, object := range r.Owned {
 		owned := object.DeepCopy()
 		render.Own(owned, job)

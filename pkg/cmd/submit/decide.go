@@ -49,6 +49,14 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 		}
 		return d, nil
 	}
+	for _, j := range b.jobs {
+		if j.prepare == nil {
+			continue
+		}
+		if err := j.prepare(ctx, t); err != nil {
+			return nil, err
+		}
+	}
 	facts, err := s.facts(ctx, t, b)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -36,8 +37,12 @@ type FileOptions struct {
 
 	// changed reports whether the user set a flag, rather than a default.
 	changed func(flag string) bool
+	// source is what errors call what describes the job where that is no file.
+	source string
 	// several is true if the file holds more than one job, so that errors name it.
 	several bool
+	// runtimes are those that the file has for its TrainJobs.
+	runtimes []*unstructured.Unstructured
 }
 
 // fileFlags are the flags that a job of a file takes.
@@ -70,6 +75,11 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	if o.File == "-" && o.From == "-" {
 		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")
 	}
+	return o.validateGang(flags)
+}
+
+// validateGang refuses flags about the gang, and about the submission, that cannot be meant.
+func (o *FileOptions) validateGang(flags *pflag.FlagSet) error {
 	for name, value := range map[string]string{"scheduler": o.Scheduler, "queue": o.Queue} {
 		if o.changed(name) && strings.TrimSpace(value) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
@@ -106,6 +116,11 @@ func (o *FileOptions) batch() (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.batchOf(m)
+}
+
+// batchOf is the batch of a manifest.
+func (o *FileOptions) batchOf(m *manifest.Manifest) (*batch, error) {
 	namespace, err := o.Namespace()
 	if err != nil {
 		return nil, err
@@ -126,6 +141,11 @@ func (o *FileOptions) batch() (*batch, error) {
 	if o.several = len(parts) > 1; o.several && o.Follow {
 		return nil, failure.Usagef("--follow is for one job, and the file holds %d", len(parts)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")
 	}
+	for _, other := range m.Others {
+		if kind := other.GroupVersionKind(); kind.Group == trainjob.Group {
+			o.runtimes = append(o.runtimes, other)
+		}
+	}
 	b := &batch{others: m.Others, namespace: namespace}
 	for _, p := range parts {
 		j, err := o.job(p)
@@ -143,11 +163,17 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 	if err != nil {
 		return nil, o.explain(p.job, err)
 	}
+	var prepare func(context.Context, *target) error
+	if p.kind.GroupKind == trainjob.Reader().GroupKind {
+		p.runtime = &runtimeOf{job: p.job, given: o.runtimes}
+		prepare = p.runtime.read
+	}
 	j := &desiredJob{
+		prepare:   prepare,
 		namespace: p.job.GetNamespace(), source: o.name(), kind: p.kind, request: o.request(p.kind.GroupKind), schedulers: o.schedulers(p.read),
 		foreign: p.group != nil && slices.Contains([]gang.Dialect{gang.Volcano, gang.KubeBatch}, render.DialectOf(p.group)),
 		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
-			c, err := render.Complete(p.job, p.group, render.FileSpec{
+			c, err := o.complete(p, render.FileSpec{
 				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
 				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), Serves: serves, Operator: d.Operator, CommandLine: o.CommandLine,
 			})
@@ -160,6 +186,14 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 	}
 	j.request.Declared = p.group != nil || member || scheduler != ""
 	return j, nil
+}
+
+// complete makes a gang of a job of the file.
+func (o *FileOptions) complete(p part, s render.FileSpec) (*render.Completed, error) {
+	if p.runtime != nil {
+		return render.CompleteTrainJob(p.job, p.runtime.object, p.group, s)
+	}
+	return render.Complete(p.job, p.group, s)
 }
 
 // schedulers are those that the members of a job request by a name that is neither Kubernetes' own nor gangctl's. A name that
@@ -228,5 +262,5 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 
 // name is what errors call the file.
 func (o *FileOptions) name() string {
-	return cmp.Or(map[string]string{"-": "standard input"}[o.File], o.File)
+	return cmp.Or(o.source, map[string]string{"-": "standard input"}[o.File], o.File)
 }

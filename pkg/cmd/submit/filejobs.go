@@ -139,6 +139,8 @@ type part struct {
 	read gang.Job
 	// group is the object in the file that declares its gang; nil without.
 	group *unstructured.Unstructured
+	// runtime is that of a TrainJob; nil for other kinds.
+	runtime *runtimeOf
 }
 
 // pair finds the job of each group: the one whose pods name it, or that is called like it, or the only one there is. A gang is

@@ -63,7 +63,7 @@ func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, nam
 			return nil, err
 		}
 	}
-	trial, err := diagnose.DryRun(ctx, snap, c.objects.Job, namespace, options, groups(c.objects)...)
+	trial, err := diagnose.DryRun(ctx, snap, c.objects.Job, namespace, options, further(c.objects)...)
 	var taken *diagnose.ExistsError
 	switch {
 	case errors.As(err, &taken):
@@ -80,8 +80,12 @@ func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, nam
 // rehearseObjects lets the API server check the objects, and a pod of each role.
 func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, objects *render.Objects) error {
 	var all []collect.Object
-	for _, u := range append([]*unstructured.Unstructured{objects.Job}, groups(objects)...) {
+	job := objects.Checked()
+	for _, u := range append([]*unstructured.Unstructured{job}, groups(objects)...) {
 		all = append(all, collect.Object{Unstructured: u, Resource: apply.ResourceOf(u)})
+	}
+	if objects.Made != nil {
+		all = append(all, collect.Object{Unstructured: objects.Made})
 	}
 	failed, err := collect.Rehearse(ctx, client, snap, all...)
 	switch {
@@ -89,10 +93,19 @@ func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Sn
 		return nil
 	case failed == nil:
 		return err
-	case failed.Unstructured == objects.Job:
+	case failed.Unstructured == job:
 		return explainJob(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 	}
 	return explainOwned(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
+}
+
+// further are the objects besides the job from which it is known how it is scheduled: its groups, and what is made of it.
+func further(objects *render.Objects) []*unstructured.Unstructured {
+	all := groups(objects)
+	if objects.Made != nil {
+		all = append(all, objects.Made)
+	}
+	return all
 }
 
 // groups are the objects that are submitted with the job and matter to its scheduling.

@@ -76,7 +76,7 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 	if !field && d.LocalQueue == "" {
 		return nil, nil
 	}
-	stored, err := c.post(ctx, r.Job, true)
+	stored, err := c.post(ctx, r.Checked(), true)
 	if field && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return explainJob(err, r.Job), nil
 	}
@@ -134,7 +134,7 @@ func (c *creator) check(ctx context.Context, r *rehearsal) error {
 	if err := c.stamp(ctx, r); err != nil {
 		return explainJob(err, r.Job)
 	}
-	return nil
+	return c.checkNeeded(ctx, r)
 }
 
 // checkGroup finds a right or a resource that is missing, an admission webhook, or a PodGroup of the name, which cannot be the
@@ -149,7 +149,7 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 		return err
 	}
 	// Most often the name is taken as a whole, by a job and its PodGroup. Then the job is what to report.
-	if _, taken := c.post(ctx, r.Job, true); apierrors.IsAlreadyExists(taken) {
+	if _, taken := c.post(ctx, r.Checked(), true); apierrors.IsAlreadyExists(taken) {
 		return explainJob(taken, r.Job)
 	}
 	return explainOwned(err, group)
@@ -160,7 +160,7 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 // the job does so again when it is created.
 func (c *creator) stamp(ctx context.Context, r *rehearsal) error {
 	if r.stored == nil {
-		stored, err := c.post(ctx, r.Job, true)
+		stored, err := c.post(ctx, r.Checked(), true)
 		switch {
 		case apierrors.IsBadRequest(err):
 			return nil
@@ -169,6 +169,6 @@ func (c *creator) stamp(ctx context.Context, r *rehearsal) error {
 		}
 		r.stored = stored
 	}
-	provenance.Stamp(r.Job, r.stored)
+	provenance.Stamp(r.Job, r.asStored())
 	return nil
 }

@@ -33,8 +33,8 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 		Short: "Submit a gang job",
 		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
 
-A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, JobSets, RayJobs, RayClusters and Jobs of several members, the
-PodGroups of their gangs, and other objects that they need: ConfigMaps, Services, volume claims. Old versions and layouts are
+A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, TrainJobs, JobSets, RayJobs, RayClusters and Jobs of
+several members, the PodGroups of their gangs, and other objects that they need: ConfigMaps, Services, volume claims. Old versions and layouts are
 converted, and what changed is noted. What the file has stays. What a job lacks to be a gang is added: the PodGroup, or in
 --dialect labels the labels that stand for it, the group reference of the pods, the scheduler and the job's scheduling policy. A
 JobSet whose members are made one after another is refused: a gang of them would wait for itself. A field that gangctl does not
@@ -53,6 +53,9 @@ quota and its share of a queue. The exit code is then the worst.`,
   # the same in PyTorch, and without any operator
   gangctl submit pytorch llama --image pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime --workers 4 --gpus 2 -- torchrun train.py
   gangctl submit job llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 --framework tensorflow -- python train.py
+
+  # with Kubeflow Trainer v2, which has the runtime
+  gangctl submit train llama --runtime torch-distributed --nodes 4 --gpus 8 -- torchrun train.py
 
   # a job that is kept in a file, as a gang; return when all its members run
   gangctl submit -f job.yaml --wait
@@ -81,7 +84,8 @@ quota and its share of a queue. The exit code is then the worst.`,
 		names = append(names, k.name)
 		cmd.AddCommand(newKindCommand(f, k, nil))
 	}
-	cmd.AddCommand(newTemplatesCommand(f))
+	names = append(names, "train")
+	cmd.AddCommand(newTrainCommand(f), newTemplatesCommand(f))
 	return cmd
 }
 

@@ -19,12 +19,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -48,7 +48,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
 		return nil, "", refused
 	}
-	if refused := refusePart(op, job, o.Suspend); refused != nil {
+	if refused := refusePart(op, job); refused != nil {
 		return nil, "", refused
 	}
 	if Suspended(job.Object) == o.Suspend {
@@ -100,24 +100,19 @@ func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
 	return RefuseEnded(op, job, now)
 }
 
-// refusePart reports that a job was made of another one, or of a TrainJob, whose controller would take the change back; nil for any other.
-func refusePart(op failure.Op, job *gang.Job, suspended bool) error {
-	if above, owner, made := kind.MadeOf(job.Kind.GroupKind(), &job.Meta); made {
-		verb := map[bool]string{true: "suspend", false: "resume"}[suspended]
-		return failure.Errorf("%s: %s %s made it, and decides whether it runs", op, owner.Kind, owner.Name).
-			WithHint("%s that: gangctl %s %s -n %s", verb, verb, above.Argument(owner.Name), job.Meta.Namespace)
-	}
-	owner := metav1.GetControllerOfNoCopy(&job.Meta)
-	if owner == nil || owner.Kind != "TrainJob" || !strings.HasPrefix(owner.APIVersion, "trainer.kubeflow.org/") {
+// refusePart reports that a job was made of another one, whose controller would take the change back; nil for any other.
+func refusePart(op failure.Op, job *gang.Job) error {
+	whole, reader := kind.WholeOf(&job.Meta)
+	if whole == nil {
 		return nil
 	}
-	return failure.Errorf("%s: TrainJob %s made it, and decides whether it runs", op, owner.Name).
-		WithHint("change that: %s", command.MergePatch(job.Meta.Namespace, "trainjob", owner.Name, map[string]any{"spec": map[string]any{"suspend": suspended}}))
+	return failure.Errorf("%s: %s %s made it, and decides whether it runs", op, reader.Kind, whole.Name).
+		WithHint("change that: gangctl %s %s -n %s", op.Verb, reader.Argument(whole.Name), job.Meta.Namespace)
 }
 
 // ownControllers are those of each kind itself, as the field managedBy has them.
 func ownControllers() []string {
-	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName, ray.ControllerName}
+	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName, ray.ControllerName, trainjob.ControllerName}
 }
 
 // RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.

@@ -28,6 +28,10 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	if measured {
 		columns = append(columns, printer.Column{Name: "CPU-NOW", Spare: 9}, printer.Column{Name: "MEM-NOW", Spare: 10})
 	}
+	progresses := slices.ContainsFunc(r.Jobs, func(j usage.JobUsage) bool { return j.Progress != nil })
+	if progresses {
+		columns = append(columns, printer.Column{Name: "PROGRESS", Spare: 9})
+	}
 	columns = append(columns, printer.Column{Name: "WHY"})
 	if l.all {
 		columns = append([]printer.Column{{Name: "NAMESPACE"}}, columns...)
@@ -43,6 +47,9 @@ func jobFrame(r usage.Jobs, l layout) []string {
 		}
 		if measured {
 			row = append(row, now(j.Measured, j.Held.Pods)...)
+		}
+		if progresses {
+			row = append(row, cmp.Or(phrase.Progress(j.Progress, r.At), none))
 		}
 		row = append(row, why(j))
 		if l.all {

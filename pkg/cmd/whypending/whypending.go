@@ -55,7 +55,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed, unless --apply
 names one of the ways.
 
-NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, jobset/, rayjob/, job/ or pod/. Without a name, every gang of the
+NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, trainjob/, jobset/, rayjob/, job/ or pod/. Without a name, every gang of the
 namespace that waits is listed with its reason.
 
 The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 another user has to, 6 never,

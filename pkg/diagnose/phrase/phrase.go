@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -173,4 +174,17 @@ func Shorten(text string, limit int) string {
 		cut = i
 	}
 	return text[:cut] + dots
+}
+
+// Progress is how far a job has come, by its own account: 42%, about 12m left. It is empty where nothing is reported, or the estimated end
+// has passed.
+func Progress(p *gang.Progress, now time.Time) string {
+	var parts []string
+	if p != nil && p.Percent != nil {
+		parts = append(parts, fmt.Sprintf("%d%%", *p.Percent))
+	}
+	if p != nil && p.End.After(now) {
+		parts = append(parts, "about "+Age(p.End.Sub(now))+" left")
+	}
+	return strings.Join(parts, ", ")
 }

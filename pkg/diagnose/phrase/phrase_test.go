@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func TestPhrases(t *testing.T) {
@@ -18,6 +20,8 @@ func TestPhrases(t *testing.T) {
 		{Amount("amd.com/gpu", 1), "1 GPU"}, {Amount("rdma/hca", 2), "2 rdma/hca"}, {Amount(corev1.ResourceEphemeralStorage, 1<<40), "1Ti ephemeral-storage"}, {Amount(corev1.ResourceCPU, 500), "500m cpu"},
 		{Resource("nvidia.com/mig-1g.10gb"), "nvidia.com/mig-1g.10gb"}, {Resource("amd.com/gpu"), "GPUs"}, {Resource(corev1.ResourcePods), "pod slots"}, {Resource(corev1.ResourceMemory), "memory"},
 		{Quantity(corev1.ResourceMemory, 3<<29), "1536Mi"}, {Quantity("hugepages-2Mi", 1<<30), "1Gi"}, {Or(nil), "none"}, {Count(int64(0), "member"), "0 members"}, {Age(200 * time.Minute), "3h20m"}, {Age(4 * time.Second), "4s"},
+		{Progress(nil, time.Unix(0, 0)), ""}, {Progress(&gang.Progress{Percent: new(int32(42)), End: time.Unix(720, 0)}, time.Unix(0, 0)), "42%, about 12m left"},
+		{Progress(&gang.Progress{Percent: new(int32(42)), End: time.Unix(720, 0)}, time.Unix(721, 0)), "42%"},
 		{Member("ps"), "PS"}, {Member("workers"), "worker"}, {Member("process"), "process"}, {Member("s"), "s"}, {Member("Launcher"), "launcher"}, {Member("Worker#2"), "worker"}, {Role("Worker#2"), "Worker"}, {Role("PS"), "PS"},
 		{Verb(1, "holds", "hold"), "holds"}, {Verb(2, "holds", "hold"), "hold"},
 		{Clock(time.Unix(3600, 0), time.Unix(0, 0)), "01:00"}, {Clock(time.Unix(90000, 0), time.Unix(0, 0)), "1970-01-02 01:00"},

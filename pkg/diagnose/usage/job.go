@@ -29,6 +29,8 @@ type JobUsage struct {
 	// WaitSeconds is how long it has waited to run, 0 for one that does not wait.
 	WaitSeconds float64 `json:"waitSeconds"`
 	Queue       string  `json:"queue,omitempty"`
+	// Progress is how far it has come, by its own account; nil if it reports nothing.
+	Progress *gang.Progress `json:"progress,omitempty"`
 	// Code and Why are why-pending's code and sentence, for a job that does not run. The caller fills them in.
 	Code string `json:"code,omitempty"`
 	Why  string `json:"why,omitempty"`
@@ -97,7 +99,7 @@ func (l *ledger) each(visit func(*gang.Gang, JobUsage)) {
 func (l *ledger) job(g *gang.Gang, held Held) JobUsage {
 	state := gang.StateOf(g, l.w.Now)
 	j := JobUsage{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
-		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Requests: l.demand(g), Held: held, Queue: queueName(g)}
+		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Requests: l.demand(g), Held: held, Queue: queueName(g), Progress: g.Progress}
 	if state == gang.Pending || state == gang.Starting || state == gang.Degraded {
 		since := g.Meta.CreationTimestamp.Time
 		if lost := l.brokenSince(g); state == gang.Degraded && !lost.IsZero() {

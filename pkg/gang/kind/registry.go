@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -15,11 +16,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // Readers are the kinds of job, the most usual first.
 func Readers() []gang.JobReader {
-	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), jobset.Reader(), ray.JobReader(), ray.ClusterReader(), batchjob.Reader()}
+	return []gang.JobReader{
+		tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), ray.JobReader(), ray.ClusterReader(), batchjob.Reader(),
+	}
 }
 
 // ByKind finds the reader of a kind.
@@ -27,21 +31,41 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return r.GroupKind == kind })
 }
 
-// MadeOf is the job that an object of a kind was made of, and whose members are those of the object: the RayJob of a RayCluster. It is the
-// controller of the object, of a kind that [gang.JobReader.Makes] such objects. ok is false for a job of its own.
-func MadeOf(kind schema.GroupKind, obj metav1.Object) (reader gang.JobReader, owner *metav1.OwnerReference, ok bool) {
-	owner = metav1.GetControllerOfNoCopy(obj)
-	if owner == nil {
-		return gang.JobReader{}, nil, false
-	}
-	above := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	reader, ok = find(func(r gang.JobReader) bool { return r.GroupKind == above && r.Makes == kind })
-	return reader, owner, ok
-}
-
 // ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
 func ByName(name string) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
+}
+
+// WholeOf is the job that an object is a part of: its controller, if that is of a known kind. It is nil for an object of its own. Whether
+// there is such a job is not known: who made the object may have written anything.
+func WholeOf(part metav1.Object) (*metav1.OwnerReference, gang.JobReader) {
+	ref := metav1.GetControllerOfNoCopy(part)
+	if ref == nil {
+		return nil, gang.JobReader{}
+	}
+	reader, known := ByKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+	if !known {
+		return nil, gang.JobReader{}
+	}
+	return ref, reader
+}
+
+// SourceOf is the job that an object of a kind was made of, and whose members are those of the object: the RayJob of a RayCluster, the TrainJob
+// of a JobSet. It is the object's controller, of a kind that [gang.JobReader.Makes] such objects; nil for a job of its own.
+func SourceOf(kind schema.GroupKind, made metav1.Object) (*metav1.OwnerReference, gang.JobReader) {
+	ref, reader := WholeOf(made)
+	if ref == nil || reader.Makes != kind {
+		return nil, gang.JobReader{}
+	}
+	return ref, reader
+}
+
+// MadeFrom is an object as the controller makes it of a job.
+func MadeFrom(job, object *unstructured.Unstructured) *unstructured.Unstructured {
+	u := object.DeepCopy()
+	u.SetNamespace(job.GetNamespace())
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, job.GroupVersionKind())})
+	return u
 }
 
 // Names are the names of the kinds, the first of each that users may type.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 const (
@@ -25,7 +26,7 @@ func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 // FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
 func FieldOf(group string) []string {
 	switch group {
-	case "batch", jobset.Group, ray.Group:
+	case "batch", jobset.Group, ray.Group, trainjob.Group:
 		return []string{"spec", "suspend"}
 	}
 	return field()

@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
@@ -237,6 +238,8 @@ func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 		return reflect.TypeFor[ray.WrittenJob](), true
 	case gvk.GroupKind() == ray.ClusterReader().GroupKind:
 		return reflect.TypeFor[ray.WrittenCluster](), true
+	case gvk.GroupKind() == trainjob.Reader().GroupKind:
+		return reflect.TypeFor[trainjob.Written](), true
 	case convert.Reads(gvk):
 		return reflect.TypeFor[convert.Known](), false
 	case gvk == schedulerplugins.GVK():

@@ -49,14 +49,21 @@ type Completed struct {
 	// PodGroup is nil where the gang needs no object, or none is declared.
 	PodGroup *unstructured.Unstructured
 	Notes    []string
+	// runtime is that of the job's own, and trial the job with the one that it had; made is what the controller will make of it. They are
+	// nil where there is none.
+	runtime, trial, made *unstructured.Unstructured
 }
 
 // Objects are what the job is submitted as.
 func (c *Completed) Objects() *Objects {
-	if c.PodGroup == nil {
-		return &Objects{Job: c.Job}
+	o := &Objects{Job: c.Job, Trial: c.trial, Made: c.made}
+	if c.runtime != nil {
+		o.Needed = []*unstructured.Unstructured{c.runtime}
 	}
-	return &Objects{Job: c.Job, Owned: []*unstructured.Unstructured{c.PodGroup}}
+	if c.PodGroup != nil {
+		o.Owned = []*unstructured.Unstructured{c.PodGroup}
+	}
+	return o
 }
 
 // ContradictionError reports that a flag and the file contradict each other.

@@ -90,7 +90,7 @@ func tensorBoard(s Spec) []runtime.Object {
 	meta := metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: selector}
 	c := corev1.Container{
 		Name: "tensorboard", Image: s.TensorBoard.Image, ImagePullPolicy: s.Pod.PullPolicy,
-		Command: []string{"tensorboard", "--logdir=" + literal(s.TensorBoard.LogDir), "--bind_all", "--port=" + strconv.Itoa(tensorBoardPort)},
+		Command: []string{"tensorboard", "--logdir=" + Literal(s.TensorBoard.LogDir), "--bind_all", "--port=" + strconv.Itoa(tensorBoardPort)},
 		EnvFrom: s.Pod.EnvFrom,
 		Ports:   []corev1.ContainerPort{{Name: "http", ContainerPort: tensorBoardPort}},
 		Resources: corev1.ResourceRequirements{

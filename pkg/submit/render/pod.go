@@ -66,11 +66,11 @@ func fillContainer(c *corev1.Container, role Role, s Spec) {
 		c.Command, c.Args = nil, nil
 	}
 	for _, arg := range s.Pod.Command {
-		c.Command = append(c.Command, literal(arg))
+		c.Command = append(c.Command, Literal(arg))
 	}
 	for _, env := range s.Pod.Env {
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == env.Name })
-		c.Env = append(c.Env, corev1.EnvVar{Name: env.Name, Value: literal(env.Value)})
+		c.Env = append(c.Env, corev1.EnvVar{Name: env.Name, Value: Literal(env.Value)})
 	}
 	c.EnvFrom = append(c.EnvFrom, s.Pod.EnvFrom...)
 	if s.Pod.LockMemory {
@@ -137,9 +137,9 @@ const CodeDir = codeRoot + "/" + codeLink
 // branch may have moved; a commit does not.
 func clone(pod *corev1.PodSpec, i int, code Code) {
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: codeVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	args := []string{"--one-time", "--repo=" + literal(code.URL), "--root=" + codeRoot, "--link=" + codeLink, "--depth=1"}
+	args := []string{"--one-time", "--repo=" + Literal(code.URL), "--root=" + codeRoot, "--link=" + codeLink, "--depth=1"}
 	if code.Ref != "" {
-		args = append(args, "--ref="+literal(code.Ref))
+		args = append(args, "--ref="+Literal(code.Ref))
 	}
 	main := &pod.Containers[i]
 	at := corev1.VolumeMount{Name: codeVolume, MountPath: codeRoot}
@@ -236,9 +236,9 @@ func applyPlacement(template *corev1.PodTemplateSpec, s Spec) {
 	}
 }
 
-// literal protects a string from the kubelet, which replaces $(NAME) and $$ in the command and the environment of a
+// Literal protects a string from the kubelet, which replaces $(NAME) and $$ in the command and the environment of a
 // container: a "$" that starts either is doubled, and the program sees exactly the bytes that were typed.
-func literal(s string) string {
+func Literal(s string) string {
 	if !strings.Contains(s, "$$") && !strings.Contains(s, "$(") {
 		return s
 	}

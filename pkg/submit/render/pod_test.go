@@ -27,11 +27,11 @@ func kubelet(s string) string {
 
 func TestLiteral(t *testing.T) {
 	for _, arg := range []string{"", "$", "$$", "$$$", "$HOME", "$(HOME)", "$$(HOME)", "a$(b", "100%", "echo $$; $(HOME)$", "é$(HOME)"} {
-		if got := kubelet(literal(arg)); got != arg {
+		if got := kubelet(Literal(arg)); got != arg {
 			t.Errorf("%q arrives as %q", arg, got)
 		}
 	}
-	if got := literal("$HOME"); got != "$HOME" {
+	if got := Literal("$HOME"); got != "$HOME" {
 		t.Errorf("$HOME needs no protection, got %q", got)
 	}
 	alphabet := []string{"$", "$", "(", ")", "HOME", "x", " "}
@@ -40,7 +40,7 @@ func TestLiteral(t *testing.T) {
 		for _, c := range choices {
 			b.WriteString(alphabet[int(c)%len(alphabet)])
 		}
-		return kubelet(literal(b.String())) == b.String()
+		return kubelet(Literal(b.String())) == b.String()
 	}
 	if err := quick.Check(arrives, &quick.Config{MaxCount: 5000}); err != nil {
 		t.Error(err)

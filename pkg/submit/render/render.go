@@ -22,8 +22,15 @@ import (
 
 // Objects are what one submit creates.
 type Objects struct {
-	// Job is created first: the others carry its uid.
+	// Job is created before those that it owns, which carry its uid.
 	Job *unstructured.Unstructured
+	// Needed are objects that the job needs to exist before it does. They go when the job goes, too. Trial is the job as the API server can
+	// check it before they exist; nil without any.
+	Needed []*unstructured.Unstructured
+	Trial  *unstructured.Unstructured
+	// Made is the object that the controller is expected to make of the job, as far as it matters to scheduling; nil for kinds of which none
+	// is made. It is not created.
+	Made *unstructured.Unstructured
 	// Owned are the objects that shall go when the job goes, in the order of creation: the group of the gang, if its dialect has
 	// one, comes first.
 	Owned []*unstructured.Unstructured
@@ -31,7 +38,15 @@ type Objects struct {
 
 // All are the objects in the order of creation.
 func (o *Objects) All() []*unstructured.Unstructured {
-	return append([]*unstructured.Unstructured{o.Job}, o.Owned...)
+	return slices.Concat(o.Needed, []*unstructured.Unstructured{o.Job}, o.Owned)
+}
+
+// Checked is the job as the API server can check it while nothing of it exists.
+func (o *Objects) Checked() *unstructured.Unstructured {
+	if o.Trial != nil {
+		return o.Trial
+	}
+	return o.Job
 }
 
 // typedJob is a job as Go knows it.

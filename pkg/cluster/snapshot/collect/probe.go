@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // probePods tries whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
@@ -61,7 +62,14 @@ type Object struct {
 // namespace that does not, and a server that fails are errors; failed is the object whose create it was.
 func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, objects ...Object) (failed *Object, err error) {
 	assumed := s.Clone()
+	var whole *unstructured.Unstructured
 	for i, o := range objects {
+		if o.Resource.Empty() { // it is not created
+			if err := assumed.PutUntyped(kinds.MadeFrom(whole, o.Unstructured)); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 		accepted, err := client.Dynamic.Resource(o.Resource).Namespace(o.GetNamespace()).Create(ctx, o.Unstructured, options)
 		if broken(err) {
@@ -71,6 +79,9 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 		assume := o.DeepCopy()
 		if err == nil {
 			assume.SetUID(accepted.GetUID()) // that by which pods name their owner
+		}
+		if whole == nil {
+			whole = assume
 		}
 		if err := assumed.PutUntyped(assume); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if len(g.Reader.Controller.Images) == 0 {
 		return stage.OK("run by Kubernetes itself")
 	}
-	pending := !g.Seen || g.Count(gang.Missing) > 0 && !g.Suspended
+	pending := (!g.Seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {
 		return stage.OK("")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -142,6 +143,11 @@ func quorum(c *stage.Context, out *stage.Result) {
 		exist, of, need, what = c.CreatedOf(r.Name), r.Replicas, least, "pods of "+r.Name
 	}
 	if c.NoPods || len(c.FailedPods()) > 0 || need > of || c.View.Assumed || queueing.Gated(c.Gang) || g.Suspended {
+		return
+	}
+	if g.Before != "" && exist == 0 {
+		out.Add(stage.Found(answer.BelowQuorum, "none of its %s exists yet: %s", phrase.Count(of, "pod"), g.Before).
+			Fact("exist", exist).Fact("needed", need).Run(command.Kubectl(g.Meta.Namespace, "get", "pods", "-l", g.Reader.NameLabels[0]+"="+g.Meta.Name)))
 		return
 	}
 	age := c.View.Age(g.Meta.CreationTimestamp.Time)

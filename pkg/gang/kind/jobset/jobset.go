@@ -195,6 +195,11 @@ func readStatus(job *gang.Job, f *gang.Fields) {
 	}
 }
 
+// Labelled is the JobSet that the labels of a pod name, and the replicated job; empty for pods of none.
+func Labelled(pod *corev1.Pod) (name, role string) {
+	return pod.Labels[nameLabel], pod.Labels[roleLabel]
+}
+
 // ownsPart reports whether a pod of a Job is one of the JobSet's: its labels are those of the Job, which the controller writes. Releases
 // before 0.6 do not write the uid.
 func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool {

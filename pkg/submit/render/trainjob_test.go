@@ -1,0 +1,146 @@
+package render
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const trainFile = `apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: llama, namespace: research}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}
+`
+
+// torch is a runtime. %POLICY% and %POD% are for what it has besides.
+const torch = `apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 1, torch: {}}
+%POLICY%
+  template:
+    spec:
+      replicatedJobs:
+%FIRST%
+      - name: node
+%DEPENDS%
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec:
+            template:
+              spec:
+%POD%
+                containers: [{name: node, image: i}]
+`
+
+func torchRuntime(t *testing.T, parts ...string) *unstructured.Unstructured {
+	text := torch
+	for i := 0; i+1 < len(parts); i += 2 {
+		text = strings.ReplaceAll(text, "%"+parts[i]+"%", parts[i+1])
+	}
+	for _, part := range []string{"POLICY", "FIRST", "DEPENDS", "POD"} {
+		text = strings.ReplaceAll(text, "%"+part+"%\n", "")
+	}
+	return object(t, text)
+}
+
+const (
+	initializer = "      - {name: data, template: {spec: {template: {spec: {containers: [{name: data, image: i}]}}}}}"
+	afterData   = "        dependsOn: [{name: data, status: Complete}]"
+	ready       = "        dependsOn: [{name: data, status: Ready}]"
+	policy      = "  podGroupPolicy: {coscheduling: {}}"
+	scheduled   = "                schedulerName: gang-scheduler"
+)
+
+// A TrainJob becomes a gang whatever its runtime has, or the reason why not is reported.
+func TestCompleteTrainJob(t *testing.T) {
+	type result struct {
+		runtime         string // what the TrainJob refers to
+		patched, copied bool
+		group           int64 // its minimum; 0 for no group of ours
+		notes, refused  string
+		cause           error
+		contradicted    string
+	}
+	for name, tt := range map[string]struct {
+		runtime *unstructured.Unstructured
+		spec    FileSpec
+		want    result
+	}{
+		"a runtime that ships":           {torchRuntime(t), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4, notes: "a copy of torch-distributed with schedulerName"}},
+		"one that names the scheduler":   {torchRuntime(t, "POD", scheduled), fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4}},
+		"initializers are no members":    {torchRuntime(t, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4}},
+		"a job that is made when ready":  {torchRuntime(t, "FIRST", initializer, "DEPENDS", ready), fileSpec(), result{cause: ErrSequential, refused: "node starts only after data"}},
+		"no gang, on request":            {torchRuntime(t), fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet, s.Scheduler = gang.None, true, "" }), result{runtime: "/torch-distributed"}},
+		"a minimum":                      {torchRuntime(t, "POD", scheduled), fileSpec(func(s *FileSpec) { s.MinAvailable = 3 }), result{runtime: "/torch-distributed", patched: true, group: 3}},
+		"a runtime that makes the group": {torchRuntime(t, "POLICY", policy), fileSpec(), result{runtime: "TrainingRuntime/llama", copied: true, notes: "no other one is added"}},
+		"one that does all":              {torchRuntime(t, "POLICY", policy, "POD", scheduled), fileSpec(), result{runtime: "/torch-distributed", notes: "no other one is added"}},
+		"its group waits for itself":     {torchRuntime(t, "POLICY", policy, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{cause: ErrSequential, refused: "waits for data"}},
+		"its group is all members":       {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.MinAvailable = 3 }), result{contradicted: "min-available"}},
+		"its group is of a dialect":      {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet = gang.Volcano, true }), result{contradicted: "dialect"}},
+		"a runtime that is not known":    {nil, fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4, notes: "its runtime was not read"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := object(t, trainFile)
+			c, err := CompleteTrainJob(before, tt.runtime, nil, tt.spec)
+			var contradiction *ContradictionError
+			switch {
+			case tt.want.contradicted != "":
+				if !errors.As(err, &contradiction) || contradiction.Flag != tt.want.contradicted {
+					t.Fatalf("got %v", err)
+				}
+				return
+			case tt.want.cause != nil:
+				if !errors.Is(err, tt.want.cause) || !strings.Contains(err.Error(), tt.want.refused) {
+					t.Fatalf("got %v", err)
+				}
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			kind, _, _ := unstructured.NestedString(c.Job.Object, "spec", "runtimeRef", "kind")
+			runtime, _, _ := unstructured.NestedString(c.Job.Object, "spec", "runtimeRef", "name")
+			patches, _, _ := unstructured.NestedSlice(c.Job.Object, "spec", "runtimePatches")
+			o := c.Objects()
+			got := result{runtime: kind + "/" + runtime, patched: len(patches) == 1, copied: len(o.Needed) == 1}
+			if c.PodGroup != nil {
+				got.group, _, _ = unstructured.NestedInt64(c.PodGroup.Object, "spec", "minMember")
+			}
+			notes := strings.Join(c.Notes, "; ")
+			if got.runtime != tt.want.runtime || got.patched != tt.want.patched || got.copied != tt.want.copied || got.group != tt.want.group || !strings.Contains(notes, tt.want.notes) || tt.want.notes == "" && notes != "" && !got.copied {
+				t.Errorf("got %+v, %q", got, notes)
+			}
+			if (o.Trial != nil) != got.copied || o.Trial != nil && strings.Contains(string(mustJSON(t, o.Trial)), `"kind":"TrainingRuntime"`) {
+				t.Errorf("it is checked as %v", o.Trial)
+			}
+			if len(o.All()) != len(o.Needed)+1+len(o.Owned) || got.copied && o.All()[0].GetKind() != "TrainingRuntime" {
+				t.Errorf("created in the order %v", o.All())
+			}
+			if label := `"scheduling.x-k8s.io/pod-group":"llama"`; tt.want.group > 0 && (!strings.Contains(string(mustJSON(t, c.Job)), label) || !strings.Contains(string(mustJSON(t, o.Made)), label)) {
+				t.Errorf("no label in %s, or in %s", mustJSON(t, c.Job), mustJSON(t, o.Made))
+			}
+			if scheduler := `"schedulerName":"gang-scheduler"`; got.copied && !strings.Contains(string(mustJSON(t, o.Needed[0])), scheduler) {
+				t.Errorf("no scheduler in %s", mustJSON(t, o.Needed[0]))
+			}
+			if _, found, _ := unstructured.NestedSlice(before.Object, "spec", "runtimePatches"); found {
+				t.Error("the object given was changed")
+			}
+		})
+	}
+}
+
+func mustJSON(t *testing.T, u *unstructured.Unstructured) []byte {
+	t.Helper()
+	text, err := u.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

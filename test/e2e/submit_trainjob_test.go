@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+)
+
+// TestTrainJob has the controllers of Kubeflow Trainer and of JobSet, as they are released, with their webhooks and the runtimes that
+// Trainer ships, make the pods of a gang. They are built in modules that the tests do not depend on; see the target kinds of the Makefile.
+func TestTrainJob(t *testing.T) {
+	program, module := os.Getenv("GANGCTL_TRAINER"), os.Getenv("GANGCTL_TRAINER_MODULE")
+	sets, setsModule := os.Getenv("GANGCTL_JOBSET"), os.Getenv("GANGCTL_JOBSET_MODULE")
+	if program == "" || module == "" || sets == "" || setsModule == "" {
+		t.Skip("needs GANGCTL_TRAINER and GANGCTL_TRAINER_MODULE, GANGCTL_JOBSET and GANGCTL_JOBSET_MODULE")
+	}
+	c := newCluster(t, "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")
+	manifests := filepath.Join(module, "manifests", "base")
+	c.applyFiles(t, filepath.Join(setsModule, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"),
+		filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainjobs.yaml"), filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainingruntimes.yaml"),
+		filepath.Join(manifests, "crds", "trainer.kubeflow.org_clustertrainingruntimes.yaml"))
+	c.startController(t, controller{
+		program: sets, webhooks: filepath.Join(setsModule, "config", "components", "webhook", "manifests.yaml"),
+		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
+	})
+	c.startTrainer(t, program, filepath.Join(manifests, "webhook", "manifests.yaml"))
+	c.applyFiles(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
+		filepath.Join(manifests, "runtimes", "torchtune", "llama3_2", "llama3_2_1B.yaml"))
+	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
+	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })
+	t.Run("the node joins", func(t *testing.T) { c.trainJobRuns(t) })
+	t.Run("progress", func(t *testing.T) { c.trainJobReports(t) })
+	t.Run("suspend and resume", func(t *testing.T) { c.trainJobIsSuspended(t) })
+	t.Run("delete", func(t *testing.T) { c.trainJobIsDeleted(t) })
+	t.Run("a runtime with a policy", func(t *testing.T) { c.respectsRuntimes(t, module) })
+}
+
+// startTrainer runs the controller of Kubeflow Trainer. Its webhooks look for certificates in the folder for temporary files.
+func (c *cluster) startTrainer(t *testing.T, program, webhooks string) {
+	t.Helper()
+	dir := t.TempDir()
+	certificates := filepath.Join(dir, "k8s-webhook-server", "serving-certs")
+	must(t, os.MkdirAll(certificates, 0o700))
+	certificate := writeCertificate(t, certificates)
+	port := freePort(t)
+	path := filepath.Join(dir, "config.yaml")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: config.trainer.kubeflow.org/v1alpha1
+kind: Configuration
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+webhook: {host: 127.0.0.1, port: %s}
+leaderElection: {leaderElect: false}
+certManagement: {enable: false}
+`, port), 0o600))
+	c.background(t, "env", "TMPDIR="+dir, program, "--config", path)
+	c.awaitWebhooks(t, webhooks, "127.0.0.1:"+port, certificate)
+}
+
+// trainJobFile writes the file of a TrainJob of four nodes, as users write it: with nothing about a gang in it.
+func trainJobFile(t *testing.T, name, runtime string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: %s}
+spec:
+  runtimeRef: {name: %s}
+  trainer:
+    numNodes: 4
+    resourcesPerNode: {requests: {cpu: 100m}, limits: {nvidia.com/gpu: 8}}
+`, name, runtime), 0o600))
+	return path
+}
+
+// refusesTrainJobs: what cannot be a gang is not silently none.
+func (c *cluster) refusesTrainJobs(t *testing.T) {
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "train", "llama", "--runtime", "torch-distribted", "--nodes", "4")
+	if code != 1 || !strings.Contains(stderr, "there is no ClusterTrainingRuntime torch-distribted\nhint: did you mean torch-distributed? the runtimes of the cluster are: deepspeed-distributed, torch-distributed") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	_, stderr, code = gangctlAt(t, c.Kubeconfig, "submit", "-f", trainJobFile(t, "deep", "deepspeed-distributed"))
+	if code != 1 || !strings.Contains(stderr, "launcher starts only after node (dependsOn): its members cannot start together\nhint: add --dialect none") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+func (c *cluster) trainJobWaits(t *testing.T) {
+	args := []string{"submit", "train", "llama", "--runtime", "torch-distributed", "--nodes", "4", "--gpus", "8", "--cpu", "100m"}
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, append(args, "--dry-run=fit")...)
+	if code != 6 || !strings.Contains(stdout, "it needs 4 nodes with 8 GPUs each") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	c.run(t, append(args, "--dry-run=server")...)
+	c.run(t, args...)
+	eventually(t, "all members are refused", func(ctx context.Context) bool {
+		refused := 0
+		for _, pod := range c.podsOf(ctx, t, "llama") {
+			if refusedToSchedule(&pod) {
+				refused++
+			}
+		}
+		return refused == 4
+	})
+	for _, pod := range c.podsOf(t.Context(), t, "llama") {
+		if name, _ := schedulerplugins.NameOf(&pod); name != "llama" || pod.Spec.NodeName != "" || pod.Spec.SchedulerName != "gang-scheduler" {
+			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
+		}
+	}
+	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
+	if code < 3 {
+		t.Errorf("exit code %d", code)
+	}
+	matches(t, stdout, `^BLOCKED  llama: it needs 4 nodes with 8 GPUs each, 32 in all, and the whole cluster has 24 GPUs on 3 nodes`, "pods ok 4/4")
+	list := c.run(t, "list")
+	matches(t, list, `^llama +TrainJob +`)
+	if lines := strings.Count(strings.TrimSpace(list), "\n"); lines != 1 {
+		t.Errorf("its JobSet or its Jobs are listed as jobs of their own:\n%s", list)
+	}
+	matches(t, c.run(t, "get", "trainjob/llama"), `node-0 .*Pending`, `node-3 .*Pending`)
+}
+
+func (c *cluster) trainJobRuns(t *testing.T) {
+	c.node(t, "joins", "8")
+	c.allRun(t, "llama", 4)
+	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
+	matches(t, c.run(t, "list"), `^llama +TrainJob +Running +4/4`)
+	matches(t, c.run(t, "describe", "llama"), `TrainJob`, `node`)
+	matches(t, c.run(t, "top", "job"), `llama`)
+	matches(t, c.run(t, "events", "llama"), `Scheduled`)
+	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `node-3`)
+	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t.Context(), t, "llama")[0].Name), `llama`)
+	c.run(t, "report", "llama", "-o", "json")
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "suspend", "jobset/llama")
+	if code == 0 || !strings.Contains(stderr, "TrainJob llama made it, and decides whether it runs\nhint: change that: gangctl suspend trainjob/llama") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+// trainJobReports: what a program reports of its progress is seen.
+func (c *cluster) trainJobReports(t *testing.T) {
+	at := metav1.Now().UTC().Format("2006-01-02T15:04:05Z")
+	patch := fmt.Sprintf(`{"status":{"trainerStatus":{"progressPercentage":42,"estimatedRemainingSeconds":3600,"lastUpdatedTime":%q}}}`, at)
+	_, err := c.dynamic.Resource(trainJobs()).Namespace(space).Patch(t.Context(), "llama", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	must(t, err)
+	matches(t, c.run(t, "describe", "llama"), `42%.*about (59|60)m|42%.*about 1h`)
+	matches(t, c.run(t, "top", "job"), `42%`)
+}
+
+func (c *cluster) trainJobIsSuspended(t *testing.T) {
+	c.run(t, "suspend", "llama")
+	eventually(t, "its pods are gone", func(ctx context.Context) bool { return len(c.podsOf(ctx, t, "llama")) == 0 })
+	matches(t, c.run(t, "list"), `^llama +TrainJob +Suspended`)
+	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
+	matches(t, stdout, `llama is suspended`)
+	c.run(t, "resume", "llama")
+	c.allRun(t, "llama", 4)
+}
+
+func (c *cluster) trainJobIsDeleted(t *testing.T) {
+	c.run(t, "delete", "llama")
+	gone := func(ctx context.Context, gvr schema.GroupVersionResource) bool {
+		_, err := c.dynamic.Resource(gvr).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}
+	eventually(t, "nothing is left of it", func(ctx context.Context) bool {
+		return gone(ctx, trainJobs()) && gone(ctx, jobSets()) && gone(ctx, schedulerplugins.GVR()) &&
+			gone(ctx, trainjob.RuntimeResource(trainjob.RuntimeKind)) && len(c.podsOf(ctx, t, "llama")) == 0
+	})
+}
+
+func trainJobs() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: trainjob.Group, Version: trainjob.Version, Resource: trainjob.Resource}
+}
+
+// respectsRuntimes: a runtime that makes the gang itself gets no second group.
+func (c *cluster) respectsRuntimes(t *testing.T, module string) {
+	data, err := os.ReadFile(filepath.Join(module, "manifests", "base", "runtimes", "torch_distributed.yaml"))
+	must(t, err)
+	text := strings.Replace(strings.Replace(string(data), "name: torch-distributed", "name: torch-gang", 1), "spec:\n", "spec:\n  podGroupPolicy: {coscheduling: {}}\n", 1)
+	path := filepath.Join(t.TempDir(), "runtime.yaml")
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	c.applyFiles(t, path)
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", trainJobFile(t, "own", "torch-gang"))
+	if code != 0 || strings.Contains(stdout, "podgroup") || !strings.Contains(stderr, "makes a PodGroup of every TrainJob, in dialect scheduler-plugins: no other one is added") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	c.allRun(t, "own", 4)
+	group, err := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(t.Context(), "own", metav1.GetOptions{})
+	must(t, err)
+	if n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember"); n != 4 {
+		t.Errorf("minMember is %d", n)
+	}
+	matches(t, c.run(t, "list"), `^own +TrainJob +Running +4/4`)
+	c.run(t, "delete", "own")
+}
