@@ -195,7 +195,7 @@ func (r JobReader) Job(object *unstructured.Unstructured) (*Job, error) {
 type Controller struct {
 	// Name is what people call it.
 	Name string
-	// Images are substrings of the image's repository name.
+	// Images are substrings of the last part of the image's name, or its last two parts, as kuberay/operator.
 	Images []string
 	// Versions are those of the kind that an image, by its substring, handles; one that is not here handles all.
 	Versions map[string][]string

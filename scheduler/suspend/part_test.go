@@ -116,3 +116,20 @@ func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
 		t.Error("not resumed, or not forgotten")
 	}
 }
+
+// A RayCluster is suspended with its RayJob; KubeRay would not suspend one that is to keep its cluster, whose places are taken one by one.
+func TestARayJobIsSuspendedWithItsCluster(t *testing.T) {
+	for _, shutdown := range []bool{true, false} {
+		whole := jobOfKind("ray.io/v1", "RayJob", "r", nil)
+		if err := unstructured.SetNestedField(whole.Object, shutdown, "spec", "shutdownAfterJobFinishes"); err != nil {
+			t.Fatal(err)
+		}
+		b := newBench(whole, jobOfKind("ray.io/v1", "RayCluster", "r-x7k2p", whole))
+		part, _ := Of(owned("ray.io/v1", "RayCluster", "r-x7k2p"))
+		err := b.Suspend(t.Context(), part, Order{Reason: "Why"})
+		var refused *Refusal
+		if shutdown && (err != nil || !b.ours(whole.GetUID())) || !shutdown && (!errors.As(err, &refused) || !refused.singly || !strings.Contains(err.Error(), "RayJob ns/r cannot be suspended")) {
+			t.Errorf("shutdown %v: got %v, ours %v", shutdown, err, b.ours(whole.GetUID()))
+		}
+	}
+}

@@ -223,7 +223,7 @@ func TestQueriesTheServer(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"llama":                   `fit "llama": the kinds of job are: tf, pytorch, mpi, job`,
+		"llama":                   `fit "llama": the kinds of job are: tf, pytorch, mpi, ray, job`,
 		"mpi llama":               `fit mpi takes no arguments, got "llama"`,
 		"pytorch --workers 0":     `invalid argument "0" for "--workers" flag: must be a whole number from 1 to 10000`,
 		"pytorch --ps 1":          "unknown flag: --ps",

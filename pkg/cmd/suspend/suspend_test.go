@@ -148,6 +148,38 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A RayJob is suspended by itself, its RayCluster through it, and one that KubeRay would not suspend not at all.
+func TestRay(t *testing.T) {
+	pods := map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "ray"}}}}}
+	job := func(shutdown bool) map[string]any {
+		return map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "u"},
+			"spec": map[string]any{"shutdownAfterJobFinishes": shutdown, "rayClusterSpec": map[string]any{"headGroupSpec": pods}}}
+	}
+	const path = "/apis/ray.io/v1/namespaces/research/rayjobs/llama"
+	s := kubetest.New(t)
+	s.Answer("GET "+path, 200, job(false))
+	_, _, failed := run(t.Context(), s, "suspend", "rayjob/llama")
+	if failed == nil || failed.Message != "suspend RayJob research/llama: KubeRay suspends no RayJob without shutdownAfterJobFinishes: true" || !strings.Contains(failed.Hint, "gangctl delete rayjob/llama -n research") {
+		t.Errorf("got %+v", failed)
+	}
+	s = kubetest.New(t)
+	s.Answer("GET "+path, 200, job(true))
+	suspended := job(true)
+	suspended["spec"].(map[string]any)["suspend"] = true
+	s.Answer("PATCH "+path, 200, suspended)
+	if stdout, _, failed := run(t.Context(), s, "suspend", "ray/llama"); failed != nil || stdout != "rayjob.ray.io/llama suspended\n" {
+		t.Errorf("got %q, %v", stdout, failed)
+	}
+	s = kubetest.New(t)
+	s.Answer("GET /apis/ray.io/v1/namespaces/research/rayclusters/llama-x7k2p", 200, map[string]any{"apiVersion": "ray.io/v1", "kind": "RayCluster",
+		"metadata": map[string]any{"namespace": "research", "name": "llama-x7k2p", "uid": "c", "ownerReferences": []any{map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "llama", "uid": "u", "controller": true}}},
+		"spec":     map[string]any{"headGroupSpec": pods}})
+	_, _, failed = run(t.Context(), s, "suspend", "raycluster/llama-x7k2p")
+	if failed == nil || failed.Message != "suspend RayCluster research/llama-x7k2p: RayJob llama made it, and decides whether it runs" || failed.Hint != "suspend that: gangctl suspend rayjob/llama -n research" {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // Every name is tried, once, and the failures are reported together.
 // A JobSet is suspended by its own field, unless it was made of something that would take that back.
 func TestJobSet(t *testing.T) {

@@ -24,9 +24,19 @@ func controllersOf(v *view.View, kind schema.GroupKind, reader gang.JobReader) [
 	type operatorsOf schema.GroupKind
 	return view.Once(v, operatorsOf(kind), func() []*appsv1.Deployment {
 		return Running(v, operators(reader), func(image string) bool {
-			return slices.ContainsFunc(reader.Controller.Images, func(part string) bool { return strings.Contains(image, part) })
+			return slices.ContainsFunc(reader.Controller.Images, func(part string) bool { return isImage(image, part) })
 		})
 	})
+}
+
+// isImage reports whether an image has a part of a name in its own, or ends in the name of a repository and its own, where that alone means
+// nothing: kuberay/operator.
+func isImage(image, part string) bool {
+	if !strings.Contains(part, "/") {
+		return strings.Contains(Repository(image), part)
+	}
+	at := max(strings.LastIndexByte(image, '/'), 0)
+	return strings.HasSuffix("/"+image[:at]+"/"+Repository(image), "/"+part)
 }
 
 // trainingOperator is the operator that `gangctl install operator` installs.

@@ -82,11 +82,11 @@ func Trusted[P metav1.Object](v *view.View, c rbac.Component, all []P) []P {
 	return some
 }
 
-// Running are the Deployments of a component: those with a container whose image is its, by the [Repository].
+// Running are the Deployments of a component: those with a container whose image is its; see [Repository].
 func Running(v *view.View, c rbac.Component, its func(image string) bool) []*appsv1.Deployment {
 	var all []*appsv1.Deployment
 	for _, d := range v.Snap.Deployments {
-		if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return its(Repository(c.Image)) }) {
+		if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return its(c.Image) }) {
 			all = append(all, d)
 		}
 	}

@@ -70,7 +70,7 @@ func kueueController(c *stage.Context, out *stage.Result) {
 	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
 		return
 	}
-	all := component.Running(c.View, component.Kueue(), func(image string) bool { return image == "kueue" })
+	all := component.Running(c.View, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })
 	if len(all) > 0 && component.AllDown(all) {
 		out.Add(down(c, all[0], c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}

@@ -24,7 +24,7 @@ func autoscaler(c *stage.Context, f *stage.Finding) {
 
 // groupLimits adds how large the autoscaler's node groups may become.
 func groupLimits(c *stage.Context, f *stage.Finding) {
-	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(image, "cluster-autoscaler") }) {
+	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(component.Repository(image), "cluster-autoscaler") }) {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(component.Repository(container.Image), "cluster-autoscaler") {
 				continue
