@@ -94,24 +94,49 @@ func (r *runner) test(ctx context.Context, suite string) ([]results.Result, erro
 	}
 	defer log.Close()
 	fmt.Fprintln(os.Stderr, "run", suite, "- see", log.Name())
-	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", suite, binary, "-test.v=test2json", "-test.timeout=90m", "-test.run="+r.pattern)
+	return r.repeat(ctx, suite, binary, log)
+}
+
+// attempts is how often a suite is begun. On a machine that is busy an API server that does not start in time ends the process, and with it
+// all tests that were still to run.
+const attempts = 5
+
+// repeat runs a suite until each test has a result.
+func (r *runner) repeat(ctx context.Context, suite, binary string, log io.Writer) (all []results.Result, err error) {
+	for range attempts {
+		found, failed := r.once(ctx, suite, binary, results.Ended(all), log)
+		all = append(all, found...)
+		if failed != nil {
+			return nil, fmt.Errorf("run %s: %w", suite, failed)
+		}
+		if !results.Interrupted(found) {
+			break
+		}
+	}
+	return all, nil
+}
+
+// once runs the tests of a suite but those that have ended before.
+func (r *runner) once(ctx context.Context, suite, binary string, ended []string, log io.Writer) ([]results.Result, error) {
+	args := []string{"tool", "test2json", "-p", suite, binary, "-test.v=test2json", "-test.timeout=90m", "-test.run=" + r.pattern}
+	if len(ended) > 0 {
+		args = append(args, "-test.skip="+results.Pattern(ended))
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Stderr = log
 	events, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("run %s: %w", suite, err)
+		return nil, err
 	}
 	found, err := read(events, suite, log)
-	if waited := cmd.Wait(); err == nil && len(found) == 0 {
+	if waited := cmd.Wait(); err == nil && len(found) == 0 && len(ended) == 0 {
 		err = waited // a test that fails is a result, and none at all is not
 	}
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", suite, err)
-	}
-	return found, nil
+	return found, err
 }
 
 // event is a line of `go test -json`.
@@ -137,7 +162,7 @@ func read(events io.Reader, suite string, log io.Writer) ([]results.Result, erro
 			fmt.Fprintf(os.Stderr, "%s %s %s\n", suite, e.Action, e.Test)
 			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: outcome})
 		} else if e.Action == "run" {
-			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: results.Failed}) // unless it ends otherwise
+			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: results.Begun})
 		}
 	}
 }
