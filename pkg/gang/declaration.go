@@ -32,6 +32,11 @@ type Declaration struct {
 	PreemptionPolicy corev1.PreemptionPolicy
 	// Basic is true for a group that is no gang: its members share a group and nothing else.
 	Basic bool
+	// Parent is the composite group of which the group is a part; empty for none. A scheduler that knows composite groups places the members of
+	// all parts at once.
+	Parent string
+	// Singly is true for a group of which single members may be evicted; it counts for a part only.
+	Singly bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
 	// Topology is by which node labels members share a domain, and TopologyFrom where that is stated.
