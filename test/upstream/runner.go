@@ -97,20 +97,23 @@ func (r *runner) test(ctx context.Context, suite string) ([]results.Result, erro
 	return r.repeat(ctx, suite, binary, log)
 }
 
-// attempts is how often a suite is begun. On a machine that is busy an API server that does not start in time ends the process, and with it
-// all tests that were still to run.
-const attempts = 5
+// patience is how often a suite is begun again after its process ended, without a test that ended meanwhile. On a machine that is busy an API
+// server that does not start in time ends the process, and with it all tests that were still to run.
+const patience = 5
 
 // repeat runs a suite until each test has a result.
 func (r *runner) repeat(ctx context.Context, suite, binary string, log io.Writer) (all []results.Result, err error) {
-	for range attempts {
-		found, failed := r.once(ctx, suite, binary, results.Ended(all), log)
+	for left, ended := patience, []string(nil); left > 0; left-- {
+		found, err := r.once(ctx, suite, binary, ended, log)
 		all = append(all, found...)
-		if failed != nil {
-			return nil, fmt.Errorf("run %s: %w", suite, failed)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", suite, err)
 		}
 		if !results.Interrupted(found) {
 			break
+		}
+		if now := results.Ended(all); len(now) > len(ended) {
+			left, ended = patience+1, now
 		}
 	}
 	return all, nil
@@ -145,6 +148,8 @@ type event struct{ Action, Test, Output string }
 // read reads the results of a suite, and copies to a log what the tests print.
 func read(events io.Reader, suite string, log io.Writer) ([]results.Result, error) {
 	var found []results.Result
+	reported := map[string]bool{} // tests that failed by themselves, and not because the process ended or no API server came up
+	without := map[string]bool{}  // tests that got no API server in time
 	lines := json.NewDecoder(events)
 	for {
 		var e event
@@ -154,11 +159,14 @@ func read(events io.Reader, suite string, log io.Writer) ([]results.Result, erro
 			return nil, err
 		}
 		if e.Action == "output" {
+			line := strings.TrimSpace(e.Output)
+			reported[e.Test] = reported[e.Test] || strings.HasPrefix(line, "--- FAIL: "+e.Test) && !without[e.Test]
+			without[e.Test] = without[e.Test] || strings.HasPrefix(line, "test_server.go:") && strings.HasSuffix(line, context.DeadlineExceeded.Error())
 			if _, err := io.WriteString(log, e.Output); err != nil {
 				return nil, err
 			}
 		}
-		if outcome, ended := results.OutcomeOf(e.Action); ended && e.Test != "" {
+		if outcome, ended := results.OutcomeOf(e.Action); ended && e.Test != "" && (outcome != results.Failed || reported[e.Test]) {
 			fmt.Fprintf(os.Stderr, "%s %s %s\n", suite, e.Action, e.Test)
 			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: outcome})
 		} else if e.Action == "run" {
