@@ -35,8 +35,8 @@ type Declaration struct {
 	// Parent is the composite group of which the group is a part; empty for none. A scheduler that knows composite groups places the members of
 	// all parts at once.
 	Parent string
-	// Singly is true for a group of which single members may be evicted; it counts for a part only.
-	Singly bool
+	// Together is true for a group of which all members are evicted or none. It counts for one that is no gang, and for a part.
+	Together bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
 	// Topology is by which node labels members share a domain, and TopologyFrom where that is stated.

@@ -3,10 +3,12 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -270,5 +272,34 @@ func TestAPartialGangWithoutVictims(t *testing.T) {
 				return ok && s.Placed == 2
 			})
 		})
+	}
+}
+
+// Pods of a group that is no gang go one by one, or as a whole if the group declares that.
+func TestAGroupThatIsEvictedAsAWhole(t *testing.T) {
+	for _, c := range []struct {
+		mode schedulingv1beta1.DisruptionMode
+		want string
+	}{
+		{schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}, "l-2"},
+		{schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}, "l-0 l-1 l-2"},
+	} {
+		r := start(t, "").slowly()
+		r.Create(enginetest.Node("n1", 3))
+		names := r.members("l", 3, 1, 0)
+		group, ok := r.Groups.Get("ns", "labels:l")
+		if !ok {
+			t.Fatal("the group is not known")
+		}
+		group.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}
+		group.Spec.DisruptionMode = &c.mode
+		r.Groups.Set(group)
+		r.WaitPlaced(names...)
+		r.Create(enginetest.Pod("p", "", enginetest.Priority(60)))
+		r.Wait("who has to is evicted", func() bool { return len(r.evicted()) >= len(c.want) })
+		r.quiet(500 * time.Millisecond)
+		if got := strings.Fields(r.evicted()); len(got) != len(strings.Fields(c.want)) {
+			t.Errorf("evicted %v, want as many as %s", got, c.want)
+		}
 	}
 }

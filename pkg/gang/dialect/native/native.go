@@ -46,7 +46,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	f := gang.Fields{Object: u, Err: err}
 	d.Basic = f.Map("spec", "schedulingPolicy", "basic") != nil
 	d.Parent = f.String("spec", "parentCompositePodGroupName")
-	d.Singly = f.Map("spec", "disruptionMode", "all") == nil
+	d.Together = f.Map("spec", "disruptionMode", "all") != nil
 	if f.Map("spec")["priority"] != nil {
 		priority := f.Int32("spec", "priority")
 		d.Priority = &priority
