@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gangctl/gangctl/test/upstream/overlay"
 	"github.com/gangctl/gangctl/test/upstream/results"
@@ -128,6 +129,10 @@ func (r *runner) once(ctx context.Context, suite, binary string, ended []string,
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	cmd.Stderr = log
+	// A process that ends early leaves its etcd behind, which is in its group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = endAll
 	events, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -135,6 +140,7 @@ func (r *runner) once(ctx context.Context, suite, binary string, ended []string,
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	defer endAll() //nolint:errcheck // most often nothing is left
 	found, err := read(events, suite, log)
 	if waited := cmd.Wait(); err == nil && len(found) == 0 && len(ended) == 0 {
 		err = waited // a test that fails is a result, and none at all is not
