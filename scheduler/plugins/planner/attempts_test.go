@@ -196,7 +196,7 @@ func TestReleased(t *testing.T) {
 // The engine retries errors by itself.
 func TestErrorsAreNotParked(t *testing.T) {
 	d := newFixture()
-	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken"), nil) })
+	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken")) })
 	if len(again) != 0 || d.isParked(group) {
 		t.Error("a gang that failed with an error is parked")
 	}

@@ -82,6 +82,9 @@ func TestTheRoomIsKept(t *testing.T) {
 	a := r.members("a", 2, 2, 100)
 	r.Wait("two are evicted", func() bool { return r.evicted() == "s-2 s-3" })
 	r.waitMessage("a-0", "preempts 2 pods of lower priority (ns/s-")
+	if a0, a1 := r.nominated("a-0"), r.nominated("a-1"); a0 != "n1" || a1 != "n1" {
+		t.Errorf("the members are nominated for %q and %q, want the node that is being freed", a0, a1)
+	}
 	r.Create(enginetest.Pod("filler", "", never, enginetest.Priority(100)))
 	r.waitMessage("filler", "Insufficient cpu")
 	b := r.members("b", 1, 1, 90, never)
@@ -96,6 +99,16 @@ func TestTheRoomIsKept(t *testing.T) {
 	// What comes free now is for everybody.
 	r.leave("s-0", "s-1")
 	r.WaitPlaced("filler", "b-0")
+}
+
+// nominated returns the node that a pod is nominated for.
+func (r *rig) nominated(name string) string {
+	r.t.Helper()
+	pod, err := r.Client.CoreV1().Pods("ns").Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return pod.Status.NominatedNodeName
 }
 
 func never(pod *corev1.Pod) {

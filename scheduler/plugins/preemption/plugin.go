@@ -151,7 +151,7 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycl
 	}
 	makes, what := pl.attempt(ctx, c)
 	if makes {
-		return &fwk.PodGroupPostFilterResult{}, fwk.NewStatus(fwk.Success, what)
+		return &fwk.PodGroupPostFilterResult{NominatingInfos: pl.preemptor.nominations(c.key)}, fwk.NewStatus(fwk.Success, what)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, what)
 }
