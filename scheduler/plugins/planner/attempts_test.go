@@ -6,11 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -199,5 +202,29 @@ func TestErrorsAreNotParked(t *testing.T) {
 	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken")) })
 	if len(again) != 0 || d.isParked(group) {
 		t.Error("a gang that failed with an error is parked")
+	}
+}
+
+// noQueue is a queue of the engine that moves nothing.
+type noQueue struct{ internalqueue.SchedulingQueue }
+
+func (noQueue) MoveAllToActiveOrBackoffQueue(klog.Logger, fwk.ClusterEvent, any, any, internalqueue.PreEnqueueCheck) {
+}
+
+func (noQueue) Activate(klog.Logger, map[string]*corev1.Pod) {}
+
+// A member that comes during an attempt is not in it: the gang is tried again at once, which reports on it, too.
+func TestAMemberThatComesDuringAnAttempt(t *testing.T) {
+	for name, again := range map[string]int{"g": 1, "other": 0} {
+		d := newFixture()
+		d.Planner.engine = engine.NewHandle()
+		q := &queue{SchedulingQueue: noQueue{}, planner: d.Planner}
+		comes := func() {
+			event := fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}
+			q.MoveAllToActiveOrBackoffQueue(klog.Background(), event, nil, member(name, 1), nil)
+		}
+		if got := d.try(&verdict{proven: true}, comes); len(got) != again || d.isParked(group) == (again > 0) {
+			t.Errorf("a member of %s: tried again %d times, parked %t", name, len(got), d.isParked(group))
+		}
 	}
 }
