@@ -126,10 +126,15 @@ func (r *runner) once(ctx context.Context, suite, binary string, ended []string,
 	if len(ended) > 0 {
 		args = append(args, "-test.skip="+results.Pattern(ended))
 	}
+	temporary, err := os.MkdirTemp("", "upstream")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary) //nolint:errcheck // it is temporary
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+temporary)
 	cmd.Stderr = log
-	// A process that ends early leaves its etcd behind, which is in its group.
+	// A process that ends early leaves its files and its etcd behind, which is in its group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = endAll
