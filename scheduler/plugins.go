@@ -106,7 +106,7 @@ func newEngine(ctx context.Context, p parts, others frameworkruntime.Registry, c
 	if err != nil {
 		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
-	return planner.Follow(engine, p.planner, p.preemption.Gone), nil
+	return p.preemption.Follow(planner.Follow(engine, p.planner, p.preemption.Gone)), nil
 }
 
 // checkNames refuses a profile that names a plugin that is not there. The engine ignores such a name where it has arguments or is

@@ -32,6 +32,11 @@ type Declaration struct {
 	PreemptionPolicy corev1.PreemptionPolicy
 	// Basic is true for a group that is no gang: its members share a group and nothing else.
 	Basic bool
+	// Parent is the composite group of which the group is a part; empty for none. A scheduler that knows composite groups places the members of
+	// all parts at once.
+	Parent string
+	// Together is true for a group of which all members are evicted or none. It counts for one that is no gang, and for a part.
+	Together bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
 	// Topology is by which node labels members share a domain, and TopologyFrom where that is stated.

@@ -159,13 +159,34 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 		},
 	}
 	if object != nil && object.Basic {
-		group.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}
+		group.Spec.DisruptionMode = disruption(object)
 		group.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}
+	}
+	if object != nil && object.Parent != "" {
+		joinTree(group, object)
 	}
 	if policy := schedulingv1beta1.PreemptionPolicy(e.terms.Policy); policy != "" {
 		group.Spec.PreemptionPolicy = &policy
 	}
 	return group, ""
+}
+
+// joinTree makes a virtual group a part of its composite one. The engine places such a tree as a whole, and has the rules of the parts from fields
+// of its own.
+func joinTree(group *schedulingv1beta1.PodGroup, object *Object) {
+	group.Spec.ParentCompositePodGroupName = &object.Parent
+	if key := object.Topology.Required; key != "" {
+		group.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: key}}}
+	}
+	group.Spec.DisruptionMode = disruption(object)
+}
+
+// disruption is how the members of a group are evicted, as its object declares.
+func disruption(object *Object) *schedulingv1beta1.DisruptionMode {
+	if object.Together {
+		return &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	}
+	return &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}
 }
 
 // topology is by which node labels the members share a domain: as the object states it, or else as the pods do. One that cannot be read is an error,

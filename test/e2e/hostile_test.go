@@ -380,7 +380,7 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 	must(t, err)
 	for i := range events.Items {
 		e := &events.Items[i]
-		if e.Reason == "Preempted" && e.Message != "preempted by a gang of another namespace (6 GPUs, priority 100)" {
+		if e.Reason == "Preempted" && e.Message != "Preempted by a gang of another namespace (6 GPUs, priority 100)" {
 			t.Errorf("a victim reads %q", e.Message)
 		}
 		if answer := e.Annotations[published.Annotation]; e.InvolvedObject.Name == "curious" && answer != "" && !strings.Contains(answer, "a Pod of another namespace (2 GPUs, priority 100)") {

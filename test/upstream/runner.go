@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gangctl/gangctl/test/upstream/overlay"
 	"github.com/gangctl/gangctl/test/upstream/results"
@@ -94,24 +95,62 @@ func (r *runner) test(ctx context.Context, suite string) ([]results.Result, erro
 	}
 	defer log.Close()
 	fmt.Fprintln(os.Stderr, "run", suite, "- see", log.Name())
-	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", suite, binary, "-test.v=test2json", "-test.timeout=90m", "-test.run="+r.pattern)
-	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return r.repeat(ctx, suite, binary, log)
+}
+
+// patience is how often a suite is begun again after its process ended, without a test that ended meanwhile. On a machine that is busy an API
+// server that does not start in time ends the process, and with it all tests that were still to run.
+const patience = 5
+
+// repeat runs a suite until each test has a result.
+func (r *runner) repeat(ctx context.Context, suite, binary string, log io.Writer) (all []results.Result, err error) {
+	for left, ended := patience, []string(nil); left > 0; left-- {
+		found, err := r.once(ctx, suite, binary, ended, log)
+		all = append(all, found...)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", suite, err)
+		}
+		if !results.Interrupted(found) {
+			break
+		}
+		if now := results.Ended(all); len(now) > len(ended) {
+			left, ended = patience+1, now
+		}
+	}
+	return all, nil
+}
+
+// once runs the tests of a suite but those that have ended before.
+func (r *runner) once(ctx context.Context, suite, binary string, ended []string, log io.Writer) ([]results.Result, error) {
+	args := []string{"tool", "test2json", "-p", suite, binary, "-test.v=test2json", "-test.timeout=90m", "-test.run=" + r.pattern}
+	if len(ended) > 0 {
+		args = append(args, "-test.skip="+results.Pattern(ended))
+	}
+	temporary, err := os.MkdirTemp("", "upstream")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary) //nolint:errcheck // it is temporary
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+temporary)
+	cmd.Stderr = log
+	// A process that ends early leaves its files and its etcd behind, which is in its group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = endAll
 	events, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("run %s: %w", suite, err)
+		return nil, err
 	}
+	defer endAll() //nolint:errcheck // most often nothing is left
 	found, err := read(events, suite, log)
-	if waited := cmd.Wait(); err == nil && len(found) == 0 {
+	if waited := cmd.Wait(); err == nil && len(found) == 0 && len(ended) == 0 {
 		err = waited // a test that fails is a result, and none at all is not
 	}
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", suite, err)
-	}
-	return found, nil
+	return found, err
 }
 
 // event is a line of `go test -json`.
@@ -120,6 +159,8 @@ type event struct{ Action, Test, Output string }
 // read reads the results of a suite, and copies to a log what the tests print.
 func read(events io.Reader, suite string, log io.Writer) ([]results.Result, error) {
 	var found []results.Result
+	reported := map[string]bool{} // tests that failed by themselves, and not because the process ended or no API server came up
+	without := map[string]bool{}  // tests that got no API server in time
 	lines := json.NewDecoder(events)
 	for {
 		var e event
@@ -129,15 +170,18 @@ func read(events io.Reader, suite string, log io.Writer) ([]results.Result, erro
 			return nil, err
 		}
 		if e.Action == "output" {
+			line := strings.TrimSpace(e.Output)
+			reported[e.Test] = reported[e.Test] || strings.HasPrefix(line, "--- FAIL: "+e.Test) && !without[e.Test]
+			without[e.Test] = without[e.Test] || strings.HasPrefix(line, "test_server.go:") && strings.HasSuffix(line, context.DeadlineExceeded.Error())
 			if _, err := io.WriteString(log, e.Output); err != nil {
 				return nil, err
 			}
 		}
-		if outcome, ended := results.OutcomeOf(e.Action); ended && e.Test != "" {
+		if outcome, ended := results.OutcomeOf(e.Action); ended && e.Test != "" && (outcome != results.Failed || reported[e.Test]) {
 			fmt.Fprintf(os.Stderr, "%s %s %s\n", suite, e.Action, e.Test)
 			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: outcome})
 		} else if e.Action == "run" {
-			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: results.Failed}) // unless it ends otherwise
+			found = append(found, results.Result{Suite: suite, Test: e.Test, Outcome: results.Begun})
 		}
 	}
 }

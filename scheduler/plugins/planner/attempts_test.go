@@ -8,7 +8,9 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -200,7 +202,7 @@ func TestReleased(t *testing.T) {
 // The engine retries errors by itself.
 func TestErrorsAreNotParked(t *testing.T) {
 	d := newFixture()
-	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken"), nil) })
+	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken")) })
 	if len(again) != 0 || d.isParked(group) {
 		t.Error("a gang that failed with an error is parked")
 	}
@@ -226,5 +228,29 @@ func TestTheReasonOfADeletedGang(t *testing.T) {
 				t.Errorf("kept: %v", kept)
 			}
 		})
+	}
+}
+
+// noQueue is a queue of the engine that moves nothing.
+type noQueue struct{ internalqueue.SchedulingQueue }
+
+func (noQueue) MoveAllToActiveOrBackoffQueue(klog.Logger, fwk.ClusterEvent, any, any, internalqueue.PreEnqueueCheck) {
+}
+
+func (noQueue) Activate(klog.Logger, map[string]*corev1.Pod) {}
+
+// A member that comes during an attempt is not in it: the gang is tried again at once, which reports on it, too.
+func TestAMemberThatComesDuringAnAttempt(t *testing.T) {
+	for name, again := range map[string]int{"g": 1, "other": 0} {
+		d := newFixture()
+		d.Planner.engine = engine.NewHandle()
+		q := &queue{SchedulingQueue: noQueue{}, planner: d.Planner}
+		comes := func() {
+			event := fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}
+			q.MoveAllToActiveOrBackoffQueue(klog.Background(), event, nil, member(name, 1), nil)
+		}
+		if got := d.try(&verdict{proven: true}, comes); len(got) != again || d.isParked(group) == (again > 0) {
+			t.Errorf("a member of %s: tried again %d times, parked %t", name, len(got), d.isParked(group))
+		}
 	}
 }

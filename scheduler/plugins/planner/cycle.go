@@ -98,7 +98,7 @@ func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *ups
 	fail := engine.FailureHandler
 	engine.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		group, late := p.late(pod.Pod)
-		fail(ctx, f, pod, p.failed(pod.Pod, status, nominating), nominating, start)
+		fail(ctx, f, pod, p.failed(pod.Pod, status), nominating, start)
 		if late {
 			p.Wake(group)
 		}
@@ -141,7 +141,7 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 
 // failed returns the status to report for a member that the engine gives back. All members of a gang without a placement have the same
 // one, whichever of them the engine tried.
-func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
+func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status) *fwk.Status {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,9 +154,6 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	}
 	if !status.IsRejected() {
 		p.current.faulty = true
-		return status
-	}
-	if nominating != nil && nominating.NominatedNodeName != "" {
 		return status
 	}
 	reason := p.refusal(p.current, pod)

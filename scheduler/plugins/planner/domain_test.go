@@ -1,11 +1,15 @@
 package planner
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -26,8 +30,19 @@ func sharing(t gang.Topology) func(*schedulingv1beta1.PodGroup) {
 	return func(g *schedulingv1beta1.PodGroup) { g.Annotations = t.Annotations() }
 }
 
-// A gang is placed in one rack where it must be, and where it prefers that and there is room.
+// A gang is placed in one rack where it must be, and where it prefers that and there is room; whether or not the engine may try domains by itself.
 func TestTopology(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		t.Run(fmt.Sprintf("%s=%v", features.TopologyAwareWorkloadScheduling, on), func(t *testing.T) {
+			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+				features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: on,
+			})
+			testTopology(t)
+		})
+	}
+}
+
+func testTopology(t *testing.T) {
 	r := newRig(t)
 	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r2"}, [2]string{"n3", "r2"}, [2]string{"n4", "r3"})
 	r.gang("a", 2, sharing(gang.Topology{Required: "rack"}))

@@ -23,10 +23,10 @@ func TestABindingOfTheAttemptBeforeFails(t *testing.T) {
 	d := newFixture()
 	d.begin(queued(t, member("g", 1), member("g", 2)))
 	broken := fwk.AsStatus(errors.New("refused by the server"))
-	if got := d.failed(member("g", 0), broken, nil); got != broken || d.current.faulty {
+	if got := d.failed(member("g", 0), broken); got != broken || d.current.faulty {
 		t.Errorf("status %v, faulty %v, for a member that is not tried", got, d.current.faulty)
 	}
-	if d.failed(member("g", 1), broken, nil); !d.current.faulty {
+	if d.failed(member("g", 1), broken); !d.current.faulty {
 		t.Error("a fault of the attempt itself does not count")
 	}
 }

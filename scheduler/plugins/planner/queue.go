@@ -28,8 +28,12 @@ type queue struct {
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
-	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && gangsAreIndependent() {
-		if group, ok := engine.GroupOf(pod); ok && !q.planner.scheduling(group) {
+	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod {
+		group, member := engine.GroupOf(pod)
+		switch {
+		case member && q.planner.scheduling(group):
+			q.planner.Wake(group) // the attempt under way is without the member: a further one includes it, and reports on it
+		case member && gangsAreIndependent():
 			q.memberAdded(logger, group, pod)
 			return
 		}

@@ -3,10 +3,12 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -81,6 +83,9 @@ func TestTheRoomIsKept(t *testing.T) {
 	a := r.members("a", 2, 2, 100)
 	r.Wait("two are evicted", func() bool { return r.evicted() == "s-2 s-3" })
 	r.waitMessage("a-0", "preempts 2 pods of lower priority (ns/s-")
+	if a0, a1 := r.nominated("a-0"), r.nominated("a-1"); a0 != "n1" || a1 != "n1" {
+		t.Errorf("the members are nominated for %q and %q, want the node that is being freed", a0, a1)
+	}
 	r.Create(enginetest.Pod("filler", "", never, enginetest.Priority(100)))
 	r.waitMessage("filler", "Insufficient cpu")
 	b := r.members("b", 1, 1, 90, never)
@@ -95,6 +100,16 @@ func TestTheRoomIsKept(t *testing.T) {
 	// What comes free now is for everybody.
 	r.leave("s-0", "s-1")
 	r.WaitPlaced("filler", "b-0")
+}
+
+// nominated returns the node that a pod is nominated for.
+func (r *rig) nominated(name string) string {
+	r.t.Helper()
+	pod, err := r.Client.CoreV1().Pods("ns").Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return pod.Status.NominatedNodeName
 }
 
 func never(pod *corev1.Pod) {
@@ -271,5 +286,34 @@ func TestAPartialGangWithoutVictims(t *testing.T) {
 				return ok && s.Placed == 2
 			})
 		})
+	}
+}
+
+// Pods of a group that is no gang go one by one, or as a whole if the group declares that.
+func TestAGroupThatIsEvictedAsAWhole(t *testing.T) {
+	for _, c := range []struct {
+		mode schedulingv1beta1.DisruptionMode
+		want string
+	}{
+		{schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}, "l-2"},
+		{schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}, "l-0 l-1 l-2"},
+	} {
+		r := start(t, "").slowly()
+		r.Create(enginetest.Node("n1", 3))
+		names := r.members("l", 3, 1, 0)
+		group, ok := r.Groups.Get("ns", "labels:l")
+		if !ok {
+			t.Fatal("the group is not known")
+		}
+		group.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}
+		group.Spec.DisruptionMode = &c.mode
+		r.Groups.Set(group)
+		r.WaitPlaced(names...)
+		r.Create(enginetest.Pod("p", "", enginetest.Priority(60)))
+		r.Wait("who has to is evicted", func() bool { return len(r.evicted()) >= len(c.want) })
+		r.quiet(500 * time.Millisecond)
+		if got := strings.Fields(r.evicted()); len(got) != len(strings.Fields(c.want)) {
+			t.Errorf("evicted %v, want as many as %s", got, c.want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -149,7 +150,7 @@ func (p *Preemptor) evict(ctx context.Context, r *reservation, pod *corev1.Pod) 
 	if reader.Sees(r.key.Namespace) {
 		preemptor = r.pods[0]
 	}
-	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, preemptor, corev1.EventTypeNormal, ReasonPreempted, "Preempting", "%s", r.because(reader))
+	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, preemptor, corev1.EventTypeNormal, ReasonPreempted, "Preempting", "%s", r.note(reader))
 	if called {
 		p.Gone(pod)
 	}
@@ -162,6 +163,15 @@ func (r *reservation) because(reader audience.Reader) string {
 		return "preempted by " + reader.Title(r.who())
 	}
 	return fmt.Sprintf("preempted by %s of priority %d", reader.Title(r.who()), r.priority)
+}
+
+// note is because in the event on a victim. It begins as kube-scheduler's does, by which tools know a preemption: a gang is a podgroup there.
+func (r *reservation) note(reader audience.Reader) string {
+	text := r.because(reader)
+	if gang, named := strings.CutPrefix(text, "preempted by gang "); named {
+		return "Preempted by podgroup " + gang
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // remove writes on a pod why it goes, and deletes it, if it still is that pod.

@@ -38,8 +38,8 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		}
 		declared, err := groups.Get(group.Namespace, group.Name)
 		if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
-			// Its object is gone, or declares that its pods may start one by one.
-			if err != nil {
+			// Its object is gone, or declares that its pods may start one by one and, unless it states otherwise, go so.
+			if err != nil || declared.Spec.DisruptionMode != nil && declared.Spec.DisruptionMode.All != nil {
 				m.Gang = group.String()
 			}
 			return m, m.Gang != ""

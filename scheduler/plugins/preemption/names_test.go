@@ -32,6 +32,14 @@ func TestPreemptionNamesNothingOfOtherNamespaces(t *testing.T) {
 			t.Errorf("%+v reads %q, want %q", reader, got, want)
 		}
 	}
+	for reader, want := range map[audience.Reader]string{
+		audience.Hidden.Reader("ns"): "Preempted by a gang of another namespace (4 cpu, priority 5)",
+		audience.Named.Reader("ns"):  "Preempted by podgroup secret/llama of priority 5",
+	} {
+		if got := r.note(reader); got != want {
+			t.Errorf("the event for %+v is %q, not %q", reader, got, want)
+		}
+	}
 	for _, c := range r.claims() {
 		if got := c.Why.For(audience.Hidden.Reader("ns")); got != "being cleared for a gang of another namespace (4 cpu, priority 5)" {
 			t.Errorf("others read %q", got)

@@ -67,6 +67,7 @@ type Plugin struct {
 	handle    fwk.Handle
 	args      Args
 	budgets   policylisters.PodDisruptionBudgetLister
+	trees     fwk.PodGroupPostFilterPlugin // for composite groups; nil where there are none
 }
 
 var (
@@ -77,13 +78,17 @@ var (
 )
 
 // NewPlugin makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (p *Preemptor) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+func (p *Preemptor) NewPlugin(ctx context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
+	trees, err := newTrees(ctx, handle)
+	if err != nil {
+		return nil, err
+	}
 	factory := handle.SharedInformerFactory()
-	return &Plugin{preemptor: p, handle: handle, args: a, budgets: factory.Policy().V1().PodDisruptionBudgets().Lister()}, nil
+	return &Plugin{preemptor: p, handle: handle, args: a, budgets: factory.Policy().V1().PodDisruptionBudgets().Lister(), trees: trees}, nil
 }
 
 // Name implements fwk.Plugin.
@@ -122,7 +127,10 @@ func (pl *Plugin) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1.
 }
 
 // PodGroupPostFilter implements fwk.PodGroupPostFilterPlugin: room for a gang.
-func (pl *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+func (pl *Plugin) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+	if info.GetType() == fwk.CompositePodGroupKeyType && pl.trees != nil && pl.args.Enabled {
+		return pl.trees.PodGroupPostFilter(ctx, state, info, schedule)
+	}
 	c, ok, err := pl.causeOf(info)
 	if err != nil {
 		return nil, fwk.AsStatus(err)
@@ -143,7 +151,7 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleSta
 	}
 	makes, what := pl.attempt(ctx, c)
 	if makes {
-		return &fwk.PodGroupPostFilterResult{}, fwk.NewStatus(fwk.Success, what)
+		return &fwk.PodGroupPostFilterResult{NominatingInfos: pl.preemptor.nominations(c.key)}, fwk.NewStatus(fwk.Success, what)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, what)
 }

@@ -77,7 +77,7 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 	p := New(handle, plans, ledger, attempts, suspender, foreign{}, nil, clock.RealClock{})
 	r.Preemptor = p
 	r.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
-		c.Attach = func(e *upstream.Scheduler) { planner.Follow(e, plans, p.Gone) }
+		c.Attach = func(e *upstream.Scheduler) { p.Follow(planner.Follow(e, plans, p.Gone)) }
 		c.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return r.graceful(c, action.(clienttesting.DeleteAction).GetName())
 		})

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,8 @@ const (
 	Failed   Outcome = "failed"
 	ByDesign Outcome = "differs by design"
 	Skipped  Outcome = "skipped"
+	// Begun is the outcome of a test until it ends; one that never does has failed.
+	Begun Outcome = "begun"
 )
 
 // OutcomeOf returns the outcome that an action of `go test -json` reports; ended is false for one that reports none.
@@ -57,6 +60,9 @@ type row struct {
 func Judge(results []Result, known []Difference) Table {
 	var t Table
 	for _, r := range leaves(results) {
+		if r.Outcome == Begun {
+			r.Outcome = Failed
+		}
 		at := slices.IndexFunc(known, func(d Difference) bool { return d.Suite == r.Suite && d.Test == r.Test })
 		switch {
 		case at >= 0 && r.Outcome == Failed:
@@ -97,6 +103,34 @@ func leaves(results []Result) []Result {
 		}
 	}
 	return slices.DeleteFunc(all, func(r Result) bool { return parents[name{r.Suite, r.Test}] })
+}
+
+// Interrupted reports whether a test began and did not end: the process ended before.
+func Interrupted(results []Result) bool {
+	return slices.ContainsFunc(leaves(results), func(r Result) bool { return r.Outcome == Begun })
+}
+
+// Ended lists the tests without subtests that have ended.
+func Ended(results []Result) (tests []string) {
+	for _, r := range leaves(results) {
+		if r.Outcome != Begun {
+			tests = append(tests, r.Test)
+		}
+	}
+	return tests
+}
+
+// Pattern returns what `go test -run` and -skip match some tests, and no others, with.
+func Pattern(tests []string) string {
+	patterns := make([]string, 0, len(tests))
+	for _, test := range tests {
+		parts := strings.Split(test, "/")
+		for i, part := range parts {
+			parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+		}
+		patterns = append(patterns, strings.Join(parts, "/"))
+	}
+	return strings.Join(patterns, "|")
 }
 
 var outcomes = []Outcome{Passed, ByDesign, Failed, Skipped}

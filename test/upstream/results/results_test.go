@@ -44,6 +44,19 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestEnded(t *testing.T) {
+	found := []Result{{"a", "TestX", Begun}, {"a", "TestX/one.two", Begun}, {"a", "TestX/one.two", Passed}, {"a", "TestX/three", Begun}}
+	if !Interrupted(found) || Interrupted(append(found, Result{"a", "TestX/three", Failed})) {
+		t.Error("a test that begins is not told from one that ends")
+	}
+	if got, want := Pattern(Ended(found)), `^TestX$/^one\.two$`; got != want {
+		t.Errorf("skipped are %s, not %s", got, want)
+	}
+	if text := Judge(found, nil).String(); !strings.Contains(text, "| a | TestX | 1 | | 1 | |\n") {
+		t.Errorf("a test that never ends has not failed in\n%s", text)
+	}
+}
+
 func TestDocument(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	write := func(text string) {

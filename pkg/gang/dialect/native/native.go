@@ -45,6 +45,8 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d, err := gang.DecodeGroup(gang.Native, u)
 	f := gang.Fields{Object: u, Err: err}
 	d.Basic = f.Map("spec", "schedulingPolicy", "basic") != nil
+	d.Parent = f.String("spec", "parentCompositePodGroupName")
+	d.Together = f.Map("spec", "disruptionMode", "all") != nil
 	if f.Map("spec")["priority"] != nil {
 		priority := f.Int32("spec", "priority")
 		d.Priority = &priority
