@@ -34,6 +34,11 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
+	if now, ok := after.(*schedulingv1beta1.PodGroup); ok && event.Resource == fwk.PodGroup && gangsAreIndependent() {
+		if q.groupOnly(logger, before, now) {
+			return
+		}
+	}
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.notParked(concerned(event, before, after, check)))
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
@@ -45,6 +50,23 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
+}
+
+// groupOnly handles the events of a group that need no look at what waits, and reports whether this is one: a status that has changed,
+// which changes nothing, and a group that comes, which may complete its own gang.
+func (q *queue) groupOnly(logger klog.Logger, before any, now *schedulingv1beta1.PodGroup) bool {
+	group := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
+	if was, ok := before.(*schedulingv1beta1.PodGroup); ok {
+		return was.UID == now.UID && equality.Semantic.DeepEqual(was.Spec, now.Spec)
+	}
+	if q.planner.scheduling(group) {
+		return false
+	}
+	q.planner.Wake(group)
+	if q.planner.engine.Complete(group) {
+		q.SchedulingQueue.Activate(logger, q.planner.engine.Unscheduled(group))
+	}
+	return true
 }
 
 // concerned skips the gangs that an event does not concern: an unscheduled pod, and a group, concern their own gang only. Without it the
