@@ -122,6 +122,18 @@ func (w workload) pod(p peer, gang, member int) *corev1.Pod {
 	return pod
 }
 
+func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+// filler is what is on a node before the gangs come.
+func (w workload) filler(i int) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("filler-", i)},
+		Spec:       corev1.PodSpec{NodeName: nodeName(i), Containers: []corev1.Container{{Name: "worker", Image: "example.com/worker"}}},
+	}
+	requests(pod, w.filled, w.memory)
+	return pod
+}
+
 func gangName(gang int) string { return fmt.Sprintf("gang-%d", gang) }
 
 // node is one of the nodes, in zones and pools, one in ten of them tainted.
@@ -130,7 +142,7 @@ func (w workload) node(i int) *corev1.Node {
 		corev1.ResourceCPU: resource.MustParse(cmp.Or(w.nodeCPU, "4")), corev1.ResourceMemory: resource.MustParse(cmp.Or(w.nodeMemo, "32Gi")),
 		corev1.ResourcePods: resource.MustParse("110"),
 	}
-	name := fmt.Sprintf("node-%05d", i)
+	name := nodeName(i)
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, zoneLabel: fmt.Sprint("zone-", i%3), poolLabel: string(rune('a' + i%4)),
