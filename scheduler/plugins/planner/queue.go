@@ -39,7 +39,7 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.notParked(concerned(event, before, after, check)))
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
@@ -87,17 +87,18 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 	}
 }
 
-// notParked skips the gangs that are parked, which would be refused when they have been evaluated. The engine goes by members: of those that
-// come one after the other only the first is looked up.
-func (a *Attempts) notParked(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
+// triable skips the gangs that would be refused when they have been evaluated: those that are parked, and those of which members are
+// missing, which only their own members and groups can change. The engine goes by members: of those that come one after the other only the
+// first is looked up.
+func (p *Planner) triable(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
 	var last types.NamespacedName
-	var parked bool
+	var refused bool
 	return func(pod *corev1.Pod) bool {
 		if group, member := engine.GroupOf(pod); member {
 			if group != last {
-				last, parked = group, a.isParked(group)
+				last, refused = group, p.isParked(group) || gangsAreIndependent() && !p.engine.Complete(group)
 			}
-			if parked {
+			if refused {
 				return false
 			}
 		}
