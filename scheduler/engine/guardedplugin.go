@@ -60,7 +60,7 @@ func guarded(plugin fwk.Plugin, g guardedPoint) (fwk.Plugin, error) {
 			guardedPoint
 			guardedSort
 			guardedReserve
-		}{g, guardedSort{g}, guardedReserve{g}}
+		}{g, guardedSort{g, &corev1.Pod{}}, guardedReserve{g}}
 	case preempts:
 		made = struct {
 			guardedPoint
@@ -299,11 +299,14 @@ func (g guardedPostBind) PostBind(ctx context.Context, state fwk.CycleState, pod
 	g.at.plugin.(fwk.PostBindPlugin).PostBind(ctx, state, pod, node)
 }
 
-type guardedSort struct{ at guardedPoint }
+type guardedSort struct {
+	at    guardedPoint
+	about *corev1.Pod // none: it is called too often to make one each time
+}
 
 // Less implements fwk.QueueSortPlugin: who came first is first, where the plugin does not know.
 func (g guardedSort) Less(a, b fwk.QueuedEntityInfo) (less bool) {
-	defer g.at.recovered(context.Background(), &corev1.Pod{}, func(*fwk.Status) { less = a.GetTimestamp().Before(b.GetTimestamp()) })
+	defer g.at.recovered(context.Background(), g.about, func(*fwk.Status) { less = a.GetTimestamp().Before(b.GetTimestamp()) })
 	return g.at.plugin.(fwk.QueueSortPlugin).Less(a, b)
 }
 

@@ -107,6 +107,15 @@ func (h *Handle) Complete(group types.NamespacedName) bool {
 	return !ok || state.AllPodsCount() >= minimum
 }
 
+// Unscheduled returns the members of a gang that have no node, by NAMESPACE/NAME.
+func (h *Handle) Unscheduled(group types.NamespacedName) map[string]*corev1.Pod {
+	state, _, ok := h.state(group)
+	if !ok {
+		return nil
+	}
+	return state.UnscheduledPods()
+}
+
 // state returns the engine's state of the members of a gang, and its minimum; ok is
 // false if there is no such gang.
 func (h *Handle) state(group types.NamespacedName) (state fwk.PodGroupState, minimum int, ok bool) {

@@ -25,13 +25,27 @@ import (
 
 // GangHandler brings the objects of every dialect into the cache of gangs.
 type GangHandler struct {
-	cache *gangcache.Cache
-	apply func(func() gangcache.Change)
+	cache   *gangcache.Cache
+	apply   func(func() gangcache.Change)
+	readers map[schema.GroupResource][]kindReader
+}
+
+// kindReader is a dialect that reads a resource, with the kind of its objects.
+type kindReader struct {
+	gang.Reader
+	kind schema.GroupKind
 }
 
 // NewGangHandler returns a handler. Every change of the cache is made through apply, which shows the engine what follows from it.
 func NewGangHandler(cache *gangcache.Cache, apply func(func() gangcache.Change)) *GangHandler {
-	return &GangHandler{cache: cache, apply: apply}
+	h := &GangHandler{cache: cache, apply: apply, readers: map[schema.GroupResource][]kindReader{}}
+	for _, reader := range gangcache.Readers() {
+		for _, kind := range reader.Kinds {
+			resource := schema.GroupResource{Group: kind.Group, Resource: kind.Resource}
+			h.readers[resource] = append(h.readers[resource], kindReader{reader, kind.GroupKind})
+		}
+	}
+	return h
 }
 
 // CustomResources are the resources of group objects that CustomResourceDefinitions
@@ -71,41 +85,29 @@ func NativePodGroup(client discovery.DiscoveryInterface) BuiltIn {
 	}
 }
 
-// readersOf returns the dialects that read a resource, with the kind of its
-// objects. Some share one.
-func readersOf(resource schema.GroupVersionResource, each func(gang.Reader, schema.GroupKind)) {
-	for _, reader := range gangcache.Readers() {
-		for _, kind := range reader.Kinds {
-			if kind.Group == resource.Group && kind.Resource == resource.Resource {
-				each(reader, kind.GroupKind)
-			}
-		}
-	}
-}
-
 // SetObject implements Handler.
 func (h *GangHandler) SetObject(resource schema.GroupVersionResource, u *unstructured.Unstructured) {
-	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
+	for _, reader := range h.readers[resource.GroupResource()] {
 		d, err := reader.Decode(u)
 		key := gang.Key{Dialect: reader.Dialect, Namespace: u.GetNamespace(), Name: u.GetName()}
-		object := gangcache.Object{Declaration: d, GroupKind: kind, Resource: resource, Unreadable: err}
+		object := gangcache.Object{Declaration: d, GroupKind: reader.kind, Resource: resource, Unreadable: err}
 		h.apply(func() gangcache.Change { return h.cache.SetObject(key, object) })
-	})
+	}
 }
 
 // DeleteObject implements Handler.
 func (h *GangHandler) DeleteObject(resource schema.GroupVersionResource, namespace, name string) {
-	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
+	for _, reader := range h.readers[resource.GroupResource()] {
 		key := gang.Key{Dialect: reader.Dialect, Namespace: namespace, Name: name}
-		h.apply(func() gangcache.Change { return h.cache.DeleteObject(key, kind) })
-	})
+		h.apply(func() gangcache.Change { return h.cache.DeleteObject(key, reader.kind) })
+	}
 }
 
 // Reset implements Handler.
 func (h *GangHandler) Reset(resource schema.GroupVersionResource) {
-	readersOf(resource, func(_ gang.Reader, kind schema.GroupKind) {
-		h.apply(func() gangcache.Change { return h.cache.DeleteObjects(kind) })
-	})
+	for _, reader := range h.readers[resource.GroupResource()] {
+		h.apply(func() gangcache.Change { return h.cache.DeleteObjects(reader.kind) })
+	}
 }
 
 // Problem implements Handler.
@@ -114,7 +116,9 @@ func (h *GangHandler) Problem(resource schema.GroupVersionResource, err error) {
 	if err != nil {
 		text = fmt.Sprintf("list %s: %v", resource.GroupResource(), err)
 	}
-	readersOf(resource, func(_ gang.Reader, kind schema.GroupKind) { h.cache.SetProblem(kind, text) })
+	for _, reader := range h.readers[resource.GroupResource()] {
+		h.cache.SetProblem(reader.kind, text)
+	}
 }
 
 // Watch follows what the engine's own informers know: budgets that make gangs,

@@ -38,7 +38,12 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.notParked(concerned(event, before, after, check)))
+	if now, ok := after.(*schedulingv1beta1.PodGroup); ok && event.Resource == fwk.PodGroup && gangsAreIndependent() {
+		if q.groupOnly(logger, before, now) {
+			return
+		}
+	}
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
@@ -49,6 +54,23 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
+}
+
+// groupOnly handles the events of a group that need no look at what waits, and reports whether this is one: a status that has changed,
+// which changes nothing, and a group that comes, which may complete its own gang.
+func (q *queue) groupOnly(logger klog.Logger, before any, now *schedulingv1beta1.PodGroup) bool {
+	group := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
+	if was, ok := before.(*schedulingv1beta1.PodGroup); ok {
+		return was.UID == now.UID && equality.Semantic.DeepEqual(was.Spec, now.Spec)
+	}
+	if q.planner.scheduling(group) {
+		return false
+	}
+	q.planner.Wake(group)
+	if q.planner.engine.Complete(group) {
+		q.SchedulingQueue.Activate(logger, q.planner.engine.Unscheduled(group))
+	}
+	return true
 }
 
 // concerned skips the gangs that an event does not concern: an unscheduled pod, and a group, concern their own gang only. Without it the
@@ -69,17 +91,18 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 	}
 }
 
-// notParked skips the gangs that are parked, which would be refused when they have been evaluated. The engine goes by members: of those that
-// come one after the other only the first is looked up.
-func (a *Attempts) notParked(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
+// triable skips the gangs that would be refused when they have been evaluated: those that are parked, and those of which members are
+// missing, which only their own members and groups can change. The engine goes by members: of those that come one after the other only the
+// first is looked up.
+func (p *Planner) triable(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
 	var last types.NamespacedName
-	var parked bool
+	var refused bool
 	return func(pod *corev1.Pod) bool {
 		if group, member := engine.GroupOf(pod); member {
 			if group != last {
-				last, parked = group, a.isParked(group)
+				last, refused = group, p.isParked(group) || gangsAreIndependent() && !p.engine.Complete(group)
 			}
-			if parked {
+			if refused {
 				return false
 			}
 		}

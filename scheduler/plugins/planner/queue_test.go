@@ -45,15 +45,21 @@ func TestEventsOfOneGang(t *testing.T) {
 	p := New(handle, attempts, claims.NewLedger(handle, attempts, clock, audience.Hidden), nil, store, nil, nil)
 	mine, other, alone := pod("a", "g"), pod("b", "h"), pod("c", "")
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g"}}
+	reported, lowered := group.DeepCopy(), group.DeepCopy()
+	reported.ResourceVersion, reported.Status.Conditions = "2", []metav1.Condition{{Type: "PodGroupInitiallyScheduled"}}
+	lowered.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: 1}
 	for name, c := range map[string]struct {
 		event         fwk.ClusterEvent
 		before, after any
 		activated     int
+		unmoved       bool    // the engine does not go through what waits
 		concerned     [3]bool // mine, other, alone
 	}{
-		"a member comes":    {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: mine, activated: 1},
+		"a member comes":    {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: mine, activated: 1, unmoved: true},
 		"a member changes":  {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Update}, before: mine, after: mine, concerned: [3]bool{true, false, true}},
-		"a group comes":     {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add}, after: group, concerned: [3]bool{true, false, true}},
+		"a group comes":     {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add}, after: group, unmoved: true},
+		"a group's status":  {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: reported, unmoved: true},
+		"a group changes":   {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: lowered, concerned: [3]bool{true, false, true}},
 		"a pod alone comes": {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: alone, concerned: [3]bool{true, true, true}},
 		"a node comes":      {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, after: &corev1.Node{}, concerned: [3]bool{true, true, true}},
 	} {
@@ -61,7 +67,7 @@ func TestEventsOfOneGang(t *testing.T) {
 			inner := &recordingQueue{}
 			q := &queue{SchedulingQueue: inner, planner: p}
 			q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
-			if len(inner.activated) != c.activated || inner.moves != 1-c.activated {
+			if len(inner.activated) != c.activated || (inner.moves == 0) != c.unmoved {
 				t.Fatalf("activated %v, moved %d times", inner.activated, inner.moves)
 			}
 			for i, pod := range []*corev1.Pod{mine, other, alone} {
@@ -75,7 +81,8 @@ func TestEventsOfOneGang(t *testing.T) {
 
 // A parked gang is not evaluated at events that do not wake it, however many members it has.
 func TestParkedGangsAreNotEvaluated(t *testing.T) {
-	attempts := NewAttempts(engine.NewHandle(), testclock.NewFakeClock(metav1.Now().Time))
+	handle := engine.NewHandle()
+	attempts := NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time))
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
 	park := func(lacks int64) {
 		attempts.park(group, &parkedGang{member: pod("a", "g"), proven: true, lacks: map[corev1.ResourceName]int64{corev1.ResourceCPU: lacks}}, maxParked)
@@ -83,7 +90,7 @@ func TestParkedGangsAreNotEvaluated(t *testing.T) {
 	}
 	park(1000)
 	inner := &recordingQueue{}
-	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts}, gone: func(*corev1.Pod) {}}
+	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle}, gone: func(*corev1.Pod) {}}
 	came, left := pod("x", ""), pod("y", "", "cpu", "8")
 	for _, c := range []struct {
 		event         fwk.ClusterEvent
@@ -102,5 +109,26 @@ func TestParkedGangsAreNotEvaluated(t *testing.T) {
 		if !inner.check(pod("c", "h")) || !inner.check(pod("d", "")) {
 			t.Errorf("%v: others are not evaluated", c.event)
 		}
+	}
+}
+
+// A gang of which members are missing is not evaluated at events that do not complete it, and is placed when one does.
+func TestIncompleteGangsAreNotEvaluated(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "cpu", "4", "pods", "110")
+	r.gang("g", 3)
+	r.create(pod("a", "g", "cpu", "1"), pod("b", "g", "cpu", "1"))
+	r.eventually("two members wait", func() bool {
+		queued, ok := r.engine.SchedulingQueue.GetPodGroup("g", "default", fwk.PodGroupKeyType)
+		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", "g")]) == 2
+	})
+	evaluated := func(name, gang string) bool { return r.planner.triable(nil)(pod(name, gang)) }
+	if evaluated("a", "g") || !evaluated("x", "") {
+		t.Error("a member of two of three is evaluated, or a pod on its own is not")
+	}
+	r.create(pod("c", "g", "cpu", "1"))
+	r.eventually("the gang is placed", func() bool { return len(r.places()) == 3 })
+	if !evaluated("a", "g") {
+		t.Error("a member of a complete gang is not evaluated")
 	}
 }

@@ -367,8 +367,9 @@ func (r *rig) parked(gang string) reasons.Reason {
 	r.eventually(gang+" is parked, and nothing happens", func() bool {
 		r.planner.mu.Lock()
 		defer r.planner.mu.Unlock()
-		m := r.planner.parkedGangs[group]
-		return m != nil && m.cause == causeTime
+		m, under := r.planner.parkedGangs[group], r.planner.current
+		ended := under == nil || under.group != group // the reason is stored when it is parked already
+		return m != nil && m.cause == causeTime && ended
 	})
 	reason, _ := r.reasons.Get(group)
 	return reason

@@ -90,6 +90,13 @@ func (o *observer) bound(pod *corev1.Pod) {
 	}
 }
 
+// inPart is how many gangs are bound in part.
+func (o *observer) inPart() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.partial
+}
+
 // latencies are how long gangs took from their last member's creation, or the scheduler's start if that was later, to the last binding, in
 // order.
 func (o *observer) latencies(from time.Time) []time.Duration {

@@ -15,16 +15,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -32,6 +36,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/internal/sandboxtest"
+	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
 const (
@@ -54,14 +59,14 @@ type figures struct {
 	partialSeconds                          float64 // summed over gangs
 	p50, p99, firstBinding                  time.Duration
 	resident                                int     // MiB
-	idle                                    float64 // percent of a core
-	started                                 int
+	idle, later                             float64 // percent of a core, in the time after the run and in that after it
+	started, partial                        int     // gangs, of which all members are bound, and of which some are at the end
 }
 
 // BenchmarkSchedulers prints a table of medians.
 func BenchmarkSchedulers(b *testing.B) {
 	repeats, nodes := number(b, "GANGCTL_BENCH_REPEATS", 5), number(b, "GANGCTL_BENCH_NODES", 5000)
-	wanted := strings.Split(cmp.Or(os.Getenv("GANGCTL_BENCH_WORKLOADS"), "G1,G2,G3,G4,G5,G7,G8a,G8b,mixed"), ",")
+	wanted := strings.Split(cmp.Or(os.Getenv("GANGCTL_BENCH_WORKLOADS"), "G1,G2,G3,G3b,G4,G5,G6,G7,G8a,G8b,mixed"), ",")
 	results := map[string][]figures{}
 	for range b.N {
 		for range repeats {
@@ -103,20 +108,22 @@ func number(b *testing.B, env string, otherwise int) int {
 // table has a line for each workload and scheduler, with medians.
 func table(wanted []string, results map[string][]figures) string {
 	var t strings.Builder
-	t.WriteString("\n| | | gangs/s | CPU-ms/pod | writes/pod | partial gang-s | start p50 | p99 | first binding | MiB | CPU afterwards |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	t.WriteString("\n| | | gangs/s | CPU-ms/pod | writes/pod | partial gang-s | left partial | start p50 | p99 | first binding | MiB | CPU afterwards | then |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, w := range workloads {
 		for _, p := range peers {
 			list := results[w.name+" "+p.name]
 			if !slices.Contains(wanted, w.name) || len(list) == 0 {
 				continue
 			}
-			fmt.Fprintf(&t, "| %s: %s | %s | %.3g | %.2f | %.2f | %.1f | %s | %s | %s | %d | %.1f %% |\n", w.name, w.text, p.name,
+			fmt.Fprintf(&t, "| %s: %s | %s | %.3g | %.2f | %.2f | %.1f | %d | %s | %s | %s | %d | %.1f %% | %.1f %% |\n", w.name, w.text, p.name,
 				median(list, func(f figures) float64 { return f.gangsPerSecond }), median(list, func(f figures) float64 { return f.cpuPerPod }),
 				median(list, func(f figures) float64 { return f.writesPerPod }), median(list, func(f figures) float64 { return f.partialSeconds }),
+				median(list, func(f figures) int { return f.partial }),
 				median(list, func(f figures) time.Duration { return f.p50 }).Round(time.Millisecond),
 				median(list, func(f figures) time.Duration { return f.p99 }).Round(time.Millisecond),
 				median(list, func(f figures) time.Duration { return f.firstBinding }).Round(10*time.Millisecond),
-				median(list, func(f figures) int { return f.resident }), median(list, func(f figures) float64 { return f.idle }))
+				median(list, func(f figures) int { return f.resident }), median(list, func(f figures) float64 { return f.idle }),
+				median(list, func(f figures) float64 { return f.later }))
 		}
 	}
 	return t.String()
@@ -157,12 +164,14 @@ type measurement struct {
 	peer    peer
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
+	nodes   int
 }
 
 func newMeasurement(b testing.TB, c *sandboxtest.Cluster, w workload, p peer) *measurement {
 	b.Helper()
 	m := &measurement{b: b, cluster: c, work: w, peer: p}
 	config := rest.CopyConfig(c.Config)
+	config.WarningHandler = rest.NoWarnings{} // one for each request
 	var err error
 	if m.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		b.Fatal(err)
@@ -174,9 +183,10 @@ func newMeasurement(b testing.TB, c *sandboxtest.Cluster, w workload, p peer) *m
 	return m
 }
 
-// prepare creates the nodes and the PodGroups.
+// prepare creates the nodes, what is on them, and the PodGroups.
 func (m *measurement) prepare(nodes int) {
 	m.b.Helper()
+	m.nodes = nodes
 	m.each(nodes, func(ctx context.Context, i int) error {
 		node := m.work.node(i)
 		taints := node.Spec.Taints
@@ -188,6 +198,12 @@ func (m *measurement) prepare(nodes int) {
 		_, err = m.typed.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	})
+	if m.work.filled != "" {
+		m.each(nodes, func(ctx context.Context, i int) error {
+			_, err := m.typed.CoreV1().Pods(namespace).Create(ctx, m.work.filler(i), metav1.CreateOptions{})
+			return err
+		})
+	}
 	groups := m.dynamic.Resource(m.peer.resource).Namespace(namespace)
 	sandboxtest.Eventually(m.b, time.Minute, func() error {
 		_, err := groups.List(m.b.Context(), metav1.ListOptions{Limit: 1})
@@ -232,6 +248,9 @@ func (m *measurement) run() figures {
 		written, begin = writesTo(ctx, m.b, m.typed), time.Now()
 		scheduler = m.start()
 	}
+	if m.work.lost {
+		go m.loseNodes(ctx, seen.done)
+	}
 	select {
 	case <-seen.done:
 	case <-time.After(patience):
@@ -248,10 +267,58 @@ func (m *measurement) run() figures {
 	f.writesPerPod = float64(writesTo(ctx, m.b, m.typed)-written) / float64(pods)
 	latencies := seen.latencies(begin)
 	f.p50, f.p99 = percentile(latencies, 0.5), percentile(latencies, 0.99)
+	f.idle, f.later = m.share(pid), m.share(pid)
+	f.partial = seen.inPart()
+	return f
+}
+
+// share is what of a core a process uses while nothing happens, in percent.
+func (m *measurement) share(pid int) float64 {
 	before := cpuOf(m.b, pid)
 	time.Sleep(idleTime)
-	f.idle = 100 * float64(cpuOf(m.b, pid)-before) / float64(idleTime)
-	return f
+	return 100 * float64(cpuOf(m.b, pid)-before) / float64(idleTime)
+}
+
+// loseNodes deletes a node each second, until done.
+func (m *measurement) loseNodes(ctx context.Context, done <-chan struct{}) {
+	random := rand.New(rand.NewPCG(6, 6))
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			name := nodeName(random.IntN(m.nodes))
+			if err := m.typed.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				m.b.Errorf("delete node %s: %v", name, err)
+			}
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// kubeconfig is that of the API server, or of a proxy that refuses some bindings.
+func (m *measurement) kubeconfig() string {
+	m.b.Helper()
+	if m.work.refused == 0 {
+		return m.cluster.Kubeconfig
+	}
+	proxy, err := faultproxy.Start(m.cluster.Config)
+	if err != nil {
+		m.b.Fatal(err)
+	}
+	m.b.Cleanup(func() { _ = proxy.Close() })
+	var n atomic.Int64
+	bindings := faultproxy.Bindings(namespace)
+	some := func(r *http.Request) bool { return bindings(r) && n.Add(1)%int64(m.work.refused) == 0 }
+	proxy.Inject(-1, some, faultproxy.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "a binding that the measurement refuses"))
+	path := filepath.Join(m.b.TempDir(), "kubeconfig")
+	if err := proxy.WriteKubeconfig(m.cluster.Kubeconfig, path); err != nil {
+		m.b.Fatal(err)
+	}
+	return path
 }
 
 // create creates the pods, gang by gang.
@@ -280,7 +347,7 @@ func (m *measurement) create(seen *observer) {
 // start starts the scheduler, and ends it with the run.
 func (m *measurement) start() *exec.Cmd {
 	m.b.Helper()
-	cmd := m.peer.command(m.b, m.cluster, m.peer.config(m.b, m.cluster.Kubeconfig))
+	cmd := m.peer.command(m.b, m.cluster, m.peer.config(m.b, m.kubeconfig()))
 	if m.peer.schedulerName == "gang-scheduler" {
 		profile(m.b.Context(), m.work.name+" "+m.peer.name)
 	}

@@ -24,6 +24,12 @@ type workload struct {
 	held bool
 	// start is how many gangs can start; 0 for all.
 	start int
+	// filled is the cpu that a pod takes of every node before the gangs come; empty for empty nodes.
+	filled string
+	// refused is one in how many bindings the API server refuses; 0 for none.
+	refused int
+	// lost: a node is deleted each second, until all gangs have started.
+	lost bool
 	// nodes is how many nodes of which size; 0 for the measurement's own number of nodes of 4 cores and 32Gi.
 	nodes             int
 	nodeCPU, nodeMemo string
@@ -42,8 +48,10 @@ var workloads = []workload{
 	{name: "G1", text: "1,000 gangs of 3, as fast as they are created", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi"},
 	{name: "G2", text: "1,000 gangs of 3 that wait when the scheduler starts", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", held: true},
 	{name: "G3", text: "3 gangs of 1,000", gangs: equal(3, 1000), cpu: "100m", memory: "100Mi"},
+	{name: "G3b", text: "a gang of 5,000", gangs: equal(1, 5000), cpu: "100m", memory: "100Mi"},
 	{name: "G4", text: "55 gangs of 100 that take a node each, room for 50", gangs: equal(55, 100), cpu: "3970m", memory: "100Mi", start: 50},
-	{name: "G5", text: "10 gangs of 3 a second", gangs: equal(600, 3), cpu: "100m", memory: "100Mi", perSecond: 10},
+	{name: "G5", text: "10 gangs of 3 a second, nodes half full", gangs: equal(600, 3), cpu: "100m", memory: "100Mi", perSecond: 10, filled: "2"},
+	{name: "G6", text: "G4 with 5 % of the bindings refused and a node deleted each second", gangs: equal(55, 100), cpu: "3970m", memory: "100Mi", start: 45, refused: 20, lost: true},
 	{name: "G7", text: "1,000 gangs of 1 behind one of 1,000 that never fits", gangs: append([]int{1000}, equal(1000, 1)...), cpu: "100m", memory: "100Mi", start: 1000,
 		shape: func(gang int, pod *corev1.Pod) {
 			if gang == 0 {
@@ -114,6 +122,18 @@ func (w workload) pod(p peer, gang, member int) *corev1.Pod {
 	return pod
 }
 
+func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+// filler is what is on a node before the gangs come.
+func (w workload) filler(i int) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("filler-", i)},
+		Spec:       corev1.PodSpec{NodeName: nodeName(i), Containers: []corev1.Container{{Name: "worker", Image: "example.com/worker"}}},
+	}
+	requests(pod, w.filled, w.memory)
+	return pod
+}
+
 func gangName(gang int) string { return fmt.Sprintf("gang-%d", gang) }
 
 // node is one of the nodes, in zones and pools, one in ten of them tainted.
@@ -122,7 +142,7 @@ func (w workload) node(i int) *corev1.Node {
 		corev1.ResourceCPU: resource.MustParse(cmp.Or(w.nodeCPU, "4")), corev1.ResourceMemory: resource.MustParse(cmp.Or(w.nodeMemo, "32Gi")),
 		corev1.ResourcePods: resource.MustParse("110"),
 	}
-	name := fmt.Sprintf("node-%05d", i)
+	name := nodeName(i)
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, zoneLabel: fmt.Sprint("zone-", i%3), poolLabel: string(rune('a' + i%4)),
