@@ -38,7 +38,7 @@ func (m Member) Bound() bool {
 }
 
 // Owns reports whether a job controls a pod: by itself, or by a batch Job that is a part of it.
-func (j Job) Owns(pod *corev1.Pod) bool {
+func (j *Job) Owns(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false
