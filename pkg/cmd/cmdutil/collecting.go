@@ -28,7 +28,7 @@ const (
 
 // tidy has garbage collected earlier from now on. What was read stays in use until the program ends, and an answer makes as much again, most
 // of it garbage: at the usual growth none of it is ever collected. While the cluster is read little is garbage, and to collect it as
-// often costs a quarter more time for nothing. Whoever has set GOGC is obeyed.
+// often takes up to a third more CPU for nothing. Whoever has set GOGC is obeyed.
 func tidy() {
 	if before := debug.SetGCPercent(tidyGrowth); before != usualGrowth {
 		debug.SetGCPercent(before)
