@@ -57,7 +57,10 @@ const defaultAdviceBudget = time.Second
 type Explainer struct{ view *view.View }
 
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
-func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: view.New(s)} }
+func NewExplainer(s *snapshot.Snapshot) *Explainer { return ExplainerOf(view.New(s)) }
+
+// ExplainerOf returns an explainer of a view: what else looks at it computes nothing a second time.
+func ExplainerOf(w *view.View) *Explainer { return &Explainer{view: w} }
 
 // Assume returns an explainer of a snapshot that was made from this one's by a change of what is in it: what was observed of the cluster before, such as
 // that a scheduler looks at pods, counts there, too.
@@ -94,8 +97,8 @@ func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*an
 
 // Pending answers for every gang of a namespace, or of all if it is empty, that does not run and has not ended, without
 // advice. They are sorted by name.
-func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Options) []*answer.Answer {
-	w := view.New(s)
+func (e *Explainer) Pending(ctx context.Context, namespace string, o Options) []*answer.Answer {
+	w := e.view
 	var all []*answer.Answer
 	for _, job := range w.Jobs() {
 		if namespace != "" && job.Meta.Namespace != namespace || job.End != nil {

@@ -93,10 +93,10 @@ func TestAmbiguous(t *testing.T) {
 func TestPending(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Add(clustertest.Gang{Namespace: "other", Name: "x", Workers: 9, GPUs: 8})
 	s := c.Done()
-	if all := Pending(context.Background(), s, "", Options{}); len(all) != 2 || all[0].Job.Name != "x" || all[1].Primary.Code != answer.NodesBusy {
+	if all := NewExplainer(s).Pending(context.Background(), "", Options{}); len(all) != 2 || all[0].Job.Name != "x" || all[1].Primary.Code != answer.NodesBusy {
 		t.Errorf("got %d answers", len(all))
 	}
-	if all := Pending(context.Background(), s, "team", Options{}); len(all) != 1 || len(all[0].Unblock) != 0 {
+	if all := NewExplainer(s).Pending(context.Background(), "team", Options{}); len(all) != 1 || len(all[0].Unblock) != 0 {
 		t.Errorf("got %d answers", len(all))
 	}
 }
@@ -104,7 +104,7 @@ func TestPending(t *testing.T) {
 // Without nodes an answer is the same but for them.
 func TestPendingWithoutNodes(t *testing.T) {
 	s := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Done()
-	whole, brief := Pending(context.Background(), s, "", Options{}), Pending(context.Background(), s, "", Options{Nodes: NoNodes})
+	whole, brief := NewExplainer(s).Pending(context.Background(), "", Options{}), NewExplainer(s).Pending(context.Background(), "", Options{Nodes: NoNodes})
 	if len(whole) != 1 || len(brief) != 1 || whole[0].Nodes == nil || brief[0].Nodes != nil {
 		t.Fatalf("got %d and %d answers", len(whole), len(brief))
 	}

@@ -38,7 +38,7 @@ func (m Member) Bound() bool {
 }
 
 // Owns reports whether a job controls a pod: by itself, by the object that was made of it, or by a batch Job that is a part of it.
-func (j Job) Owns(pod *corev1.Pod) bool {
+func (j *Job) Owns(pod *corev1.Pod) bool {
 	if j.Made != nil {
 		return j.Made.Owns(pod)
 	}

@@ -20,6 +20,7 @@ type rules struct {
 	pod                 *corev1.Pod
 	ignore              Constraints
 	names               []corev1.ResourceName // the resources at the positions of requests
+	shortage            []Constraint          // what is broken where one of them is short
 	requests            vector
 	absent              []Violation // resources that no node of the cluster has, by name
 	selector            nodeaffinity.RequiredNodeAffinity
@@ -55,8 +56,9 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 		r.absent = append(r.absent, Violation{Constraint: Resource(name), Resource: name, Requested: charged.ScalarResources[name]})
 	}
 	r.requests[posPods], r.requests[posCPU], r.requests[posMemory], r.requests[posEphemeral] = 1, charged.MilliCPU, charged.Memory, charged.EphemeralStorage
+	r.shortage = make([]Constraint, len(c.names.list))
 	for i, name := range c.names.list {
-		if ignore.Has(Resource(name)) {
+		if r.shortage[i] = Resource(name); ignore.Has(r.shortage[i]) {
 			r.requests[i] = 0
 		}
 	}
@@ -124,7 +126,7 @@ func (r *rules) shortages(n *node, out []Violation) []Violation {
 			continue
 		}
 		name := r.names[i]
-		out = append(out, Violation{Constraint: Resource(name), Resource: name, Requested: requested, Available: have, Total: n.alloc.at(i)})
+		out = append(out, Violation{Constraint: r.shortage[i], Resource: name, Requested: requested, Available: have, Total: n.alloc.at(i)})
 	}
 	return append(out, r.absent[:min(len(r.absent), maxNamed)]...)
 }

@@ -247,7 +247,7 @@ func TestPodsOf(t *testing.T) {
 		if got := PodSelector(job, pods); got != label+"=llama" {
 			t.Errorf("%s: selector %s", label, got)
 		}
-		many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job})
+		many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job}, nil)
 		if err != nil || len(many[job.Meta.UID]) != 1 {
 			t.Errorf("%s: among all: %v, %v", label, many, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,8 @@ type Selection struct {
 	Namespace, Selector string
 	// Objects keeps the objects that the jobs were read from.
 	Objects bool
+	// Count, if set, counts the objects that have been read, while they are.
+	Count *atomic.Int64
 }
 
 // List lists jobs, with one request a kind. A kind that the cluster does not serve is passed over, unless it serves none of an operator.
@@ -158,6 +161,7 @@ type result struct {
 
 // read reads a job. One that cannot be read ends no list.
 func (o Selection) read(object *unstructured.Unstructured) (result, error) {
+	o.count(1)
 	job, err := Read(object)
 	if err == nil && !o.Objects && !joins(job.Kind.GroupKind()) {
 		job.Object = nil
@@ -168,6 +172,13 @@ func (o Selection) read(object *unstructured.Unstructured) (result, error) {
 // joins reports whether objects of a kind are made of jobs, which get their members from them.
 func joins(made schema.GroupKind) bool {
 	return slices.ContainsFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Join != nil && r.Makes == made })
+}
+
+// count counts objects that were read, where that is shown.
+func (o Selection) count(n int) {
+	if o.Count != nil {
+		o.Count.Add(int64(n))
+	}
 }
 
 // parted are the jobs among results, and the first error with how many more there are.
@@ -203,6 +214,7 @@ func listBatch(ctx context.Context, client *kube.Client, o Selection) ([]*gang.J
 	}
 	var all []*gang.Job
 	for _, page := range pages {
+		o.count(len(page.Items))
 		for i := range page.Items {
 			job := batchjob.Convert(&page.Items[i])
 			if !isGang(&job) {

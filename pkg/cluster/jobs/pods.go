@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,8 +81,8 @@ func labels(j *gang.Job) []string {
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
 // returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods. Of the pods
-// there is what [collect.Pods] keeps: it may be all pods of a cluster.
-func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
+// there is what [collect.Pods] keeps: it may be all pods of a cluster. Count, if it is not nil, counts them while they are read.
+func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job, count *atomic.Int64) (map[types.UID][]*corev1.Pod, error) {
 	byName := map[string][]*gang.Job{}
 	for _, j := range all {
 		if name := j.NameInLabels(); name != "" {
@@ -90,7 +91,7 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 		}
 	}
 	owned := map[types.UID][]*corev1.Pod{}
-	listed, seen := map[string]bool{}, map[string]bool{}
+	listed, seen := map[string]bool{}, map[types.NamespacedName]bool{}
 	for _, desired := range []func(*gang.Job) []string{func(j *gang.Job) []string { return []string{nameLabel(j)} }, func(j *gang.Job) []string {
 		if len(owned[j.Meta.UID]) > 0 || j.End != nil || j.Suspended {
 			return nil
@@ -103,14 +104,15 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 					continue
 				}
 				listed[label] = true
-				pods, err := collect.Pods(ctx, client, namespace, label)
+				pods, err := collect.Pods(ctx, client, namespace, label, count)
 				if err != nil {
 					return nil, podOp(namespace).Wrap(err)
 				}
 				for _, pod := range pods {
+					name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 					for _, owner := range byName[pod.Namespace+"/"+pod.Labels[label]] {
-						if owner.Owns(pod) && !seen[pod.Namespace+"/"+pod.Name] { // some releases write two labels
-							seen[pod.Namespace+"/"+pod.Name] = true
+						if owner.Owns(pod) && !seen[name] { // some releases write two labels
+							seen[name] = true
 							owned[owner.Meta.UID] = append(owned[owner.Meta.UID], pod)
 						}
 					}

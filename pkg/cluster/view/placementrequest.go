@@ -23,7 +23,12 @@ type PlacementRequest struct {
 	Shape string
 
 	roles map[string]string // of the gang, by the name of the simulated role
+	// members are equal for simulated roles, by name, whose members no scheduler can distinguish; none if Shape is empty.
+	members map[string]string
 }
+
+// RoleShape is equal for simulated roles of requests with a Shape whose members no node distinguishes, however many they are; else empty.
+func (p PlacementRequest) RoleShape(role string) string { return p.members[role] }
 
 // Member is member i of a simulated role, listed or not.
 func (p PlacementRequest) Member(role string, i int32) gang.Member {
@@ -83,26 +88,27 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	if g.Decl != nil {
 		p.Topology = g.Decl.Topology
 	}
-	p.Shape = p.shape(names)
+	p.Shape, p.members = p.shape(names)
 	return p
 }
 
-// shape is the request's Shape, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
+// shape is the request's Shape and those of its roles, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
 // they find depends on labels that no signature has, so members with such rules are like no others.
-func (p PlacementRequest) shape(names map[string]string) string {
+func (p PlacementRequest) shape(names map[string]string) (shape string, roles map[string]string) {
 	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) || selectsPods(r.Pod) }) {
-		return ""
+		return "", nil
 	}
-	signatures := make(map[string]string, len(names))
+	signatures, roles := make(map[string]string, len(names)), make(map[string]string, len(names))
 	for signature, name := range names {
 		signatures[name] = signature
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q", p.MinMember, p.Topology.String())
 	for _, r := range p.Roles {
-		fmt.Fprintf(&b, "\n%d %d %q %q %s", r.Count, r.Min, r.Name, r.Pod.Namespace, signatures[r.Name])
+		roles[r.Name] = fmt.Sprintf("%q %s", r.Pod.Namespace, signatures[r.Name])
+		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, roles[r.Name])
 	}
-	return b.String()
+	return b.String(), roles
 }
 
 // selectsPods reports whether the place of a pod depends on where others are.

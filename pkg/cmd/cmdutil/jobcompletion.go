@@ -52,7 +52,7 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 	}
 	limited, cancel := context.WithTimeout(ctx, completionBudget/2) // before the time of the whole answer is over
 	defer cancel()
-	pods, unknown := jobs.PodsOfAll(limited, client, namespace, all.Jobs)
+	pods, unknown := jobs.PodsOfAll(limited, client, namespace, all.Jobs, nil)
 	var found []cobra.Completion
 	for _, job := range all.Jobs {
 		switch name := job.Meta.Name; {
@@ -79,7 +79,7 @@ func findMembers(ctx context.Context, client *kube.Client, namespace, prefix str
 	if err != nil {
 		return nil, err
 	}
-	pods, err := jobs.PodsOfAll(ctx, client, namespace, all.Jobs)
+	pods, err := jobs.PodsOfAll(ctx, client, namespace, all.Jobs, nil)
 	if err != nil {
 		return nil, err
 	}

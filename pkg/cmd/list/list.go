@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -92,32 +94,37 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable()})
+	count, done := cmdutil.Collecting(o.IO)
+	defer done()
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable(), Count: count})
 	if err != nil {
 		return err
 	}
+	var pods map[types.UID][]*corev1.Pod
+	if o.Output.IsTable() {
+		if pods, err = jobs.PodsOfAll(ctx, client, namespace, all.Jobs, count); err != nil {
+			return err
+		}
+	}
+	done()
 	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
 	refused := failure.All(all.Refused...)
 	if len(all.Jobs) == 0 && refused != nil {
 		return refused
 	}
-	if err := o.print(ctx, client, namespace, all.Jobs); err != nil {
+	if err := o.print(namespace, all.Jobs, pods); err != nil {
 		return err
 	}
 	return refused
 }
 
-func (o *Options) print(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) error {
+func (o *Options) print(namespace string, all []*gang.Job, pods map[types.UID][]*corev1.Pod) error {
 	if !o.Output.IsTable() {
 		return o.printObjects(all)
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(o.IO.ErrOut, o.nothing(namespace))
 		return nil
-	}
-	pods, err := jobs.PodsOfAll(ctx, client, namespace, all)
-	if err != nil {
-		return err
 	}
 	return o.printTable(all, pods)
 }

@@ -101,6 +101,29 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// On a terminal a list that takes longer than a second reports how much it has read.
+func TestProgress(t *testing.T) {
+	s := kubetest.New(t)
+	clock := clocktesting.NewFakeClock(kubetest.Created.Time)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "llama", 1), kubetest.Job("research", "mistral", 1)))
+	s.HandleFunc("GET "+podsPath, func(w http.ResponseWriter, r *http.Request) {
+		for range 2 { // the second timer is that of the line that is shown
+			for !clock.HasWaiters() && r.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			clock.Step(2 * time.Second)
+		}
+		kubetest.Write(w, 200, kubetest.PodList())
+	})
+	io, _, _, errOut := iostreams.Test(clock)
+	io.SetTerminal(80)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd.SetArgs(nil)
+	if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(errOut.String(), "Reading the cluster: 2 objects") {
+		t.Errorf("got %v, %q", err, errOut)
+	}
+}
+
 // A server that answers in pages is queried for all of them.
 func TestPages(t *testing.T) {
 	s := kubetest.New(t)

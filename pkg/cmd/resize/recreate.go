@@ -275,19 +275,27 @@ func forget(ctx context.Context, client *kube.Client, r *resize.Record) {
 }
 
 // kept is the record of a job that an earlier run did not make again, or not with all that it owns; nil without. A job of the old uid is not
-// deleted yet, and what is all there is not to be made again: that record is dropped.
+// deleted yet, and what is all there is not to be made again: that record is dropped. One that may not be read is an error where it would be
+// replaced, and else reported.
 func (o *Options) kept(ctx context.Context, client *kube.Client, namespace, name string, job *gang.Job) (*resize.Record, error) {
 	readers := kind.Readers()
 	if job != nil {
 		readers = []gang.JobReader{job.Reader}
 	}
+	unread := false
 	for _, reader := range readers {
 		op := secretOp("get", namespace, resize.RecordName(reader.Kind, name))
 		m, err := client.Typed.CoreV1().Secrets(namespace).Get(ctx, op.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			continue
-		}
-		if err != nil {
+		case apierrors.IsForbidden(err) && !o.Recreate:
+			if !unread { // the names for other kinds are refused alike
+				fmt.Fprintf(o.IO.ErrOut, "warning: whether an earlier run deleted %s/%s and has not made all of it again is not known: %v\n", namespace, name, op.Wrap(err))
+			}
+			unread = true
+			continue
+		case err != nil:
 			return nil, op.Wrap(err)
 		}
 		record, err := resize.ReadRecord(m, reader, name)

@@ -1,6 +1,7 @@
 package resize
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -58,6 +60,30 @@ func TestRecreateLosesNothing(t *testing.T) {
 	})
 	if _ = refuseLosses(t.Context(), o.IO, to.client, to.job); !strings.Contains(o.errOut.String(), "whether secrets of TFJob team/llama would be lost is not known") {
 		t.Errorf("what may not be listed is not noted: %s", o.errOut)
+	}
+}
+
+// A record that may not be read is not taken for none: it is reported once, and is an error where another one would replace it.
+func TestRecordThatMayNotBeRead(t *testing.T) {
+	a := newAPIServer(t)
+	to := a.target(t)
+	typed := typedfake.NewClientset()
+	typed.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("no right"))
+	})
+	to.client.Typed = typed
+	for name, job := range map[string]*gang.Job{"the job is there": to.job, "it is not": nil} {
+		o := options(true)
+		if record, err := o.kept(t.Context(), to.client, "team", "llama", job); record != nil || err != nil {
+			t.Errorf("%s: got %v, %v", name, record, err)
+		}
+		if got := o.errOut.String(); strings.Count(got, "warning: ") != 1 || !strings.Contains(got, "no right") {
+			t.Errorf("%s: reported %q", name, got)
+		}
+		o.Recreate = true
+		if _, err := o.kept(t.Context(), to.client, "team", "llama", job); err == nil || !strings.Contains(err.Error(), "get Secret team/") {
+			t.Errorf("%s, to be made again: got %v", name, err)
+		}
 	}
 }
 

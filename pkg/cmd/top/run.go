@@ -150,7 +150,7 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		if namespace != "" {
 			r = r.In(namespace)
 		}
-		explained(ctx, s, namespace, &r)
+		explained(ctx, w, namespace, &r)
 		g.read(ctx, s.At)
 		r.Measure(w, g.used)
 		if v.jobs = &r; len(r.Jobs) == 0 {
@@ -183,9 +183,9 @@ func (o *Options) gauge(client *kube.Client, namespace string) *gauge {
 }
 
 // explained fills in why jobs wait.
-func explained(ctx context.Context, s *snapshot.Snapshot, namespace string, r *usage.Jobs) {
+func explained(ctx context.Context, w *clusterview.View, namespace string, r *usage.Jobs) {
 	answers := map[string]*answer.Answer{}
-	for _, a := range diagnose.Pending(ctx, s, namespace, diagnose.Options{Nodes: diagnose.NoNodes}) {
+	for _, a := range diagnose.ExplainerOf(w).Pending(ctx, namespace, diagnose.Options{Nodes: diagnose.NoNodes}) {
 		answers[a.Job.Kind+"/"+a.Job.Namespace+"/"+a.Job.Name] = a
 	}
 	for i := range r.Jobs {

@@ -37,7 +37,7 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	if o.Output.IsTable() {
 		nodes = diagnose.NoNodes
 	}
-	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{Nodes: nodes})
+	all := diagnose.NewExplainer(s).Pending(ctx, namespace, diagnose.Options{Nodes: nodes})
 	worst := answer.ExitOK
 	for _, a := range all {
 		worst = max(worst, a.Exit)

@@ -176,11 +176,11 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 // Cut reports whether the time ended before all causes were found that a stage looked for.
 func (c *Context) Cut() bool { return *c.cut }
 
-// Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape, which claim no devices: nothing
+// Matrix is the constraints of every node for one role of the request. It is equal for roles of one shape, which claim no devices: nothing
 // cuts it short.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
-	type matrix string
-	return view.OnceForShape(c.View, c.Request.Shape, matrix(role.Name), func() (placement.Matrix, bool) {
+	type matrix struct{}
+	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), matrix{}, func() (placement.Matrix, bool) {
 		return c.tools.Matrix(c.View.Cluster(), role.Pod), true
 	})
 }

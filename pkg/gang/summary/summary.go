@@ -57,11 +57,16 @@ func Rows(job *gang.Job, pods []*corev1.Pod) []Row { return rows(gangOf(job, pod
 
 func rows(g *gang.Gang) []Row {
 	all := make([]Row, 0, len(g.Members))
+	byRole := map[string]Row{} // the members of a role request the same
 	for _, m := range g.Members {
-		r := Row{Member: m, Reason: redact.Text(reasonOf(m))}
-		if role := g.RoleByName(m.Role); role != nil {
-			r.GPUs, r.Main = request.GPUs(request.OfTemplate(role.Template.Spec)), role.Main
+		r, known := byRole[m.Role]
+		if !known {
+			if role := g.RoleByName(m.Role); role != nil {
+				r.GPUs, r.Main = request.GPUs(request.OfTemplate(role.Template.Spec)), role.Main
+			}
+			byRole[m.Role] = r
 		}
+		r.Member, r.Reason = m, redact.Text(reasonOf(m))
 		r.Role = strings.ToLower(m.Role)
 		all = append(all, r)
 	}

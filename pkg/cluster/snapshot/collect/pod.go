@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,15 +36,15 @@ const (
 
 // Pods reads the pods of a namespace, or of all if it is empty, that a label selector selects: those that are well without what only
 // the explanation of others takes, none with what its containers do. What is equal in several is shared, and must not be changed. An
-// error is the API server's, as it is.
-func Pods(ctx context.Context, client *kube.Client, namespace, selector string) ([]*corev1.Pod, error) {
+// error is the API server's, as it is. Count, if it is not nil, counts them while they are read.
+func Pods(ctx context.Context, client *kube.Client, namespace, selector string, count *atomic.Int64) ([]*corev1.Pod, error) {
 	decode, err := readPods(Options{})
 	if err != nil {
 		return nil, err
 	}
 	r := podResource()
 	r.labels = selector
-	pods, _, err := readList(ctx, &collector{client: client}, r, namespace, func(item page.Item) (*corev1.Pod, error) {
+	pods, _, err := readList(ctx, &collector{client: client, o: Options{Count: count}}, r, namespace, func(item page.Item) (*corev1.Pod, error) {
 		obj, err := decode(item)
 		if err != nil {
 			return nil, err

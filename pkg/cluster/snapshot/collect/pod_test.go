@@ -1,14 +1,19 @@
 package collect
 
 import (
+	"fmt"
 	"reflect"
+	goruntime "runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 )
@@ -60,6 +65,69 @@ func TestCompactPodsAreSmall(t *testing.T) {
 	if got := decodePod(t, Options{Namespace: "team", Name: "llama"}, worker()); !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
+}
+
+// members are encoded pods of one job: what differs in them is their names, indexes, uids and nodes.
+func members(t testing.TB, n int) [][]byte {
+	t.Helper()
+	all := make([][]byte, n)
+	for i := range all {
+		p := worker()
+		p.Name, p.UID, p.ResourceVersion = fmt.Sprintf("job-worker-%d", i), types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), strconv.Itoa(1000000+i)
+		p.Labels["index"], p.Spec.NodeName = strconv.Itoa(i), fmt.Sprintf("n%d", i%100)
+		data, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = data
+	}
+	return all
+}
+
+// decodeAll decodes pods as a collection does, and returns them.
+func decodeAll(t testing.TB, encoded [][]byte) []runtime.Object {
+	t.Helper()
+	decode, err := readPods(Options{Namespace: "team", Name: "llama"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]runtime.Object, len(encoded))
+	var buf []byte // decoding changes what it reads, and a page is read into one buffer, too
+	for i, raw := range encoded {
+		buf = append(buf[:0], raw...)
+		if all[i], err = decode(page.Item{Raw: buf, Protobuf: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// A pod of another job stays within the bytes that a snapshot of 50,000 is planned with: most of them are the type, the rest the labels and the
+// names. It is counted, not timed, so that the figure is that of any machine.
+func TestBytesOfAPod(t *testing.T) {
+	const n, most = 10000, 1900
+	encoded := members(t, n)
+	var before, after goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&before)
+	all := decodeAll(t, encoded)
+	goruntime.GC()
+	goruntime.ReadMemStats(&after)
+	goruntime.KeepAlive(encoded)
+	goruntime.KeepAlive(all)
+	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; each > most {
+		t.Errorf("a pod takes %d bytes, more than %d", each, most)
+	} else {
+		t.Logf("a pod takes %d bytes", each)
+	}
+}
+
+// BenchmarkPods decodes the pods of a job; an operation is one pod.
+func BenchmarkPods(b *testing.B) {
+	encoded := members(b, b.N)
+	b.ReportAllocs()
+	b.ResetTimer()
+	decodeAll(b, encoded)
 }
 
 // Of pods about which there is something to explain all that an explanation may need is kept.
