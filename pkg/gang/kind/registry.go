@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
@@ -17,7 +18,7 @@ import (
 
 // Readers are the kinds of job, the most usual first.
 func Readers() []gang.JobReader {
-	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), jobset.Reader(), batchjob.Reader()}
+	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), jobset.Reader(), leaderworkerset.Reader(), batchjob.Reader()}
 }
 
 // ByKind finds the reader of a kind.

@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
@@ -232,6 +233,8 @@ func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 	switch {
 	case gvk.GroupKind() == jobset.Reader().GroupKind:
 		return reflect.TypeFor[jobset.Written](), true
+	case gvk.GroupKind() == leaderworkerset.Reader().GroupKind:
+		return reflect.TypeFor[leaderworkerset.Written](), true
 	case convert.Reads(gvk):
 		return reflect.TypeFor[convert.Known](), false
 	case gvk == schedulerplugins.GVK():
