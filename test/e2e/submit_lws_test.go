@@ -16,9 +16,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
-// service is a LeaderWorkerSet as users write it: two replicas of a leader and two workers, with nothing about a gang in it. %[1]s is its name,
+// servingSet is a LeaderWorkerSet as users write it: two replicas of a leader and two workers, with nothing about a gang in it. %[1]s is its name,
 // %[2]s what is between spec and the templates.
-const service = `apiVersion: leaderworkerset.x-k8s.io/v1
+const servingSet = `apiVersion: leaderworkerset.x-k8s.io/v1
 kind: LeaderWorkerSet
 metadata:
   name: %[1]s
@@ -61,7 +61,7 @@ func services() schema.GroupVersionResource {
 func serviceFile(t *testing.T, name, spec string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".yaml")
-	must(t, os.WriteFile(path, fmt.Appendf(nil, service, name, spec), 0o600))
+	must(t, os.WriteFile(path, fmt.Appendf(nil, servingSet, name, spec), 0o600))
 	return path
 }
 

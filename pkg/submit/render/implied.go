@@ -28,13 +28,12 @@ func (c *completion) decideImplied() (bool, error) {
 		return false, &ContradictionError{Flag: "dialect", File: each + ", and their one pod template cannot name a group for each"}
 	case c.s.MinAvailable > 0:
 		return false, &ContradictionError{Flag: "min-available", File: each + " of all of its members"}
-	case c.scheduler == "" && !c.s.SchedulerSet && c.s.Dialect == gang.Native && scheduler != schedulerplugins.DefaultScheduler,
-		cmp.Or(scheduler, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName:
+	case cmp.Or(scheduler, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName:
 		return false, fmt.Errorf("%s, which scheduler %s does not know: %w", each, cmp.Or(scheduler, corev1.DefaultSchedulerName), ErrNotEnforced)
 	}
 	reader, _ := dialect.ReaderOf(c.reader.Dialect)
 	if scheduler != schedulerplugins.DefaultScheduler && dialect.Affinity(reader, scheduler) < 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("%s: scheduler %s starts it whole if the controller of %s makes PodGroups for that scheduler; nothing is added",
+		c.Notes = append(c.Notes, fmt.Sprintf("%s: scheduler %s starts it whole if the controller of %s makes PodGroups for that scheduler",
 			each, scheduler, c.reader.Kind))
 	}
 	return true, nil
