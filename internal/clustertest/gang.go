@@ -13,12 +13,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, JobSet, LeaderWorkerSet or Job.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -73,6 +74,8 @@ func (c *Cluster) Add(g Gang) *Cluster {
 		c.addBatchJob(g)
 	case jobset.Kind:
 		c.addJobSet(g)
+	case leaderworkerset.Kind:
+		c.addLeaderWorkerSet(g)
 	default:
 		c.addJob(g)
 	}
@@ -144,7 +147,7 @@ func container(kind string) string {
 		return "pytorch"
 	case "MPIJob":
 		return "mpi"
-	case "Job", jobset.Kind:
+	case "Job", jobset.Kind, leaderworkerset.Kind:
 		return "main"
 	}
 	return "tensorflow"
@@ -168,6 +171,7 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 	yes := true
 	role := strings.ToLower(r.Name)
 	name := fmt.Sprintf("%s-%s-%d", g.Name, role, i)
+	annotations := map[string]string{}
 	labels := map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": fmt.Sprint(i)}
 	owner := metav1.OwnerReference{APIVersion: "kubeflow.org/v1", Kind: g.Kind, Name: g.Name, UID: g.uid(), Controller: &yes}
 	switch {
@@ -179,13 +183,16 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 		name = fmt.Sprintf("%s-0-%d-x7k%02d", g.part(r), i, i)
 		labels = g.jobSetLabels(r, i)
 		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), Controller: &yes}
+	case g.Kind == leaderworkerset.Kind:
+		meta := g.replicaMeta(i)
+		name, labels, annotations, owner = meta.Name, meta.Labels, meta.Annotations, meta.OwnerReferences[0]
 	case g.Kind == "MPIJob" && role == "launcher":
 		name = g.Name + "-launcher-q9z4w"
 		labels = map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/job-role": "launcher"}
 		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.Name + "-launcher", UID: uid("Job", g.Namespace, g.Name+"-launcher"), Controller: &yes}
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, UID: uid("Pod", g.Namespace, name), CreationTimestamp: Ago(g.Age - time.Second),
-		Labels: labels, Annotations: map[string]string{}, OwnerReferences: []metav1.OwnerReference{owner}}}
+		Labels: labels, Annotations: annotations, OwnerReferences: []metav1.OwnerReference{owner}}}
 	p.Spec = g.spec(r)
 	p.Status.Phase = corev1.PodPending
 	if !g.NoGroup {

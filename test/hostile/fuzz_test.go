@@ -28,6 +28,7 @@ func FuzzPyTorchJob(f *testing.F)       { fuzz(f) }
 func FuzzMPIJob(f *testing.F)           { fuzz(f) }
 func FuzzBatchJob(f *testing.F)         { fuzz(f) }
 func FuzzJobSet(f *testing.F)           { fuzz(f) }
+func FuzzLeaderWorkerSet(f *testing.F)  { fuzz(f) }
 
 // format is a kind of job in a dialect.
 type format struct {
@@ -47,6 +48,7 @@ func targets() map[string]format {
 		"FuzzDevices": {kind: "Job", dialect: devices},
 		"FuzzTFJob":   {kind: "TFJob", dialect: gang.Labels, job: true}, "FuzzPyTorchJob": {kind: "PyTorchJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzMPIJob": {kind: "MPIJob", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true}, "FuzzJobSet": {kind: "JobSet", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzLeaderWorkerSet": {kind: "LeaderWorkerSet", dialect: gang.LeaderWorkerSet, job: true},
 	}
 }
 

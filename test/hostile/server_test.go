@@ -27,6 +27,7 @@ func resources() map[schema.GroupVersionKind]string {
 	for apiVersion, kinds := range map[string]map[string]string{
 		"kubeflow.org/v1":                      {"TFJob": "tfjobs", "PyTorchJob": "pytorchjobs", "MPIJob": "mpijobs"},
 		"jobset.x-k8s.io/v1alpha2":             {"JobSet": "jobsets"},
+		"leaderworkerset.x-k8s.io/v1":          {"LeaderWorkerSet": "leaderworkersets"},
 		"scheduling.x-k8s.io/v1alpha1":         {"PodGroup": "podgroups"},
 		"scheduling.volcano.sh/v1beta1":        {"PodGroup": "podgroups", "Queue": "queues"},
 		"scheduling.incubator.k8s.io/v1alpha1": {"PodGroup": "podgroups"},
