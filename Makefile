@@ -94,6 +94,10 @@ other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these
 		$(TEST) -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
 
 kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
+	cd test/kinds/lws && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/lws sigs.k8s.io/lws/cmd
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LWS=$(CURDIR)/bin/kinds/lws \
+		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \
+		$(TEST) -count=1 -v -run 'TestLeaderWorkerSet$$' ./test/e2e
 	cd test/kinds/jobset && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/jobset sigs.k8s.io/jobset
 	cd test/kinds/trainer && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset \

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
@@ -20,7 +21,7 @@ import (
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob, TrainJob, JobSet, RayJob, RayCluster or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster or Job.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -77,6 +78,8 @@ func (c *Cluster) Add(g Gang) *Cluster {
 		c.addJobSet(g)
 	case ray.JobKind, ray.ClusterKind:
 		c.addRay(g)
+	case leaderworkerset.Kind:
+		c.addLeaderWorkerSet(g)
 	default:
 		c.addJob(g)
 	}
@@ -151,7 +154,7 @@ func container(kind string) string {
 		return "pytorch"
 	case "MPIJob":
 		return "mpi"
-	case "Job", jobset.Kind, trainjob.Kind, ray.JobKind, ray.ClusterKind:
+	case "Job", jobset.Kind, trainjob.Kind, leaderworkerset.Kind, ray.JobKind, ray.ClusterKind:
 		return "main"
 	}
 	return "tensorflow"
@@ -175,6 +178,7 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 	yes := true
 	role := strings.ToLower(r.Name)
 	name := fmt.Sprintf("%s-%s-%d", g.Name, role, i)
+	annotations := map[string]string{}
 	labels := map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": fmt.Sprint(i)}
 	owner := metav1.OwnerReference{APIVersion: "kubeflow.org/v1", Kind: g.Kind, Name: g.Name, UID: g.uid(), Controller: &yes}
 	switch {
@@ -189,13 +193,16 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 	case g.isRay():
 		name = fmt.Sprintf("%s-%s-worker-x7k%02d", g.cluster(), role, i)
 		labels, owner = g.rayPod(role)
+	case g.Kind == leaderworkerset.Kind:
+		meta := g.replicaMeta(i)
+		name, labels, annotations, owner = meta.Name, meta.Labels, meta.Annotations, meta.OwnerReferences[0]
 	case g.Kind == "MPIJob" && role == "launcher":
 		name = g.Name + "-launcher-q9z4w"
 		labels = map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/job-role": "launcher"}
 		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.Name + "-launcher", UID: uid("Job", g.Namespace, g.Name+"-launcher"), Controller: &yes}
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, UID: uid("Pod", g.Namespace, name), CreationTimestamp: Ago(g.Age - time.Second),
-		Labels: labels, Annotations: map[string]string{}, OwnerReferences: []metav1.OwnerReference{owner}}}
+		Labels: labels, Annotations: annotations, OwnerReferences: []metav1.OwnerReference{owner}}}
 	p.Spec = g.spec(r)
 	p.Status.Phase = corev1.PodPending
 	if !g.NoGroup {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 func stamp(ago time.Duration) string { return Now.Add(-ago).Format(time.RFC3339) }
@@ -54,7 +55,7 @@ func (g Gang) template(r Role) *corev1.PodTemplateSpec {
 
 // byOperator reports whether an operator may make the pods members of the gang.
 func (g Gang) byOperator() bool {
-	return g.Kind != "Job" && !g.ofSet() && !g.isRay() && (g.Dialect == gang.SchedulerPlugins || g.Dialect == gang.Volcano)
+	return g.Kind != "Job" && g.Kind != leaderworkerset.Kind && !g.ofSet() && !g.isRay() && (g.Dialect == gang.SchedulerPlugins || g.Dialect == gang.Volcano)
 }
 
 // launcher is the Job in which the MPI Operator runs the launcher.

@@ -169,18 +169,18 @@ func headline(r *stage.Diagnosis) string {
 	running, done := g.Count(gang.Running), g.Count(gang.Succeeded)
 	switch {
 	case r.Primary != nil:
-		if slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
+		if g.Title() == g.Meta.Name && slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
 			return r.Primary.Message
 		}
-		return g.Meta.Name + ": " + r.Primary.Message
+		return g.Title() + ": " + r.Primary.Message
 	case r.Verdict == answer.Done:
 		return g.Meta.Name + " has succeeded"
 	case done > 0:
 		return fmt.Sprintf("%s: %d %s and %d %s done, of %s", g.Meta.Name, running, phrase.Verb(int(running), "runs", "run"), done, phrase.Verb(int(done), "is", "are"), phrase.Count(g.Total(), "member"))
 	case running == g.Total():
-		return fmt.Sprintf("%s: %d/%d members run", g.Meta.Name, running, g.Total())
+		return fmt.Sprintf("%s: %d/%d members run", g.Title(), running, g.Total())
 	}
-	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, running, g.Total(), g.Min)
+	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Title(), running, g.Total(), g.Min)
 }
 
 // notInNames reports whether a character stands around names of jobs.
@@ -188,6 +188,9 @@ func notInNames(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unico
 
 func theGang(w *view.View, g *gang.Gang) answer.Gang {
 	out := answer.Gang{MinMember: g.Min, Scheduler: g.Scheduler, Queue: g.Queue, Roles: []answer.Role{}}
+	if g.Replica != nil {
+		out.Replica, out.Replicas = g.Replica, g.Siblings+1
+	}
 	if d := g.Decl; d != nil {
 		out.Dialect, out.Queue = string(d.Key.Dialect), cmp.Or(d.Queue, out.Queue)
 		if d.Kind.Kind != "" {

@@ -16,7 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -63,18 +62,27 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 		}
 	}
 	c.Finish()
-	w := view.New(c)
-	w.Assumed = true
-	submitted, err := w.Find(Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()})
-	if err != nil {
-		return nil, err
+	q := Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()}
+	t, gangs, err := try(ctx, c, q, o)
+	for n := int32(1); err == nil && n < gangs && t.result.Starts(); n++ {
+		t, _, err = try(ctx, t.After(), q, o) // those before it run where they fit
 	}
-	r := stages.Evaluate(ctx, w, submitted, o.stages())
-	a := compose(w, r, advise(ctx, w, r, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	return t, err
+}
+
+// try answers for the first gang of a job that does not run yet, and returns how many gangs are to be tried.
+func try(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*Trial, int32, error) {
+	w := view.New(s)
+	w.Assumed = true
+	job, err := w.Find(q)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, a := explainJob(ctx, w, job, o)
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}
-	return &Trial{Answer: a, w: w, result: r}, nil
+	return &Trial{Answer: a, w: w, result: r}, int32(len(w.Gangs(job))), nil
 }
 
 // ExistsError reports that a job of the name is there already.

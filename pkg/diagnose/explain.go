@@ -87,7 +87,8 @@ func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.An
 	if err != nil {
 		return nil, err
 	}
-	return explainJob(ctx, e.view, job, o), nil
+	_, a := explainJob(ctx, e.view, job, o)
+	return a, nil
 }
 
 // Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
@@ -112,9 +113,13 @@ func (e *Explainer) Pending(ctx context.Context, namespace string, o Options) []
 	return all
 }
 
-func explainJob(ctx context.Context, w *view.View, job *gang.Job, o Options) *answer.Answer {
+func explainJob(ctx context.Context, w *view.View, job *gang.Job, o Options) (*stage.Diagnosis, *answer.Answer) {
 	r := stages.Evaluate(ctx, w, job, o.stages())
-	return compose(w, r, advise(ctx, w, r, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	a := compose(w, r, advise(ctx, w, r, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	if job.Whole() && r.Gang.Replica != nil {
+		a.Notes = append(a.Notes, siblings(ctx, w, job, r, o)...)
+	}
+	return r, a
 }
 
 // stages are the options of the stages.

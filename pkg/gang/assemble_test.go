@@ -137,7 +137,7 @@ func TestMembersAndStates(t *testing.T) {
 				pods = tt.job.Bare
 			}
 			members, unlisted := gang.Assemble(tt.job, pods, func(node string) bool { return node == "lost" })
-			g := gang.New(tt.job, members, unlisted, gang.Declared{}, nil)
+			g := gang.New(tt.job, members, unlisted, undeclared, nil)
 			got := string(gang.StateOf(g, now)) + ":"
 			for _, m := range g.Members {
 				got += fmt.Sprintf(" %s=%s", m.Name(), m.State)
@@ -173,7 +173,7 @@ func TestAnyNumberOfMembers(t *testing.T) {
 		"roles":                   {&gang.Job{Reader: tf(1).Reader, Roles: many}, nil, math.MaxInt32, math.MaxInt32, math.MaxInt32},
 	} {
 		members, unlisted := gang.Assemble(tt.job, tt.pods, nil)
-		g := gang.New(tt.job, members, unlisted, gang.Declared{}, nil)
+		g := gang.New(tt.job, members, unlisted, undeclared, nil)
 		if len(members) > 1100 {
 			t.Errorf("%s: %d members are listed", name, len(members))
 		}
@@ -185,3 +185,6 @@ func TestAnyNumberOfMembers(t *testing.T) {
 		}
 	}
 }
+
+// undeclared declares no gang.
+func undeclared(*gang.Job, []gang.Member) gang.Declared { return gang.Declared{} }

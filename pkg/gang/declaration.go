@@ -71,6 +71,9 @@ type Reader struct {
 	Kinds []Served
 	// Schedulers are the schedulerNames that are known to read this dialect and no other.
 	Schedulers []string
+	// Implied reports that it is not the author of pods who references the group, but the controller that makes them: the gang counts for pods
+	// that name no other.
+	Implied bool
 	// NameOf returns the group that a pod references.
 	NameOf func(pod metav1.Object) (string, bool)
 	// NameOfPod is NameOf for a dialect that uses a field of the pod rather than metadata; nil otherwise.

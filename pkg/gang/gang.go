@@ -21,6 +21,9 @@ type Gang struct {
 	Scheduler string
 	// Source is what the gang was read from, for comparison only: nothing about a gang differs from another of the same source.
 	Source any
+	// Each are the gangs of a job of several, in their order: this is all of them together then. Those of which no member is listed are left
+	// out. It is nil for one gang.
+	Each []*Gang
 }
 
 // Declared is what declares a gang, and what does not although it could.
@@ -37,10 +40,16 @@ type Declared struct {
 	TopologyProblem error
 }
 
-// New puts a gang together from what was read of it: members and unlisted are what [Assemble] returns.
-func New(job *Job, members []Member, unlisted map[string]int32, declared Declared, source any) *Gang {
-	g := &Gang{Job: job, Members: members, Unlisted: unlisted, Declared: declared, Scheduler: SchedulerOf(job, members), Source: source}
+// New puts a gang together from what was read of it: members and unlisted are what [Assemble] returns, and declare finds what declares
+// members a gang.
+func New(job *Job, members []Member, unlisted map[string]int32, declare func(*Job, []Member) Declared, source any) *Gang {
+	g := &Gang{Job: job, Members: members, Unlisted: unlisted, Declared: declare(job, members), Scheduler: SchedulerOf(job, members), Source: source}
 	g.Min = g.minimum()
+	if job.Whole() {
+		for _, p := range split(job, members) {
+			g.Each = append(g.Each, New(p.job, p.members, p.unlisted, declare, source))
+		}
+	}
 	return g
 }
 
@@ -67,6 +76,8 @@ func (g *Gang) Count(states ...State) int32 {
 // something alone.
 func (g *Gang) minimum() int32 {
 	switch {
+	case g.Whole():
+		return g.Total()
 	case g.Decl != nil:
 		return g.Decl.MinMember
 	case g.MinMember != nil:

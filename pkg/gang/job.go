@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,12 @@ type Job struct {
 	Problems []string
 	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
 	Sequential string
+	// Replicated reports that the job has several gangs: each part of its roles is one, as each replica of a LeaderWorkerSet is. All other
+	// jobs are one gang.
+	Replicated bool
+	// Replica is which of the gangs of a replicated job this is, from 0 on; nil for all of them together. Siblings is how many others there are.
+	Replica  *int32
+	Siblings int32
 	// Before is what has to end before the members are made; empty if nothing has.
 	Before string
 	// Progress is what the program of the job reports; nil if it reports nothing.
@@ -70,6 +77,9 @@ type Progress struct {
 	End time.Time `json:"estimatedEnd,omitzero"`
 }
 
+// ReplicaName is what one of the gangs of a job is called.
+func ReplicaName(n int32) string { return fmt.Sprintf("replica %d", n) }
+
 // Role is one kind of member.
 type Role struct {
 	// Name is the role as the spec writes it: Worker, PS, Launcher.
@@ -81,6 +91,8 @@ type Role struct {
 	// PartSize is how many members each part of the role has, of a role whose members are in parts: a JobSet makes several Jobs of one.
 	// It is 0 for a role that is one whole, and for one whose pods are not distinguished by their index.
 	PartSize int32
+	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.
+	TemplateOf string
 }
 
 // MainContainer is the place of the container that does the work; -1 if it is not there.
@@ -152,8 +164,13 @@ type JobReader struct {
 	Makes schema.GroupKind
 	// Join gives a job the members of the object that was made of it, as that kind's reader read it; nil for kinds that have them themselves.
 	Join func(job, made *Job)
-	// OwnsPart reports whether the batch Job that controls a pod is a part of a job; nil for kinds that make no batch Jobs.
-	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool
+	// OwnsPart reports whether the object that controls a pod, such as a batch Job, is a part of a job; nil for kinds that make pods themselves.
+	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool
+	// ByLabel reports that the parts of a job are no batch Jobs and are not read: its pods are found by the first of NameLabels.
+	ByLabel bool
+	// Dialect is the one in which pods of the kind declare their gangs, whatever their templates have: the controller's labels do; empty for
+	// kinds that leave it to the templates.
+	Dialect Dialect
 	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
 	PlaceOf func(job *Job, pod *corev1.Pod) (Place, bool)
 	// Labels are those that the controller gives a member's pod, as far as constraints select by them.
@@ -171,6 +188,11 @@ type JobReader struct {
 	GangLabel string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
+}
+
+// TemplatePath is the path of the pod template that a role of a job has in the spec.
+func (r JobReader) TemplatePath(role Role) []string {
+	return r.Template(cmp.Or(role.TemplateOf, role.Name))
 }
 
 // Argument is a job of the kind as users type it, for command lines: another kind may have a job of the name.

@@ -55,3 +55,17 @@ func (e *AmbiguousJobError) Choices() []string {
 	}
 	return choices
 }
+
+// ReplicaNotFoundError reports that a job has no gang of a number.
+type ReplicaNotFoundError struct {
+	Job     *Job
+	Replica int32
+}
+
+// Error implements error.
+func (e *ReplicaNotFoundError) Error() string {
+	if !e.Job.Whole() {
+		return fmt.Sprintf("%s is one gang: it has no replicas", e.Job)
+	}
+	return fmt.Sprintf("%s has no %s: it has %d", e.Job, ReplicaName(e.Replica), e.Job.Gangs())
+}

@@ -27,9 +27,14 @@ const (
 	Native      Dialect = "native"
 	Kueue       Dialect = "kueue"
 	YuniKorn    Dialect = "yunikorn"
+	// LeaderWorkerSet is what the controller of that kind labels pods with: each replica is a gang.
+	LeaderWorkerSet Dialect = "leaderworkerset"
 	// None is the dialect of a job whose members are scheduled one by one.
 	None Dialect = "none"
 )
+
+// DialectAnnotation is what a pod has with the value none if it is in no gang, although the controller that made it groups pods.
+const DialectAnnotation = "gangctl.dev/dialect"
 
 // Key identifies one gang in a cluster. Two dialects may use the same name in
 // the same namespace for two different gangs.

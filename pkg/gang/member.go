@@ -37,7 +37,7 @@ func (m Member) Bound() bool {
 	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
 }
 
-// Owns reports whether a job controls a pod: by itself, by the object that was made of it, or by a batch Job that is a part of it.
+// Owns reports whether a job controls a pod: by itself, by the object that was made of it, or by an object that is a part of it.
 func (j *Job) Owns(pod *corev1.Pod) bool {
 	if j.Made != nil {
 		return j.Made.Owns(pod)
@@ -49,7 +49,7 @@ func (j *Job) Owns(pod *corev1.Pod) bool {
 	if j.MadeAs != "" && ref.Kind == j.Reader.Makes.Kind && ref.Name == j.MadeAs {
 		return true
 	}
-	return ref.UID == j.Meta.UID || j.Reader.OwnsPart != nil && ref.Kind == "Job" && j.Reader.OwnsPart(&j.Meta, pod, ref.Name)
+	return ref.UID == j.Meta.UID || j.Reader.OwnsPart != nil && j.Reader.OwnsPart(&j.Meta, pod, ref)
 }
 
 // Assemble returns the members that a job has or should have, in the order of its roles and of their indexes, each with its pod. The

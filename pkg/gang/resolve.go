@@ -23,6 +23,8 @@ type Membership struct {
 	Field Key
 	// Named are the gangs whose objects the pod names, Declared those that its own labels and annotations declare.
 	Named, Declared []Key
+	// Implied are the gangs that the pod's controller makes of its pods: they count for pods that name none.
+	Implied []Key
 	// Owned are the gangs whose objects the pod's job owns, where that is known: they count for pods that name none.
 	Owned []Key
 	// unread is the same for the dialects that the scheduler is known not to read.
@@ -50,6 +52,10 @@ func membershipOf(pod *corev1.Pod, readers []Reader) Membership {
 		key := Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}
 		if r.Dialect == Native {
 			return Membership{Field: key}
+		}
+		if r.Implied {
+			m.Implied = append(m.Implied, key)
+			continue
 		}
 		if len(r.Kinds) > 0 {
 			m.Named = append(m.Named, key)
@@ -81,7 +87,9 @@ func (m Membership) WithOwned(owned []Key, precedence Precedence) Membership {
 	return m
 }
 
-func (m Membership) empty() bool { return m.Field == (Key{}) && len(m.Named)+len(m.Declared) == 0 }
+func (m Membership) empty() bool {
+	return m.Field == (Key{}) && len(m.Named)+len(m.Declared)+len(m.Implied) == 0
+}
 
 // Keys are all gangs that the pod may be in.
 func (m Membership) Keys() []Key {
@@ -97,7 +105,7 @@ func (m Membership) Keys() []Key {
 	if m.unread != nil {
 		keys = append(keys, m.unread.Keys()...)
 	}
-	return keys
+	return append(keys, m.Implied...)
 }
 
 // Resolve returns the gang that counts. In this order:
@@ -107,7 +115,8 @@ func (m Membership) Keys() []Key {
 //   - one that labels and annotations declare by themselves;
 //   - one whose object the pod's job owns, for a pod that names none;
 //   - one whose object exists, of a dialect that the scheduler is known not to read: another one may have its name;
-//   - one whose object is missing yet.
+//   - one whose object is missing yet;
+//   - one that the pod's controller makes of its pods.
 //
 // It depends on which objects there are, so it may change. ok is false for a pod that names no gang. This is the one precedence of
 // dialects: the scheduler, the explanation and every command resolve by it.
@@ -115,6 +124,14 @@ func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
 	if m.Field != (Key{}) {
 		return m.Field, true
 	}
+	if key, ok = m.stated(exists); ok {
+		return key, true
+	}
+	return m.implied()
+}
+
+// stated is the gang that counts of those that the pod's author or an object states.
+func (m Membership) stated(exists func(Key) bool) (key Key, ok bool) {
 	if i := slices.IndexFunc(m.Named, exists); i >= 0 {
 		return m.Named[i], true
 	}
@@ -128,9 +145,17 @@ func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
 		return first(m.Named)
 	}
 	if i := slices.IndexFunc(m.unread.Named, exists); i >= 0 || len(m.Named) == 0 {
-		return m.unread.Resolve(exists)
+		return m.unread.stated(exists)
 	}
 	return first(m.Named)
+}
+
+// implied is the gang that counts of those that the pod's controller makes.
+func (m Membership) implied() (key Key, ok bool) {
+	if key, ok = first(m.Implied); !ok && m.unread != nil {
+		return m.unread.implied()
+	}
+	return key, ok
 }
 
 func first(keys []Key) (Key, bool) {

@@ -75,6 +75,8 @@ func StateOf(g *Gang, now time.Time) State {
 		return Succeeded
 	case g.Suspended:
 		return Suspended
+	case g.Whole() && g.Total() > 0:
+		return stateOfAll(g, now)
 	}
 	total := g.Total()
 	alive, bound := g.Count(Running, Succeeded), g.Count(Starting, Running, Succeeded)

@@ -14,7 +14,7 @@ import (
 // controllers are those of kube-controller-manager that a sandbox has a use for;
 // there are no clouds, volumes or networks to control.
 const controllers = "serviceaccount-token-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller," +
-	"job-controller,deployment-controller,replicaset-controller,resourcequota-controller,disruption-controller," +
+	"job-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller,disruption-controller," +
 	"pod-garbage-collector-controller,ttl-after-finished-controller,node-lifecycle-controller,taint-eviction-controller," +
 	"root-ca-certificate-publisher-controller,clusterrole-aggregation-controller"
 

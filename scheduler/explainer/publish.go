@@ -126,10 +126,10 @@ func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer,
 }
 
 // nameOf returns the name of the event: by the job, which is what users query; by the
-// gang for pods that no job owns.
+// gang for pods that no job owns, and for a job of several gangs.
 func nameOf(key gang.Key, a *answer.Answer) string {
 	// Pods without an owner have a made-up UID, which is no part of a name.
-	if a.Job.UID != "" && !strings.Contains(a.Job.UID, "/") {
+	if a.Job.UID != "" && a.Gang.Replica == nil && !strings.Contains(a.Job.UID, "/") {
 		return published.EventName(types.UID(a.Job.UID))
 	}
 	name := published.EventName(types.UID(strings.ToLower(string(key.Dialect) + "." + key.Name)))

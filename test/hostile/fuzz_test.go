@@ -30,6 +30,7 @@ func FuzzBatchJob(f *testing.F)         { fuzz(f) }
 func FuzzJobSet(f *testing.F)           { fuzz(f) }
 func FuzzRayJob(f *testing.F)           { fuzz(f) }
 func FuzzTrainJob(f *testing.F)         { fuzz(f) }
+func FuzzLeaderWorkerSet(f *testing.F)  { fuzz(f) }
 
 // format is a kind of job in a dialect.
 type format struct {
@@ -49,8 +50,9 @@ func targets() map[string]format {
 		"FuzzDevices": {kind: "Job", dialect: devices},
 		"FuzzTFJob":   {kind: "TFJob", dialect: gang.Labels, job: true}, "FuzzPyTorchJob": {kind: "PyTorchJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzMPIJob": {kind: "MPIJob", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true}, "FuzzJobSet": {kind: "JobSet", dialect: gang.SchedulerPlugins, job: true},
-		"FuzzRayJob":   {kind: "RayJob", dialect: gang.SchedulerPlugins, job: true},
-		"FuzzTrainJob": {kind: "TrainJob", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzRayJob":          {kind: "RayJob", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzTrainJob":        {kind: "TrainJob", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzLeaderWorkerSet": {kind: "LeaderWorkerSet", dialect: gang.LeaderWorkerSet, job: true},
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // step writes an absurd value to a field of an object of a kind, or with times repeats what is there.
@@ -30,6 +32,8 @@ func attacks() map[string][]step {
 		"C1: minimums of roles":                         {{kind: "PodGroup", path: "spec|minTaskMember", value: map[string]any{"x": huge}}},
 		"C1: task groups that add up to more":           {pods("metadata|annotations|yunikorn.apache.org/task-groups", absurdGroups)},
 		"C2: parallelism of two thousand million":       {{kind: "Job", path: "spec|parallelism", value: huge}, {kind: "Job", path: "spec|completions", value: huge}, {kind: "Job", path: "spec|suspend", value: true}},
+		"C2: replicas of two thousand million":          {{kind: "LeaderWorkerSet", path: "spec|replicas", value: huge}},
+		"C2: a size of two thousand million":            {{kind: "LeaderWorkerSet", path: "spec|leaderWorkerTemplate|size", value: huge}, pods("metadata|annotations|leaderworkerset.sigs.k8s.io/size", "2147483647")},
 		"C2: a minimum in the job":                      {{kind: "*Job", path: "spec|runPolicy|schedulingPolicy|minAvailable", value: huge}},
 		"H1: a job that owns itself":                    {{kind: "*Job", path: "metadata|ownerReferences", value: []any{owner("batch/v1", "Job")}}},
 		"H1: a group that owns itself":                  {{kind: "PodGroup", path: "metadata|ownerReferences", value: []any{owner("kubeflow.org/v1", "TFJob")}}},
@@ -63,7 +67,7 @@ func (t target) seeds() map[string]program {
 		var p program
 		for _, s := range steps {
 			for i, u := range t.owned {
-				if strings.HasSuffix(u.GetKind(), "Job") == t.job {
+				if (strings.HasSuffix(u.GetKind(), "Job") || u.GetKind() == leaderworkerset.Kind) == t.job {
 					p = append(p, s.encode(i, u)...)
 				}
 			}

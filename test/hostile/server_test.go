@@ -29,6 +29,7 @@ func resources() map[schema.GroupVersionKind]string {
 		"jobset.x-k8s.io/v1alpha2":             {"JobSet": "jobsets"},
 		"ray.io/v1":                            {"RayJob": "rayjobs", "RayCluster": "rayclusters"},
 		"trainer.kubeflow.org/v1alpha1":        {"TrainJob": "trainjobs"},
+		"leaderworkerset.x-k8s.io/v1":          {"LeaderWorkerSet": "leaderworkersets"},
 		"scheduling.x-k8s.io/v1alpha1":         {"PodGroup": "podgroups"},
 		"scheduling.volcano.sh/v1beta1":        {"PodGroup": "podgroups", "Queue": "queues"},
 		"scheduling.incubator.k8s.io/v1alpha1": {"PodGroup": "podgroups"},

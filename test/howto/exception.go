@@ -35,6 +35,7 @@ func Exceptions() []Exception {
 		e(`^gangctl resize (\S+)((?: --[a-z]+ \d+)*)$`, "gangctl resize $1 --workers 3 --dry-run=client", "fits, or does not, by what else is typed; test/e2e does it"),
 		e(`^gangctl resize (\S+) --abort$`, "gangctl resize $1 --help", "takes back what was interrupted; pkg/cmd/resize tests it"),
 		e(`^gangctl why-pending (\S+) --apply \d+$`, "gangctl why-pending $1", "needs a confirmation; test/e2e does it"),
+		e(`^(?:gangctl (?:submit -f lws\.yaml|why-pending lws/.*)|kubectl scale lws/.*)$`, "gangctl submit --help", "needs the controller of LeaderWorkerSet, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl (?:submit -f jobset\.yaml|why-pending jobset/\S+)$`, "gangctl submit --help", "needs the controller of JobSet, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl (?:submit -f trainjob\.yaml|submit train .*|why-pending trainjob/\S+)$`, "gangctl submit train --help", "needs the controller of Kubeflow Trainer, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl top node --by topology\.\S+$`, "gangctl top node --by kubernetes.io/arch", "the sandbox's nodes are in no zone"),

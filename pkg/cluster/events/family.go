@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
@@ -59,8 +60,8 @@ func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
 
 // memberNames are the names that controllers give the pods and services of a job: JOB-ROLE-INDEX, and for an MPIJob's launcher
 // JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed; the Jobs
-// of a JobSet are JOB-ROLE-NUMBER. Those of a RayCluster are CLUSTER-head-RANDOM and CLUSTER-GROUP-worker-RANDOM, and that of a RayJob is
-// JOB-RANDOM.
+// of a JobSet are JOB-ROLE-NUMBER. Those of a LeaderWorkerSet are JOB-REPLICA for a leader, and JOB-REPLICA-NUMBER for its workers. Those of a
+// RayCluster are CLUSTER-head-RANDOM and CLUSTER-GROUP-worker-RANDOM, and that of a RayJob is JOB-RANDOM.
 func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp {
 	pattern := `-[a-z]+-[0-9]+$`
 	r, known := kinds.ByKind(kind)
@@ -69,6 +70,8 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
 	case kind == jobset.Reader().GroupKind, known && r.Makes == jobset.Reader().GroupKind:
 		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
+	case kind == leaderworkerset.Reader().GroupKind:
+		pattern = `-[0-9]+(-[0-9]+)?$`
 	case kind == ray.ClusterReader().GroupKind:
 		pattern = rayMember
 	case kind == ray.JobReader().GroupKind:

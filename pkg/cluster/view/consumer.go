@@ -130,6 +130,9 @@ func (w *View) findConsumers() []*Consumer {
 			continue
 		}
 		root := rootOf(pod, owners)
+		if job := w.labelled(pod); job != nil {
+			root = owner{kind: job.Kind.GroupKind(), name: job.Meta.Name, uid: job.Meta.UID}
+		}
 		at := key{root.kind, pod.Namespace, root.name}
 		h := byKey[at]
 		if h == nil {

@@ -123,11 +123,26 @@ type Query struct {
 	Kind string
 	// Namespace and Name find the object.
 	Namespace, Name string
+	// Replica is one of the gangs of a job of several; nil for the job.
+	Replica *int32
 }
 
-// Find returns the job of a query: by name, or as the owner of a pod. The error is a [gang.JobNotFoundError] or a
-// [gang.AmbiguousJobError].
+// Find returns the job of a query: by name, or as the owner of a pod. The error is a [gang.JobNotFoundError], a
+// [gang.AmbiguousJobError] or a [gang.ReplicaNotFoundError].
 func (w *View) Find(q Query) (*gang.Job, error) {
+	job, err := w.find(q)
+	if err != nil || q.Replica == nil {
+		return job, err
+	}
+	for _, one := range w.Gang(job).Each {
+		if *one.Replica == *q.Replica {
+			return one.Job, nil
+		}
+	}
+	return nil, &gang.ReplicaNotFoundError{Job: job, Replica: *q.Replica}
+}
+
+func (w *View) find(q Query) (*gang.Job, error) {
 	if kinds.MeansPod(q.Kind) {
 		return w.findByPod(q)
 	}
@@ -184,16 +199,29 @@ func (w *View) findByPod(q Query) (*gang.Job, error) {
 		return nil, w.notFound(q)
 	}
 	if s := w.byUID()[w.root(pod)]; s != nil {
-		return s, nil
+		return w.gangOf(s, pod), nil
 	}
 	return w.bare(pod), nil
 }
 
-// root is the uid of the job that owns a pod, directly, through a batch Job or through what was made of it; "" if none does.
+// gangOf is a job as the gang of one of its pods only, of a job of several.
+func (w *View) gangOf(job *gang.Job, pod *corev1.Pod) *gang.Job {
+	for _, one := range w.Gang(job).Each {
+		if slices.ContainsFunc(one.Members, func(m gang.Member) bool { return m.Pod == pod }) {
+			return one.Job
+		}
+	}
+	return job
+}
+
+// root is the uid of the job that owns a pod, directly, through one of its parts or through what was made of it; "" if none does.
 func (w *View) root(pod *corev1.Pod) types.UID {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil {
 		return ""
+	}
+	if job := w.labelled(pod); job != nil {
+		return job.Meta.UID
 	}
 	if j := w.batchJobs().all[ref.UID]; j != nil {
 		if whole, part := w.whose(j); part {
@@ -237,6 +265,27 @@ func (w *View) made() madeIndex {
 		}
 		return x
 	})
+}
+
+// labelled is the job of a kind with [gang.JobReader.ByLabel] that a pod is of; nil if it is of none.
+func (w *View) labelled(pod *corev1.Pod) *gang.Job {
+	for _, reader := range labelledKinds() {
+		name := pod.Labels[reader.NameLabels[0]]
+		if name == "" {
+			continue
+		}
+		if u := w.Object(reader.GroupKind, pod.Namespace, name); u != nil {
+			if job := w.decode(reader, u); job != nil && job.Owns(pod) {
+				return job
+			}
+		}
+	}
+	return nil
+}
+
+// labelledKinds are the kinds whose pods are found by label.
+func labelledKinds() []gang.JobReader {
+	return slices.DeleteFunc(kinds.Readers(), func(r gang.JobReader) bool { return !r.ByLabel })
 }
 
 // whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are

@@ -2,6 +2,8 @@ package view
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -32,7 +34,39 @@ func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	for _, uid := range uids {
 		pods = append(pods, w.byController().of(controller{s.Meta.Namespace, uid})...)
 	}
+	if s.Reader.ByLabel {
+		pods = append(pods, w.podsByLabel()[labelledJob{s.Reader.GroupKind, s.Meta.Namespace, s.Meta.Name}]...)
+	}
 	return pods
+}
+
+// labelledJob is a job of a kind with [gang.JobReader.ByLabel].
+type labelledJob struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// podsByLabel finds the pods of such jobs that they do not control themselves.
+func (w *View) podsByLabel() map[labelledJob][]*corev1.Pod {
+	type ofSnapshot struct{}
+	return Once(w, ofSnapshot{}, func() map[labelledJob][]*corev1.Pod {
+		kinds := labelledKinds()
+		all := map[labelledJob][]*corev1.Pod{}
+		for _, pod := range w.Snap.Pods {
+			for _, reader := range kinds {
+				name := pod.Labels[reader.NameLabels[0]]
+				if name == "" {
+					continue
+				}
+				job := gang.Job{Reader: reader, Meta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
+				if job.Owns(pod) {
+					at := labelledJob{reader.GroupKind, pod.Namespace, name}
+					all[at] = append(all[at], pod)
+				}
+			}
+		}
+		return all
+	})
 }
 
 // nodeLost reports whether a node is known to be away, or was deleted under its pods.

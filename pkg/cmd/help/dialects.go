@@ -23,6 +23,7 @@ func membership(d gang.Dialect) string {
 		gang.YuniKorn:         "annotation yunikorn.apache.org/task-group-name",
 		gang.Labels:           "labels pod-group.scheduling.sigs.k8s.io/name and …/min-available",
 		gang.Kueue:            "label kueue.x-k8s.io/pod-group-name",
+		gang.LeaderWorkerSet:  "labels leaderworkerset.sigs.k8s.io/name and …/group-index, by its controller",
 		gang.PDB:              "the controller that it shares with a PodDisruptionBudget",
 	}[d]
 }

@@ -40,10 +40,13 @@ func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) 
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), shown, rows)
 }
 
-// gang reads like `3/4`: so many of so many members must start together.
+// gangName reads like `3/4`: so many of so many members must start together. Of a job of several gangs it is like `2x3/3`.
 func gangName(s summary.Summary) string {
-	if s.Dialect == "" {
+	switch {
+	case s.Dialect == "":
 		return "-"
+	case s.Replicas > 0:
+		return fmt.Sprintf("%dx%d/%d", s.Replicas, s.MinAvailable, s.Total/s.Replicas)
 	}
 	return fmt.Sprintf("%d/%d", s.MinAvailable, s.Total)
 }

@@ -110,7 +110,7 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	replicas := map[string]int32{}
 	names := roleNames(job.Kind.Kind)
 	for _, r := range job.Roles {
-		path := strings.Join(reader.Template(r.Name), ".")
+		path := strings.Join(reader.TemplatePath(r), ".")
 		if r.Replicas < 0 {
 			return fmt.Sprintf("%s: %d: must be 0 or more", strings.TrimSuffix(path, "template")+"replicas", r.Replicas), ""
 		}

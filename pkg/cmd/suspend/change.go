@@ -51,6 +51,9 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	if refused := refusePart(op, job); refused != nil {
 		return nil, "", refused
 	}
+	if suspension.FieldOf(job.Kind.Group) == nil {
+		return nil, "", o.refuseUnsuspendable(op, job)
+	}
 	if Suspended(job.Object) == o.Suspend {
 		if by := job.Meta.Labels[suspension.Label]; by != "" && o.Suspend {
 			fmt.Fprintf(o.IO.ErrOut, "note: %s has suspended %s, and resumes it itself: %s\n", by, name, because(job))
@@ -108,6 +111,16 @@ func refusePart(op failure.Op, job *gang.Job) error {
 	}
 	return failure.Errorf("%s: %s %s made it, and decides whether it runs", op, reader.Kind, whole.Name).
 		WithHint("change that: gangctl %s %s -n %s", op.Verb, reader.Argument(whole.Name), job.Meta.Namespace)
+}
+
+// refuseUnsuspendable reports that a kind has no field to suspend it. A service that is scaled to 0 forgets how many replicas it had.
+func (o *Options) refuseUnsuspendable(op failure.Op, job *gang.Job) error {
+	n, what := int32(0), "free what it holds, and note its replicas, which are %d now: %s"
+	if !o.Suspend {
+		n, what = max(job.Gangs(), 1), "start it with as many replicas as it had, for example %d: %s"
+	}
+	return failure.Errorf("%s: a %s has no field to suspend it", op, job.Kind.Kind).
+		WithHint(what, job.Gangs(), command.Kubectl(job.Meta.Namespace, "scale", job.Ref(), fmt.Sprintf("--replicas=%d", n)))
 }
 
 // ownControllers are those of each kind itself, as the field managedBy has them.

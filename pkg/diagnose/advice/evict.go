@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
@@ -93,6 +94,8 @@ func (s *search) evictCommand(h *view.Consumer) (cmd, cost string) {
 		return command.MergePatch(h.Namespace, "workload."+kueue.Group, s.admission(h), map[string]any{"spec": map[string]any{"active": false}}),
 			"is suspended, and starts again when its Workload is active again"
 	case kind.Group == "apps" && kind.Kind != "DaemonSet":
+		return command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"
+	case kind == leaderworkerset.Reader().GroupKind:
 		return command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"
 	case kind.Group == batchv1.GroupName && kind.Kind == "Job", kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
 		kind == trainjob.Reader().GroupKind:

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // stay are annotations by which owners forbid that a pod is moved.
@@ -51,7 +52,7 @@ func (s *search) alone(job *gang.Job) bool {
 }
 
 // unitLabels are on the pods of a unit of which a controller makes all again when it loses one, and whose members have a controller each.
-var unitLabels = []string{"leaderworkerset.sh/name"}
+var unitLabels = []string{leaderworkerset.NameLabel}
 
 // isMember reports whether a pod has the membership label or annotation of a gang, or is one of a unit that restarts as a whole.
 func isMember(p *corev1.Pod) bool {

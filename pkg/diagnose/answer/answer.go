@@ -125,6 +125,9 @@ type Gang struct {
 	Roles     []Role `json:"roles"`
 	// Ignored are gang objects of other dialects that the pods' scheduler does not read.
 	Ignored []string `json:"ignored,omitempty"`
+	// Replica is which of the job's gangs this is, from 0 on, and Replicas how many the job has; both are absent for a job of one gang.
+	Replica  *int32 `json:"replica,omitempty"`
+	Replicas int32  `json:"replicas,omitempty"`
 }
 
 // Role is one kind of member with its counts.

@@ -75,9 +75,12 @@ func evaluators() []evaluator {
 	}
 }
 
-// Evaluate diagnoses the gang of a job, stage by stage.
+// Evaluate diagnoses the gang of a job, stage by stage; of a job of several the first that does not run.
 func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *stage.Diagnosis {
 	g := v.Gang(j)
+	if i := slices.IndexFunc(g.Each, func(one *gang.Gang) bool { return !one.Up() }); i >= 0 {
+		g, j = g.Each[i], g.Each[i].Job
+	}
 	d := &stage.Diagnosis{Gang: g, Who: answer.Nobody}
 	switch {
 	case j.End != nil && !j.End.Failed:

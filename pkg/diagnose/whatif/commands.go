@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -148,7 +149,7 @@ func replicaSteps(g *gang.Gang, n int32) []command.Patch {
 }
 
 // names of the label that operators of different releases put on the pods of a job.
-var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name", "jobset.sigs.k8s.io/jobset-name", "ray.io/cluster"}
+var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name", "jobset.sigs.k8s.io/jobset-name", leaderworkerset.NameLabel, "ray.io/cluster"}
 
 // Selector selects the pods that a gang has; empty if it has none.
 func Selector(g *gang.Gang) string {

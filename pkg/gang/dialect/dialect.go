@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
@@ -23,7 +24,7 @@ import (
 func Readers() []gang.Reader {
 	return []gang.Reader{
 		native.Reader(), schedulerplugins.Reader(), volcano.Reader(), kubebatch.Reader(), labels.Reader(), koordinator.Reader(), kai.Reader(),
-		yunikorn.Reader(), kueue.Reader(),
+		yunikorn.Reader(), kueue.Reader(), leaderworkerset.Reader(),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
@@ -22,7 +23,8 @@ import (
 // Readers are the kinds of job, the most usual first.
 func Readers() []gang.JobReader {
 	return []gang.JobReader{
-		tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), ray.JobReader(), ray.ClusterReader(), batchjob.Reader(),
+		tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), leaderworkerset.Reader(),
+		ray.JobReader(), ray.ClusterReader(), batchjob.Reader(),
 	}
 }
 

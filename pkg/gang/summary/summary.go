@@ -4,6 +4,7 @@ package summary
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ type Summary struct {
 	Ready, Bound, Total int
 	// MinAvailable is how many members must start together; Total unless the job has a minimum.
 	MinAvailable int
+	// Replicas is how many gangs a job of several has, and RunningReplicas how many of them run; 0 for a job of one gang. MinAvailable is that
+	// of each.
+	Replicas, RunningReplicas int
 	// Dialect is how the gang is declared; empty if gangctl knows of no gang.
 	Dialect gang.Dialect
 	// Group is the name of the gang in that dialect.
@@ -80,6 +84,13 @@ func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 		State: gang.StateOf(g, now), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: int(g.Total()), MinAvailable: int(g.Min),
 		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
 	}
+	if g.Whole() {
+		running, all := g.Replicas()
+		s.RunningReplicas, s.Replicas = int(running), int(all)
+		for _, one := range g.Each {
+			s.MinAvailable, s.Dialect, s.Group = int(one.Min), one.Named.Dialect, ""
+		}
+	}
 	for _, role := range job.Roles {
 		s.GPUs = request.Sum(s.GPUs, request.Times(request.GPUs(request.OfTemplate(role.Template.Spec)), g.Unlisted[role.Name]))
 	}
@@ -102,11 +113,11 @@ func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
 		}
 	}
 	members, unlisted := gang.Assemble(job, own, nil)
-	return gang.New(job, members, unlisted, declared(job), nil)
+	return gang.New(job, members, unlisted, declared, nil)
 }
 
 // declared is what the template of a job states about its gang: operators and gangctl label and annotate the pods of all roles alike.
-func declared(job *gang.Job) gang.Declared {
+func declared(job *gang.Job, _ []gang.Member) gang.Declared {
 	key, ok := dialect.OfTemplate(job)
 	if !ok {
 		return gang.Declared{}
@@ -139,6 +150,9 @@ func (s *Summary) reason(job *gang.Job) string {
 		return "suspended"
 	case s.State == gang.Running && s.alive() == s.Total:
 		return ""
+	}
+	if s.RunningReplicas > 0 {
+		return fmt.Sprintf("%d/%d replicas run; %s", s.RunningReplicas, s.Replicas, s.firstReason())
 	}
 	return s.firstReason()
 }

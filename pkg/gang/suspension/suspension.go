@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
@@ -23,11 +24,13 @@ func Forbidden(job *unstructured.Unstructured) string { return ray.Unsuspendable
 // field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
 func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 
-// FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
+// FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind; nil for kinds that cannot be suspended.
 func FieldOf(group string) []string {
 	switch group {
 	case "batch", jobset.Group, ray.Group, trainjob.Group:
 		return []string{"spec", "suspend"}
+	case leaderworkerset.Group:
+		return nil
 	}
 	return field()
 }

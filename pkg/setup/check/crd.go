@@ -159,6 +159,7 @@ var products = map[string]string{
 	"kueue.x-k8s.io":              "Kueue",
 	"kubeflow.org":                "the Training Operator",
 	"jobset.x-k8s.io":             "JobSet",
+	"leaderworkerset.x-k8s.io":    "LeaderWorkerSet",
 	"ray.io":                      "KubeRay",
 	"trainer.kubeflow.org":        "Kubeflow Trainer",
 }

@@ -35,7 +35,7 @@ type Manifest struct {
 }
 
 // ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
-var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, TrainJobs, JobSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
+var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
 
 // Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
 func Parse(data []byte) (*Manifest, error) {

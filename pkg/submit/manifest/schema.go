@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
@@ -234,6 +235,8 @@ func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 	switch {
 	case gvk.GroupKind() == jobset.Reader().GroupKind:
 		return reflect.TypeFor[jobset.Written](), true
+	case gvk.GroupKind() == leaderworkerset.Reader().GroupKind:
+		return reflect.TypeFor[leaderworkerset.Written](), true
 	case gvk.GroupKind() == ray.JobReader().GroupKind:
 		return reflect.TypeFor[ray.WrittenJob](), true
 	case gvk.GroupKind() == ray.ClusterReader().GroupKind:

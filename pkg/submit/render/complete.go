@@ -97,7 +97,7 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 		set(c.Job, s.CommandLine, "metadata", "annotations", provenance.CommandAnnotation)
 	}
 	declare, err := c.decide()
-	if err == nil && declare {
+	if err == nil && declare && reader.Dialect == "" {
 		err = c.declare()
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	}
 	if scheduler := cmp.Or(c.scheduler, c.requestedScheduler()); scheduler != "" && (declare || s.SchedulerSet) {
 		for _, role := range c.roles {
-			set(c.Job, scheduler, append(reader.Template(role.Name), "spec", "schedulerName")...)
+			set(c.Job, scheduler, append(reader.TemplatePath(role), "spec", "schedulerName")...)
 		}
 	}
 	return &c.Completed, nil
@@ -129,6 +129,9 @@ func Declared(job *unstructured.Unstructured) (scheduler string, member bool, er
 
 // requestedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
 func (c *completion) requestedScheduler() string {
+	if c.reader.Dialect != "" {
+		return c.s.Scheduler
+	}
 	ours := c.dialect == c.s.Dialect || c.dialect == gang.SchedulerPlugins || c.dialect == gang.Labels
 	if w, ok := dialect.WriterOf(c.dialect); ok && !ours && !c.s.SchedulerSet {
 		return w.Scheduler
@@ -248,6 +251,8 @@ func (c *completion) decide() (bool, error) {
 		return false, &ContradictionError{Flag: "scheduler", File: "its members request scheduler " + c.scheduler}
 	}
 	switch {
+	case c.reader.Dialect != "" && c.name == "":
+		return c.decideImplied()
 	case c.PodGroup != nil:
 		return true, c.checkPodGroup()
 	case c.name == "":

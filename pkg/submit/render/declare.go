@@ -124,7 +124,7 @@ func (c *completion) refer(w gang.Writer, d gang.Declaration) error {
 			return fmt.Errorf("convert group reference: %w", err)
 		}
 		prune(content)
-		c.merge(content, c.reader.Template(role.Name))
+		c.merge(content, c.reader.TemplatePath(role))
 	}
 	return nil
 }

@@ -102,21 +102,27 @@ func deadlocked(c *stage.Context, out *stage.Result) bool {
 		if h.Job == nil {
 			continue
 		}
-		g := c.View.Gang(h.Job)
-		if g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || g.Count(gang.Pending) == 0 {
-			continue
+		for _, g := range c.View.Gangs(h.Job) {
+			if deadlockedBy(c, h, g) {
+				out.Add(deadlock(c, h, g))
+				return true
+			}
 		}
-		if !c.Search(c.View.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
-			continue
-		}
-		theirs := c.View.PlacementRequest(g)
-		if !c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits() {
-			continue
-		}
-		out.Add(deadlock(c, h, g))
-		return true
 	}
 	return false
+}
+
+// deadlockedBy reports whether that is so of one gang of a job.
+func deadlockedBy(c *stage.Context, h *view.Consumer, g *gang.Gang) bool {
+	held := g.Count(gang.Starting, gang.Running, gang.Succeeded)
+	if held == 0 && g.Replica != nil || held >= g.Min || g.Count(gang.Pending) == 0 {
+		return false
+	}
+	if !c.Search(c.View.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
+		return false
+	}
+	theirs := c.View.PlacementRequest(g)
+	return c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits()
 }
 
 func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {

@@ -189,10 +189,11 @@ func volcanoAhead(c *stage.Context, queue string) (rivals []queueing.Entry, mine
 	return queueing.Ahead(all, mine), mine
 }
 
-// pending reports whether a gang still waits for its members to get nodes.
+// pending reports whether a gang of a job still waits for its members to get nodes.
 func pending(c *stage.Context, s *gang.Job) bool {
-	g := c.View.Gang(s)
-	return s.End == nil && g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
+	return s.End == nil && slices.ContainsFunc(c.View.Gangs(s), func(g *gang.Gang) bool {
+		return g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
+	})
 }
 
 func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) (name string, rivals []queueing.Entry, mine queueing.Entry) {

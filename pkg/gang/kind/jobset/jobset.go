@@ -202,12 +202,12 @@ func Labelled(pod *corev1.Pod) (name, role string) {
 
 // ownsPart reports whether a pod of a Job is one of the JobSet's: its labels are those of the Job, which the controller writes. Releases
 // before 0.6 do not write the uid.
-func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool {
+func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool {
 	uid, written := pod.Labels[uidLabel]
-	if written && uid != string(job.UID) {
+	if part.Kind != "Job" || written && uid != string(job.UID) {
 		return false
 	}
-	return pod.Labels[nameLabel] == job.Name && strings.HasPrefix(part, job.Name+"-"+pod.Labels[roleLabel]+"-")
+	return pod.Labels[nameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")
 }
 
 // placeOf reads the replicated job, the number of the Job in it, and the index in the Job.

@@ -46,8 +46,8 @@ func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 }
 
 // ownsPart knows the Job of the launcher by its name. The pods of a deleted job of the same name are not distinguished in this one case.
-func ownsPart(job *metav1.ObjectMeta, _ *corev1.Pod, part string) bool {
-	return part == job.Name+"-launcher"
+func ownsPart(job *metav1.ObjectMeta, _ *corev1.Pod, part *metav1.OwnerReference) bool {
+	return part.Kind == "Job" && part.Name == job.Name+"-launcher"
 }
 
 func podName(job string, p gang.Place) string {

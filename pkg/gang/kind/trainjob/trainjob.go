@@ -163,7 +163,7 @@ func progress(f *gang.Fields) *gang.Progress {
 }
 
 // ownsPart reports whether a pod of a Job is one of the JobSet of a TrainJob that is not known.
-func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part string) bool {
+func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool {
 	name, role := jobset.Labelled(pod)
-	return name == job.Name && strings.HasPrefix(part, job.Name+"-"+role+"-")
+	return part.Kind == "Job" && name == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+role+"-")
 }

@@ -1,0 +1,220 @@
+// Package leaderworkerset reads LeaderWorkerSets (leaderworkerset.x-k8s.io): services of several replicas, each of which is a leader with
+// workers, and a gang by itself. What they run does not end.
+package leaderworkerset
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// Group is the API group, and Version the only version of it that is served.
+	Group   = "leaderworkerset.x-k8s.io"
+	Version = "v1"
+	// Kind is what a LeaderWorkerSet is called, and Resource the plural under which it is served.
+	Kind, Resource = "LeaderWorkerSet", "leaderworkersets"
+	// Leader and Worker are the roles.
+	Leader, Worker = "leader", "worker"
+)
+
+// Labels and annotations of pods, all of which the controller writes.
+const (
+	// NameLabel names the LeaderWorkerSet, GroupIndexLabel the replica, and RevisionLabel the revision of the templates.
+	NameLabel       = "leaderworkerset.sigs.k8s.io/name"
+	GroupIndexLabel = "leaderworkerset.sigs.k8s.io/group-index"
+	RevisionLabel   = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+	// WorkerIndexLabel is the place in the replica, which is 0 for the leader.
+	WorkerIndexLabel = "leaderworkerset.sigs.k8s.io/worker-index"
+	// SizeAnnotation is how many members a replica has.
+	SizeAnnotation = "leaderworkerset.sigs.k8s.io/size"
+	// ExclusiveAnnotation gives each replica a topology domain for itself, which the node of its leader decides. The LeaderWorkerSet has it, too.
+	ExclusiveAnnotation = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+)
+
+// labelPrefix begins all labels and annotations of the controller.
+const labelPrefix = "leaderworkerset.sigs.k8s.io/"
+
+// Reader reads this kind.
+func Reader() gang.JobReader {
+	return gang.JobReader{
+		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
+		Names: []string{"leaderworkerset", "leaderworkersets", "lws"},
+		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, ByLabel: true, Dialect: gang.LeaderWorkerSet,
+		PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"}},
+	}
+}
+
+// Written is what is read of what users write of a LeaderWorkerSet.
+type Written struct {
+	Spec spec `json:"spec,omitempty"`
+}
+
+type spec struct {
+	// Replicas is 1 where it is absent, and so is Size.
+	Replicas             *int32 `json:"replicas,omitempty"`
+	LeaderWorkerTemplate struct {
+		LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate,omitempty"`
+		WorkerTemplate corev1.PodTemplateSpec  `json:"workerTemplate,omitempty"`
+		Size           *int32                  `json:"size,omitempty"`
+	} `json:"leaderWorkerTemplate,omitempty"`
+	StartupPolicy string `json:"startupPolicy,omitempty"`
+}
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func read(u *unstructured.Unstructured) (gang.Job, error) {
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u), Replicated: true}
+	f := &gang.Fields{Object: u}
+	var s spec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.Map("spec"), &s); err != nil {
+		return job, fmt.Errorf("decode spec: %w", err)
+	}
+	job.Seen = len(f.List("status", "conditions")) > 0
+	replicas, size := orOne(s.Replicas), orOne(s.LeaderWorkerTemplate.Size)
+	job.Problems = problems(s, replicas, size)
+	if len(job.Problems) > 0 {
+		replicas, size = 0, max(size, 1)
+	}
+	job.Roles = roles(s, withSurge(f, replicas, size), size, u.GetAnnotations()[ExclusiveAnnotation])
+	if size > 1 {
+		job.Sequential = sequential(s, u.GetAnnotations())
+	}
+	return job, f.Err
+}
+
+// problems are why the controller will not run a spec.
+func problems(s spec, replicas, size int32) []string {
+	var all []string
+	if len(s.LeaderWorkerTemplate.WorkerTemplate.Spec.Containers) == 0 {
+		all = append(all, "containers definition expected in spec.leaderWorkerTemplate.workerTemplate")
+	}
+	if leader := s.LeaderWorkerTemplate.LeaderTemplate; leader != nil && len(leader.Spec.Containers) == 0 {
+		all = append(all, "containers definition expected in spec.leaderWorkerTemplate.leaderTemplate")
+	}
+	switch {
+	case replicas < 0:
+		all = append(all, "spec.replicas must be 0 or more")
+	case size < 1:
+		all = append(all, "spec.leaderWorkerTemplate.size must be 1 or more")
+	case int64(replicas)*int64(size) > math.MaxInt32:
+		all = append(all, fmt.Sprintf("spec: %d replicas of %d pods are more than a LeaderWorkerSet may have", replicas, size))
+	}
+	return all
+}
+
+// withSurge is the number of replicas with those that the controller adds while it updates them, at most as many again.
+func withSurge(f *gang.Fields, replicas, size int32) int32 {
+	created := int64(f.Int32("status", "replicas"))
+	updating := false
+	for _, c := range f.List("status", "conditions") {
+		updating = updating || c["type"] == "UpdateInProgress" && c["status"] == "True"
+	}
+	most := min(2*int64(replicas), math.MaxInt32/int64(max(size, 1)))
+	if updating && created > int64(replicas) {
+		return int32(max(min(created, most), int64(replicas)))
+	}
+	return replicas
+}
+
+// roles are those of a number of replicas. The controller makes the leader of the workers' template if it has none of its own.
+func roles(s spec, replicas, size int32, exclusive string) []gang.Role {
+	annotations := map[string]string{SizeAnnotation: strconv.Itoa(int(size))}
+	if exclusive != "" {
+		annotations[ExclusiveAnnotation] = exclusive
+	}
+	leader := gang.Role{Name: Leader, Replicas: replicas, PartSize: 1, Template: s.LeaderWorkerTemplate.WorkerTemplate, TemplateOf: Worker}
+	if own := s.LeaderWorkerTemplate.LeaderTemplate; own != nil {
+		leader.Template, leader.TemplateOf = *own, ""
+	}
+	worker := gang.Role{Name: Worker, Replicas: replicas * (size - 1), PartSize: size - 1, Template: s.LeaderWorkerTemplate.WorkerTemplate}
+	all := []gang.Role{leader, worker}
+	if size == 1 {
+		all = all[:1]
+	}
+	for i := range all {
+		role := &all[i]
+		meta := role.Template.ObjectMeta.DeepCopy()
+		if meta.Annotations == nil {
+			meta.Annotations = map[string]string{}
+		}
+		for key, value := range annotations {
+			meta.Annotations[key] = value
+		}
+		role.Template.ObjectMeta = *meta
+		if c := role.Template.Spec.Containers; len(c) > 0 {
+			role.Main = c[0].Name
+		}
+	}
+	return all
+}
+
+// sequential is why not all pods of a replica are made at once; "" if they are.
+func sequential(s spec, annotations map[string]string) string {
+	if s.StartupPolicy == "LeaderReady" {
+		return "the workers of a replica are made only when its leader is ready (startupPolicy: LeaderReady)"
+	}
+	if _, set := annotations[ExclusiveAnnotation]; set {
+		return fmt.Sprintf("the workers of a replica are made only when its leader has a node (annotation %s)", ExclusiveAnnotation)
+	}
+	return ""
+}
+
+// ownsPart reports whether a pod of a StatefulSet is one of the LeaderWorkerSet's: that of the leaders has its name, and that of the workers
+// of a replica the name of their leader. No object in between carries the uid.
+func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool {
+	if part.Kind != "StatefulSet" || pod.Labels[NameLabel] != job.Name {
+		return false
+	}
+	return part.Name == job.Name || part.Name == job.Name+"-"+pod.Labels[GroupIndexLabel]
+}
+
+// placeOf reads the replica and the place in it. Pods of another revision may have a place that replicas have not any more: they are no
+// members.
+func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+	replica, err := strconv.ParseInt(pod.Labels[GroupIndexLabel], 10, 32)
+	within, failed := strconv.ParseInt(pod.Labels[WorkerIndexLabel], 10, 32)
+	if err != nil || failed != nil || replica < 0 || within < 0 {
+		return gang.Place{}, false
+	}
+	if within == 0 {
+		return gang.Place{Role: Leader, Index: int(replica)}, true
+	}
+	place := gang.Place{Role: Worker, Index: math.MaxInt32}
+	for _, role := range job.Roles {
+		if size := int64(role.PartSize); role.Name == Worker && within <= size {
+			place.Index = int(min(replica*size+within-1, math.MaxInt32))
+		}
+	}
+	return place, true
+}
+
+// labels are those of a pod that constraints may select by.
+func labels(job *gang.Job, p gang.Place) map[string]string {
+	replica, within := p.Index, 0
+	for _, role := range job.Roles {
+		if size := int(role.PartSize); role.Name == Worker && p.Role == Worker && size > 0 {
+			replica, within = p.Index/size, p.Index%size+1
+		}
+	}
+	return map[string]string{NameLabel: job.Meta.Name, GroupIndexLabel: strconv.Itoa(replica), WorkerIndexLabel: strconv.Itoa(within)}
+}
+
+func template(role string) []string {
+	return []string{"spec", "leaderWorkerTemplate", strings.ToLower(role) + "Template"}
+}
