@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
 // TestTrainJob has the controllers of Kubeflow Trainer and of JobSet, as they are released, with their webhooks and the runtimes that
@@ -36,7 +37,7 @@ func TestTrainJob(t *testing.T) {
 		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
 	})
 	c.startTrainer(t, program, filepath.Join(manifests, "webhook", "manifests.yaml"))
-	c.applyFiles(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
+	c.applyRuntimes(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
 		filepath.Join(manifests, "runtimes", "torchtune", "llama3_2", "llama3_2_1B.yaml"))
 	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
 	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })
@@ -66,6 +67,17 @@ certManagement: {enable: false}
 `, port), 0o600))
 	c.background(t, "env", "TMPDIR="+dir, program, "--config", path)
 	c.awaitWebhooks(t, webhooks, "127.0.0.1:"+port, certificate)
+}
+
+// applyRuntimes applies files with runtimes, which the controller of Trainer checks.
+func (c *cluster) applyRuntimes(t *testing.T, paths ...string) {
+	t.Helper()
+	applier := &sandboxmanifest.Applier{Client: c.dynamic}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		must(t, applier.Apply(t.Context(), data))
+	}
 }
 
 // trainJobFile writes the file of a TrainJob of four nodes, as users write it: with nothing about a gang in it.
@@ -191,7 +203,7 @@ func (c *cluster) respectsRuntimes(t *testing.T, module string) {
 	text := strings.Replace(strings.Replace(string(data), "name: torch-distributed", "name: torch-gang", 1), "spec:\n", "spec:\n  podGroupPolicy: {coscheduling: {}}\n", 1)
 	path := filepath.Join(t.TempDir(), "runtime.yaml")
 	must(t, os.WriteFile(path, []byte(text), 0o600))
-	c.applyFiles(t, path)
+	c.applyRuntimes(t, path)
 	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", trainJobFile(t, "own", "torch-gang"))
 	if code != 0 || strings.Contains(stdout, "podgroup") || !strings.Contains(stderr, "makes a PodGroup of every TrainJob, in dialect scheduler-plugins: no other one is added") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)

@@ -52,10 +52,13 @@ func (c *creator) postJob(ctx context.Context, r *rehearsal) (*unstructured.Unst
 	if !c.dryRun || r.Trial == nil {
 		return c.post(ctx, r.Job, c.dryRun)
 	}
-	if _, err := c.post(ctx, r.Trial, true); err != nil {
+	stored, err := c.post(ctx, r.Trial, true)
+	if err != nil {
 		return nil, err
 	}
-	return r.Job, nil
+	job := r.Job.DeepCopy()
+	job.SetUID(stored.GetUID()) // what it owns names it
+	return job, nil
 }
 
 // ownNeeded has a stored job own what it needed, so that it goes when the job does.

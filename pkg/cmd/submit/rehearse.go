@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -168,6 +169,9 @@ func (c *creator) stamp(ctx context.Context, r *rehearsal) error {
 			return err
 		}
 		r.stored = stored
+	}
+	if err := trainjob.KeepTimes(r.Job, r.stored); err != nil {
+		return err
 	}
 	provenance.Stamp(r.Job, r.asStored())
 	return nil

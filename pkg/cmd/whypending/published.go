@@ -140,7 +140,9 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 			gvr := schema.GroupVersionResource{Group: reader.Group, Version: version, Resource: reader.Resource}
 			job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
 			if err == nil {
-				found = append(found, job)
+				if !madeOf(job, found) {
+					found = append(found, job)
+				}
 				break
 			}
 			if !apierrors.IsNotFound(err) {
@@ -156,4 +158,15 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 	default:
 		return nil, fmt.Errorf("%s/%s is the name of %d jobs", namespace, o.Name, len(found))
 	}
+}
+
+// madeOf reports whether an object was made of one of some jobs: its answer is that of the job. The kinds of job come before those that
+// are made of them.
+func madeOf(object *unstructured.Unstructured, jobs []*unstructured.Unstructured) bool {
+	for _, job := range jobs {
+		if metav1.IsControlledBy(object, job) {
+			return true
+		}
+	}
+	return false
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -39,6 +40,9 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 		editBatch(c, g, spec)
 	} else {
 		c = Edit(c, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { editJob(u, s, spec, g) })
+	}
+	if makes, ok := kinds.ByKind(g.Reader.Made); ok && g.Made != nil { // the controller makes it anew
+		c = Edit(c, makes.GroupKind, g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { makes.WriteRoles(u, spec.Roles) })
 	}
 	return editWorkload(editGroup(c, g, spec), g, spec)
 }

@@ -287,6 +287,18 @@ func joinGroup(item map[string]any, name string, d gang.Dialect) error {
 	return nil
 }
 
+// KeepTimes gives the patches of a TrainJob the times that the API server gave them when it was tried: it would give others later.
+func KeepTimes(job, stored *unstructured.Unstructured) error {
+	if job.GroupVersionKind().GroupKind() != Reader().GroupKind {
+		return nil
+	}
+	patches, found, err := unstructured.NestedSlice(stored.Object, "spec", "runtimePatches")
+	if err != nil || !found {
+		return err
+	}
+	return unstructured.SetNestedSlice(job.Object, patches, "spec", "runtimePatches")
+}
+
 // Patch adds to a TrainJob, for a manager, a patch of its runtime with metadata of the pods of each replicated job by its name.
 func Patch(job *unstructured.Unstructured, manager string, pods map[string]map[string]any) error {
 	if len(pods) == 0 {

@@ -188,6 +188,19 @@ func TestBefore(t *testing.T) {
 	}
 }
 
+// A patch keeps the time of its first try, by which the job that is stored is compared with the one that was tried.
+func TestKeepTimes(t *testing.T) {
+	const at = "2026-11-21T14:00:00Z"
+	job := train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a}]}")
+	if err := KeepTimes(job, train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a, time: '"+at+"'}]}")); err != nil {
+		t.Fatal(err)
+	}
+	patches, _, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
+	if len(patches) != 1 || patches[0].(map[string]any)["time"] != at {
+		t.Errorf("got %v", patches)
+	}
+}
+
 func TestRuntimes(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: r}": "ClusterTrainingRuntime/r", "{name: r, kind: TrainingRuntime}": "TrainingRuntime/r", "{name: r, apiGroup: example.com}": "no runtime", "{name: r, kind: Pod}": "no runtime",
