@@ -119,13 +119,16 @@ func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, t
 		f.Detail("no end of a job frees enough of it")
 		return
 	}
-	var names, commands []string
+	var names []string
 	for _, p := range ended {
 		names = append(names, p.Name)
-		commands = append(commands, c.Kubectl("delete", "pod", p.Name))
+	}
+	do := ""
+	if len(names) <= maxEnded {
+		do = c.Kubectl(append([]string{"delete", "pod"}, names...)...)
 	}
 	f.As(answer.Blocked, answer.User).Detail("pods that have ended count until they are deleted").Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which have ended", Cost: "their logs are gone", Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which have ended", Cost: "their logs are gone", Change: map[string]any{"pods": names}, Command: do},
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, ended) },
 	})
 }
@@ -140,6 +143,9 @@ func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	}
 	return sum
 }
+
+// maxEnded is how many pods that have ended one command deletes.
+const maxEnded = 50
 
 // quotaUser is one of those that a quota is charged for.
 type quotaUser struct {

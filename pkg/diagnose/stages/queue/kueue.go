@@ -58,12 +58,11 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		workloadChecks(out, workload)
 		return stage.OK("")
 	}
-	ofLocal, ofCluster := kueueStopped(out, local), kueueStopped(out, cluster)
-	if ofLocal != nil && (ofCluster == nil || ofLocal.Facts["state"] != nil) { // else it only repeats that its ClusterQueue is not active
-		out.Add(ofLocal)
+	if f := kueueStopped(out, local); f != nil && (f.Facts["state"] != nil || !repeats(local)) {
+		out.Add(f)
 	}
-	if ofCluster != nil {
-		out.Add(missingFlavors(c, ofCluster, cluster))
+	if f := kueueStopped(out, cluster); f != nil {
+		out.Add(missingFlavors(c, f, cluster))
 	}
 	if f := namespaceNotSelected(c, cluster); f != nil {
 		out.Add(f)
@@ -168,6 +167,12 @@ func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Findin
 		})
 }
 
+// repeats reports whether a LocalQueue is not active only because its ClusterQueue is not, or was not when that was reported.
+func repeats(local *unstructured.Unstructured) bool {
+	condition, _ := stage.Condition(local, "Active")
+	return condition.Reason == "ClusterQueueIsInactive"
+}
+
 // missingFlavors adds the ResourceFlavors that a ClusterQueue names and that do not exist: Kueue finds it unusable until they do.
 func missingFlavors(c *stage.Context, f *stage.Finding, queue *unstructured.Unstructured) *stage.Finding {
 	if f.Facts["state"] != nil || !c.View.Snap.CanList("resourceflavors."+kueue.Group, "") {
@@ -201,10 +206,7 @@ func missingFlavors(c *stage.Context, f *stage.Finding, queue *unstructured.Unst
 					return nil
 				}
 			}
-			for _, q := range []*unstructured.Unstructured{queue, queueing.Object(c.View, "LocalQueue", c.Gang.Meta.Namespace, queueing.LocalQueue(c.View, c.Gang, queueing.Workload(c.View, c.Gang)))} {
-				n = whatif.Edit(n, q.GroupVersionKind().GroupKind(), q.GetNamespace(), q.GetName(), activated)
-			}
-			return n
+			return whatif.Edit(n, queue.GroupVersionKind().GroupKind(), "", queue.GetName(), activated)
 		},
 	})
 }
