@@ -134,7 +134,7 @@ func checkReader(t *testing.T, s *snapshot.Snapshot, q Query) (hidden int) {
 
 func TestAnAnswerNamesNothingOfOtherNamespaces(t *testing.T) {
 	hidden := 0
-	eachCase(t, func(t *testing.T, dir string, e expectation) {
+	eachCase(t, acceptanceCases, 48, func(t *testing.T, dir string, e expectation) {
 		if e.Args[0] == "submit" {
 			return
 		}

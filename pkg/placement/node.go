@@ -150,10 +150,16 @@ func ready(n *corev1.Node) corev1.ConditionStatus {
 
 func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
-// problemTaint recognises the taints that Kubernetes and cloud providers set on a node that is not fit for use.
-func problemTaint(t corev1.Taint) bool {
-	return !cordonTaint(t) &&
-		(strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
+// ProblemTaint recognises the taints that Kubernetes, cloud providers and autoscalers set on a node that is not fit for use. No pod should tolerate one
+// to find room.
+func ProblemTaint(t corev1.Taint) bool {
+	return !cordonTaint(t) && (RemovalTaint(t) ||
+		strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
+}
+
+// RemovalTaint recognises the taints that autoscalers set on a node which they are about to remove.
+func RemovalTaint(t corev1.Taint) bool {
+	return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
 }
 
 // repels reports whether a node has a taint that pods without a toleration rather avoid.
@@ -169,7 +175,7 @@ func taintConstraint(t corev1.Taint) Constraint {
 	switch {
 	case cordonTaint(t):
 		return Cordon
-	case problemTaint(t):
+	case ProblemTaint(t):
 		return NotReady
 	}
 	return Taint

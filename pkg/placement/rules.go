@@ -169,7 +169,7 @@ func (r *rules) objectViolations(n *corev1.Node, out []Violation) []Violation {
 	if reason := r.notReadyReason(n); reason != "" {
 		add(NotReady, reason)
 	}
-	if taint, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return !cordonTaint(*t) && !problemTaint(*t) }); found {
+	if taint, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return !cordonTaint(*t) && !ProblemTaint(*t) }); found {
 		add(Taint, taint.ToString())
 	}
 	return out
@@ -196,7 +196,7 @@ func (r *rules) cordoned(n *corev1.Node) bool {
 // notReadyReason is why the node counts as not Ready; empty if it is. A Ready condition that is not True is held against the pod as the
 // taint would be that Kubernetes sets for it within seconds.
 func (r *rules) notReadyReason(n *corev1.Node) string {
-	if t, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return problemTaint(*t) }); found {
+	if t, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return ProblemTaint(*t) }); found {
 		return t.Key
 	}
 	status := ready(n)

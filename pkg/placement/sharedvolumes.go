@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -78,6 +80,10 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 			continue
 		}
 		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
+		if keys, known := t.c.segmentKeys(k.class, s.n.obj); known && severalNodes(k.pvc) {
+			segment := segmentOf(s.n.obj, keys)
+			name, reach = "segment/"+segment, func(n *corev1.Node) bool { return segmentOf(n, keys) == segment }
+		}
 		if len(chosen) > before {
 			pv := newVolume(chosen, taken)
 			name, reach = "volume/"+pv.Name, func(n *corev1.Node) bool { return volume.CheckNodeAffinity(pv, n.Labels) == nil }
@@ -94,6 +100,44 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 		}
 		return a
 	})
+}
+
+// severalNodes reports whether a claim is for a volume that several nodes may attach. One that only a single node may is of no use to members on others.
+func severalNodes(pvc *corev1.PersistentVolumeClaim) bool {
+	return slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(pvc.Spec.AccessModes, corev1.ReadOnlyMany)
+}
+
+// segmentKeys are the node labels by which a driver places the volumes that it makes: every node with the same values reaches them. They are those that the
+// driver reports of the node, or else those by which the class allows places; without either nothing is known.
+func (c *Cluster) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string, known bool) {
+	for _, reported := range c.objects.CSINodes {
+		if reported.Name != n.Name {
+			continue
+		}
+		for _, d := range reported.Spec.Drivers {
+			if d.Name == class.Provisioner {
+				return slices.Sorted(slices.Values(d.TopologyKeys)), true
+			}
+		}
+	}
+	for _, term := range class.AllowedTopologies {
+		for _, e := range term.MatchLabelExpressions {
+			if !slices.Contains(keys, e.Key) {
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys, len(keys) > 0
+}
+
+// segmentOf is the values that a node has of some labels, as text.
+func segmentOf(n *corev1.Node, keys []string) string {
+	values := make([]string, 0, len(keys))
+	for _, key := range keys {
+		values = append(values, fmt.Sprintf("%q", n.Labels[key]))
+	}
+	return strings.Join(values, ",")
 }
 
 // interchangeable names the candidates of which one is as good as the other for all members together.

@@ -55,6 +55,45 @@ func TestPlaceSharesAVolumeThatIsNotChosenYet(t *testing.T) {
 	}
 }
 
+// A volume that several nodes may attach is reached from all nodes with the labels by which its driver places it, where these are known.
+func TestPlaceSharesAVolumeOfAZone(t *testing.T) {
+	nodes := []*corev1.Node{big("n1", label("zone", "a"), label("host", "1")), big("n2", label("zone", "a"), label("host", "2")), big("n3", label("zone", "b"), label("host", "3"))}
+	made := aClass("made", "csi.example.com", storagev1.VolumeBindingWaitForFirstConsumer)
+	allowed := made.DeepCopy()
+	allowed.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a", "b"}}}}}
+	driver := func(keys ...string) (all []*storagev1.CSINode) {
+		for _, n := range nodes {
+			reported := &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi.example.com", TopologyKeys: keys}}}}
+			reported.Name = n.Name
+			all = append(all, reported)
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		class   *storagev1.StorageClass
+		mode    corev1.PersistentVolumeAccessMode
+		drivers []*storagev1.CSINode
+		members int32
+		fits    bool
+	}{
+		"nothing is known":                 {class: made, mode: corev1.ReadWriteMany, members: 2},
+		"the class allows zones":           {class: allowed, mode: corev1.ReadWriteMany, members: 2, fits: true},
+		"more than one zone holds":         {class: allowed, mode: corev1.ReadWriteMany, members: 3},
+		"the driver places by zone":        {class: made, mode: corev1.ReadWriteMany, drivers: driver("zone"), members: 2, fits: true},
+		"the driver reaches every node":    {class: made, mode: corev1.ReadWriteMany, drivers: driver(), members: 3, fits: true},
+		"a single node may attach it":      {class: allowed, mode: corev1.ReadWriteOnce, members: 2},
+		"what the driver reports is finer": {class: allowed, mode: corev1.ReadWriteMany, drivers: driver("host", "zone"), members: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewCluster(Objects{Nodes: nodes, CSINodes: tc.drivers, StorageClasses: classes(tc.class), PersistentVolumeClaims: claims(aClaim("data", tc.class.Name, "", tc.mode))})
+			r := Place(t.Context(), c, Gang{Roles: []Role{role("W", tc.members, aPod("w", amounts("gpu", 8), using("data")))}}, Options{Budget: budgetForTests})
+			if r.Fits() != tc.fits || !r.Fits() && !r.Impossible() {
+				t.Errorf("%s: %v", r.Proof, r.Placement)
+			}
+		})
+	}
+}
+
 // chosen is the class for a claim whose node the scheduler has chosen already.
 func chosen(class *storagev1.StorageClass, node string) *storagev1.StorageClass {
 	class = class.DeepCopy()

@@ -164,11 +164,11 @@ func Uncordoned(n *corev1.Node) *corev1.Node {
 
 // Repaired returns the node with a Ready condition of True and without the taints that report a problem; n itself if it has none.
 func Repaired(n *corev1.Node) *corev1.Node {
-	if ready(n) == corev1.ConditionTrue && !slices.ContainsFunc(n.Spec.Taints, problemTaint) {
+	if ready(n) == corev1.ConditionTrue && !slices.ContainsFunc(n.Spec.Taints, ProblemTaint) {
 		return n
 	}
 	n = n.DeepCopy()
-	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, problemTaint)
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, ProblemTaint)
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == corev1.NodeReady {
 			n.Status.Conditions[i].Status = corev1.ConditionTrue

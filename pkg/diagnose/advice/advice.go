@@ -75,6 +75,12 @@ var resizable = []answer.Code{
 	answer.DRAUnallocatable, answer.SlotStolen, answer.MemberLost, answer.GangBypassed, answer.MutualDeadlock, answer.QueueOrder, answer.ReservedByOthers,
 }
 
+// exclusiveVolume reports whether a finding is that a volume for one pod is in use: its user may end, and fewer members may not need it. Once
+// members have nodes, that is a matter of the nodes that they have.
+func exclusiveVolume(f *stage.Finding) bool {
+	return f.Code == answer.VolumeMultiAttach && f.Stage == answer.StagePlacement
+}
+
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
@@ -99,7 +105,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.end = s.now().Add(opts.Time)
 	}
 	s.part(answer.Fix, s.fixes)
-	if slices.Contains(resizable, base.Primary.Code) {
+	if slices.Contains(resizable, base.Primary.Code) || exclusiveVolume(base.Primary) {
 		s.part(answer.Wait, s.wait)
 		s.part(answer.Reshape, s.reshape)
 		s.part(answer.Trim, s.trim)
@@ -109,6 +115,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.part(answer.Move, s.move)
 		s.part(answer.AddNodes, s.addNodes)
 		s.part(answer.Evict, s.evict)
+	}
+	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
+		s.part(answer.Relax, s.relax) // no value of a label helps, but the rule can go
 	}
 	if len(s.actions) == 0 {
 		s.part(answer.Fix, s.combine)

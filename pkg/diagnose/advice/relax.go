@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // maxPaired is how many rules are tried in pairs at most: 28 pairs.
@@ -108,7 +109,7 @@ func (s *search) taints(has []corev1.Toleration) []rule {
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Cluster().Node(name).Spec.Taints {
-				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
+				if t.Key == corev1.TaintNodeUnschedulable || placement.ProblemTaint(t) || t.Effect == corev1.TaintEffectPreferNoSchedule || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}
 				if r := toleration(t); !seen[r.text] {

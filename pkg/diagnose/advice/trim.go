@@ -28,6 +28,7 @@ func (s *search) trim() {
 			for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
 				s.trimOne([]gang.Role{role}, c, name)
 			}
+			s.trimPod(role, name)
 		}
 		if len(s.actions) > before {
 			continue
@@ -115,6 +116,9 @@ func unit(name corev1.ResourceName) int64 {
 
 func (s *search) trimOne(roles []gang.Role, c corev1.Container, name corev1.ResourceName) {
 	have, ok := requested(c, name)
+	if !ok && len(roles) == 1 {
+		have, ok = s.byDefault(roles[0], c.Name, name)
+	}
 	if !ok {
 		return
 	}
@@ -123,6 +127,41 @@ func (s *search) trimOne(roles []gang.Role, c corev1.Container, name corev1.Reso
 		least = 0 // a sidecar may do without
 	}
 	s.offerLargest(least, (podrequest.Amount(name, have)-1)/step, func(n int64) edit { return trimmed(roles, c, name, n*step) })
+}
+
+// byDefault is what admission adds to the requests of a container that its template leaves out: the default of a LimitRange.
+func (s *search) byDefault(role gang.Role, container string, name corev1.ResourceName) (resource.Quantity, bool) {
+	pod := s.w.Virtual(s.g, gang.Member{Role: role.Name})
+	r := patch.Resources(&pod.Spec, container)
+	if r == nil {
+		return resource.Quantity{}, false
+	}
+	q, ok := r.Requests[name]
+	return q, ok
+}
+
+// trimPod offers the largest request of a role whose pods request a resource as a whole. It is no less than what the containers request: the API
+// server takes no less.
+func (s *search) trimPod(role gang.Role, name corev1.ResourceName) {
+	r := role.Template.Spec.Resources
+	if r == nil {
+		return
+	}
+	have, ok := r.Requests[name]
+	if !ok {
+		if have, ok = r.Limits[name]; !ok {
+			return
+		}
+	}
+	alone := role.Template.Spec.DeepCopy()
+	alone.Resources = nil
+	step, containers := unit(name), podrequest.Amount(name, podrequest.OfTemplate(*alone)[name])
+	s.offerLargest(max(1, (containers+step-1)/step), (podrequest.Amount(name, have)-1)/step, func(n int64) edit {
+		q := podrequest.Quantity(name, n*step)
+		a := answer.Action{Kind: answer.Trim, By: answer.User, Change: map[string]any{role.Name + ".pod." + string(name): q.String()},
+			Text: fmt.Sprintf("%s for the pod of each %s", phrase.Amount(name, n*step), phrase.Member(role.Name))}
+		return edit{a, func(spec *whatif.Spec) { podrequest.Set(spec.Role(role.Name).Template.Spec.Resources, name, q) }}
+	})
 }
 
 func trimmed(roles []gang.Role, c corev1.Container, name corev1.ResourceName, amount int64) edit {

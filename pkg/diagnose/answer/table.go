@@ -104,8 +104,8 @@ var entries = []Entry{
 		Remedy:   "Bind a role that may.",
 	},
 	{
-		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused.",
+		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended count until they are deleted"}},
+		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
 		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",
 	},
@@ -375,8 +375,8 @@ var entries = []Entry{
 	},
 	{
 		Code: VolumeZone, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "The data is in one zone, the free room in another.",
-		Evidence: "the volume's node affinity",
+		Meaning:  "The data is in one zone, the free room in another; or the nodes with room can attach no more volumes.",
+		Evidence: "the volume's node affinity, the topologies that its class allows, `CSINode.spec.drivers`",
 		Remedy:   "Wait for room where the data is.",
 	},
 	{

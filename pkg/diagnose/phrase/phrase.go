@@ -3,10 +3,12 @@ package phrase
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -101,10 +103,13 @@ func Amount(name corev1.ResourceName, n int64) string {
 	return Quantity(name, n) + " " + string(name)
 }
 
-// Quantity is the bare amount: 32, 256Gi.
+// Quantity is the bare amount: 32, 256Gi. Counts are written out, as 32000 and not as 32k: people compare them with what they wrote.
 func Quantity(name corev1.ResourceName, n int64) string {
 	q := podrequest.Quantity(name, n)
-	return q.String()
+	if q.Format != resource.DecimalSI || name == corev1.ResourceCPU && n%1000 != 0 {
+		return q.String()
+	}
+	return strconv.FormatInt(q.Value(), 10)
 }
 
 // Resource is what people call a resource.

@@ -48,11 +48,14 @@ type Refusal struct {
 	Probed       bool
 }
 
-// Resource is what could not be created for lack of rights.
+// Resource is what could not be created: pods, unless the message has something else.
 func (r Refusal) Resource() string {
 	if _, after, ok := strings.Cut(r.Message, "cannot create resource \""); ok {
 		name, _, _ := strings.Cut(after, "\"")
 		return name
+	}
+	if m := refusedObject.FindStringSubmatch(r.Raw); m != nil {
+		return m[1]
 	}
 	return "pods"
 }
@@ -79,6 +82,9 @@ var patterns = []struct {
 
 // refusedPod is the pod in the API server's message, and what came before it.
 var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
+
+// refusedObject is the resource, and the name, of the object that the API server's message is about.
+var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z.]+) "[^"]+" is forbidden: `)
 
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
@@ -163,6 +169,18 @@ func RoleOf(g *gang.Gang, r Refusal) string {
 
 // exceeded are the amounts in a refusal by a quota: what is used, and the limit.
 var exceeded = regexp.MustCompile(`used: (\S+), limited: (\S+)`)
+
+// requested are the amounts in a refusal by a quota that the object would have been charged.
+var requested = regexp.MustCompile(`requested: (\S+), used: `)
+
+// Requested are the amounts of a quota that the refused object would have been charged; empty where they were not reported.
+func (r Refusal) Requested() corev1.ResourceList {
+	m := requested.FindStringSubmatch(r.Message)
+	if r.Kind != Quota || m == nil {
+		return nil
+	}
+	return amountsIn(m[1])
+}
 
 // amountsIn reads cpu=4,memory=8Gi. What is no quantity is left out.
 func amountsIn(text string) corev1.ResourceList {

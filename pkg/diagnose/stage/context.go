@@ -185,9 +185,6 @@ func (c *Context) Matrix(role placement.Role) placement.Matrix {
 	})
 }
 
-// Best is the cluster at its best, with what the gang has bound.
-func (c *Context) Best() *placement.Cluster { return c.View.Best(c.Request.Bound) }
-
 // Fitted reads like 1/2: members that have or would find a node.
 func (c *Context) Fitted() string {
 	n := c.Gang.Count(gang.Succeeded)

@@ -213,7 +213,7 @@ func runningNotes(v *view.View, g *gang.Gang) []string {
 		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
 	}
 	for _, m := range g.Members {
-		if m.State != gang.Running {
+		if m.State != gang.Running && m.State != gang.Starting && m.State != gang.Failed || m.Pod == nil {
 			continue
 		}
 		for _, s := range m.Pod.Status.ContainerStatuses {

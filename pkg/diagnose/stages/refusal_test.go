@@ -32,6 +32,8 @@ func TestParseRefusal(t *testing.T) {
 		{`pods "g-worker-0" is forbidden: unable to create new content in namespace team because it is being terminated`, refusal.Namespace, "terminated", "g-worker-0", "unable to create new content in namespace team because it is being terminated", "pods"},
 		{`Error creating: pods is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "pods" in API group "" in the namespace "team"`, refusal.Forbidden, "system:serviceaccount:kubeflow:op", "", `pods is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "pods" in API group "" in the namespace "team"`, "pods"},
 		{`services is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "services" in API group "" in the namespace "team"`, refusal.Forbidden, "system:serviceaccount:kubeflow:op", "", `services is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "services" in API group "" in the namespace "team"`, "services"},
+		{`Error creating: services "g-worker-1" is forbidden: exceeded quota: net, requested: services=1, used: services=3, limited: services=3`, refusal.Quota, "net", "",
+			`services "g-worker-1" is forbidden: exceeded quota: net, requested: services=1, used: services=3, limited: services=3`, "services"},
 		{`Pod "g-worker-0" is invalid: spec.containers[0].image: Required value`, refusal.Other, "", "", `Pod "g-worker-0" is invalid: spec.containers[0].image: Required value`, "pods"},
 	}
 	for _, tt := range tests {

@@ -15,7 +15,7 @@ import (
 // Charge is what one pod adds to the keys of a quota.
 func Charge(pod *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
-	charge := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
+	charge := corev1.ResourceList{corev1.ResourcePods: one, countPods: one}
 	for name, q := range request.Of(pod) {
 		charge[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+string(name))] = q
 		if !strings.Contains(string(name), "/") {
@@ -27,6 +27,17 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 	}
 	return charge
 }
+
+// Held is what one pod is charged as it is: one that has ended counts as an object until it is deleted, and for nothing else.
+func Held(pod *corev1.Pod) corev1.ResourceList {
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return Charge(pod)
+	}
+	return corev1.ResourceList{countPods: *resource.NewQuantity(1, resource.DecimalSI)}
+}
+
+// countPods is the key that counts pods as objects, whatever their phase is.
+const countPods corev1.ResourceName = "count/pods"
 
 // Applies reports whether the quota counts pods like this one.
 func Applies(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
@@ -110,7 +121,7 @@ func Hard(q *corev1.ResourceQuota) corev1.ResourceList {
 // Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu.
 func Resource(key corev1.ResourceName) corev1.ResourceName {
 	name := strings.TrimPrefix(strings.TrimPrefix(string(key), corev1.DefaultResourceRequestsPrefix), "limits.")
-	if name == "count/pods" {
+	if name == string(countPods) {
 		name = string(corev1.ResourcePods)
 	}
 	return corev1.ResourceName(name)
@@ -131,13 +142,13 @@ func charged(quotas []*corev1.ResourceQuota, pods []*corev1.Pod, change func(*re
 	out := slices.Clone(quotas)
 	for i, q := range quotas {
 		for _, pod := range pods {
-			if !Applies(q, pod) || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			if !Applies(q, pod) {
 				continue
 			}
 			if out[i] == q {
 				out[i] = q.DeepCopy()
 			}
-			for key, charge := range Charge(pod) {
+			for key, charge := range Held(pod) {
 				if used, ok := out[i].Status.Used[key]; ok {
 					change(&used, charge)
 					out[i].Status.Used[key] = used

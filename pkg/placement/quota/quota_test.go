@@ -131,6 +131,24 @@ func TestResource(t *testing.T) {
 	}
 }
 
+// A pod that has ended counts as an object until it is deleted, and for nothing else.
+func TestHeld(t *testing.T) {
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		if got := text(Held(pod(func(p *corev1.Pod) { p.Status.Phase = phase }))); got != "count/pods=1" {
+			t.Errorf("%s: got %s", phase, got)
+		}
+	}
+	if got, want := text(Held(pod())), text(Charge(pod())); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
+	q.Status.Used = clustertest.List("count/pods", "3", "pods", "2")
+	done := pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	if got := text(Release([]*corev1.ResourceQuota{q}, []*corev1.Pod{done})[0].Status.Used); got != "count/pods=2 pods=2" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // What ends is given back; what has ended was, and the quota that was passed in stays as it is.
 func TestRelease(t *testing.T) {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -110,6 +111,9 @@ func failed(c *stage.Context) *stage.Finding {
 	f := stage.Found(answer.JobFailed, "%s has failed %s ago: %s", g.Meta.Name,
 		phrase.Age(c.View.Age(g.End.At)), cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").SinceTime(g.End.At)
+	if g.End.Reason == batchv1.JobReasonDeadlineExceeded && g.Deadline > 0 {
+		f.Detail("its activeDeadlineSeconds is %d: %s, counted from its start, also while it waits", int64(g.Deadline.Seconds()), phrase.Age(g.Deadline)).Fact("activeDeadlineSeconds", int64(g.Deadline.Seconds()))
+	}
 	member, s := firstToFail(c)
 	if member == nil {
 		return f.Run(c.Kubectl("logs", "-l", stage.PodSelector(c.Gang.Job), "--all-containers", "--tail=20", "--prefix"))

@@ -189,6 +189,25 @@ func conflictsWith(other *corev1.Pod) func(*corev1.Pod) bool {
 	}
 }
 
+// portDaemons are the DaemonSets that have a host port which a role needs. They stay on their nodes, also when those are empty otherwise.
+func portDaemons(c *stage.Context, role placement.Role) (names []string) {
+	for _, h := range c.View.Consumers() {
+		if h.DaemonSet && slices.ContainsFunc(h.Pods, conflictsWith(role.Pod)) {
+			names = append(names, c.Title(h))
+		}
+	}
+	return names
+}
+
+// portNumbers are the host ports that a pod needs, as text.
+func portNumbers(p *corev1.Pod) string {
+	var names []string
+	for _, port := range hostPorts(p) {
+		names = append(names, fmt.Sprint(port))
+	}
+	return phrase.Names(names)
+}
+
 // hostPorts are the ports of its node that a pod needs.
 func hostPorts(p *corev1.Pod) (all []int32) {
 	for _, c := range p.Spec.Containers {

@@ -33,12 +33,18 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
 			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.View.Cluster().BoundDomains(c.Request.Bound, key))
 		}
+		if text := attraction(c, role); text != "" {
+			return fmt.Sprintf("%s: %s fit", text, fitted)
+		}
 		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.Gang.Min, cmp.Or(topologyKey(c, role), "their topology label"), c.Placed(ideal))
 	case placement.TopologySpread:
-		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", spreadName(role.Pod), fitted)
+		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(cluster, role), fitted)
 	case placement.PodAntiAffinity:
 		return apartCeiling(r, ideal)
 	case placement.HostPort:
+		if owners := portDaemons(c, role); len(owners) > 0 {
+			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)
+		}
 		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members, len(r.Nodes))
 	case placement.VolumeLimits:
 		return fmt.Sprintf("the number of volumes that a node can attach leaves room for %s", fitted)
@@ -124,8 +130,26 @@ func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitt
 func spreadName(pod *corev1.Pod) string {
 	for _, s := range pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			return fmt.Sprintf("the spread over %s (maxSkew %d)", s.TopologyKey, s.MaxSkew)
+			least := ""
+			if s.MinDomains != nil {
+				least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
+			}
+			return fmt.Sprintf("the spread over %s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least)
 		}
 	}
 	return "a topology spread constraint"
+}
+
+// describeSpread names the spread constraint of a role that must be met, with the domains that it counts and the room in each: one without room
+// keeps the others back.
+func describeSpread(cluster *placement.Cluster, role placement.Role) string {
+	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			if places := slotsBy(cluster, role, s.TopologyKey); len(places) > 0 {
+				return spreadName(role.Pod) + " (" + phrase.Names(places) + ")"
+			}
+			break
+		}
+	}
+	return spreadName(role.Pod)
 }

@@ -41,6 +41,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
 		apart(c, out)
+		shares(c, out)
 		return stage.OK(c.Fitted())
 	}
 	fitted := c.Fitted()

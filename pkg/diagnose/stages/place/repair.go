@@ -78,12 +78,20 @@ func nodesNotReady(c *stage.Context, r placement.Room, _ placement.Causes) *stag
 	nodes := useful(c, placement.Repaired)
 	names := nodeNames(nodes)
 	f := base(c, r, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	leaving := 0
 	for _, n := range nodes {
+		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
+			leaving++
+		}
 		f.Detail("%s", unfit(c, n))
 	}
-	first := nodes[0]
+	first, repair := nodes[0], "repair "
+	if leaving == len(nodes) {
+		repair = "keep the autoscaler from removing "
+		f.Message = fmt.Sprintf("%s about to be removed by the autoscaler, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+	}
 	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, placement.Repaired)) },
 	})
 }
@@ -98,7 +106,10 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 	}
 	var taints []string
 	for _, t := range n.Spec.Taints {
-		if strings.HasPrefix(t.Key, "node.") {
+		if placement.RemovalTaint(t) {
+			return fmt.Sprintf("%s is about to be removed by the autoscaler: %s", n.Name, t.Key)
+		}
+		if placement.ProblemTaint(t) {
 			taints = append(taints, t.Key)
 		}
 	}

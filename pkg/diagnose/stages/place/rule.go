@@ -88,6 +88,9 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 		f.Fact("bestDomain", rooms[0].Domain).Fact("bestFits", rooms[0].Members)
 	}
 	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.View.Cluster().BoundDomains(c.Request.Bound, key))
+	if text := attraction(c, role); text != "" {
+		f.Message = fmt.Sprintf("%s: %d of %d members fit there", text, c.Placed(*c.Placement), c.Gang.Total())
+	}
 	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
 	wider(c, f, role)
 }
@@ -130,32 +133,28 @@ func withoutRules(pod *corev1.Pod) *corev1.Pod {
 
 // spread finds that a topology spread constraint keeps members from the room that there is.
 func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
-	name := spreadName(role.Pod)
 	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
 			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
-			if places := slotsBy(c, role, s.TopologyKey); len(places) > 0 {
-				name += " (" + phrase.Names(places) + ")"
-			}
 			break
 		}
 	}
-	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", name, c.Placed(*c.Placement), c.Gang.Total())
+	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", describeSpread(c.View.Cluster(), role), c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.
-func slotsBy(c *stage.Context, role placement.Role, key string) (parts []string) {
+func slotsBy(cluster *placement.Cluster, role placement.Role, key string) (parts []string) {
 	if key == corev1.LabelHostname {
 		return nil // the nodes are listed anyway
 	}
 	slots := map[string]int64{}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range cluster.Nodes() {
 		if value, ok := n.Labels[key]; ok {
 			slots[value] += 0
 		}
 	}
-	for _, s := range placement.Slots(c.View.Cluster(), withoutRules(role.Pod), role.Count, placement.Options{}) {
-		if value, ok := c.View.Cluster().Node(s.Node).Labels[key]; ok {
+	for _, s := range placement.Slots(cluster, withoutRules(role.Pod), role.Count, placement.Options{}) {
+		if value, ok := cluster.Node(s.Node).Labels[key]; ok {
 			slots[value] += s.Slots
 		}
 	}
@@ -194,14 +193,24 @@ func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
 	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
 }
 
-// claimPlace is where the volume of a claim is: the label of nodes, and its values, that place it.
+// claimPlace is where the volume of a claim is, or may be made: the label of nodes, and its values, that place it.
 type claimPlace struct {
 	claim  *corev1.PersistentVolumeClaim
 	key    string
 	values []string
+	// class is the StorageClass that allows a volume to be made only there; empty for a volume that exists.
+	class string
 }
 
-// boundPlaces are the claims of a role whose volumes are somewhere.
+// is reads like: is in; or, of a volume that does not exist yet: of class zonal is made in.
+func (p claimPlace) is() string {
+	if p.class == "" {
+		return "is in"
+	}
+	return "is made, by class " + p.class + ", in"
+}
+
+// boundPlaces are the claims of a role whose volumes are somewhere, or may be made only there.
 func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 	for _, v := range role.Pod.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
@@ -209,7 +218,10 @@ func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 		}
 		if claim := claim(c, v.PersistentVolumeClaim.ClaimName); claim != nil {
 			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
-				all = append(all, claimPlace{claim, key, values})
+				all = append(all, claimPlace{claim, key, values, ""})
+			} else if _, class, _ := classOf(c, claim); claim.Spec.VolumeName == "" && class != nil && len(class.AllowedTopologies) == 1 && len(class.AllowedTopologies[0].MatchLabelExpressions) > 0 {
+				e := class.AllowedTopologies[0].MatchLabelExpressions[0]
+				all = append(all, claimPlace{claim, e.Key, e.Values, class.Name})
 			}
 		}
 	}
@@ -219,7 +231,7 @@ func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 // volumesAre is the clause for where volumes are: the volume of claim data is in za (zone), that of claim ckpt in zb. It names those that are in
 // different places.
 func volumesAre(places []claimPlace) string {
-	text := fmt.Sprintf("the volume of claim %s is in %s (%s)", places[0].claim.Name, phrase.Or(places[0].values), places[0].key)
+	text := fmt.Sprintf("the volume of claim %s %s %s (%s)", places[0].claim.Name, places[0].is(), phrase.Or(places[0].values), places[0].key)
 	for _, p := range places[1:min(len(places), maxReasons)] {
 		if p.key != places[0].key || !slices.Equal(p.values, places[0].values) {
 			text += fmt.Sprintf(", that of claim %s in %s", p.claim.Name, phrase.Or(p.values))

@@ -63,8 +63,47 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}) {
 		return
 	}
-	out.Add(stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
-		Fact("role", phrase.Role(role.Name)))
+	f := stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
+		Fact("role", phrase.Role(role.Name))
+	for _, key := range comparedLabels(role.Pod.Spec) {
+		f.Detail("nodes have %s: %s", key, phrase.Names(valueNames(valuesOf(c, key))))
+	}
+	out.Add(f)
+}
+
+// comparedLabels are the labels of nodes that an affinity compares with a number or a list, each once: what nodes have is the other half of why none
+// matches.
+func comparedLabels(spec corev1.PodSpec) (keys []string) {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if len(e.Values) > 0 && len(keys) < maxReasons && !slices.Contains(keys, e.Key) {
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// valuesOf counts the nodes by their value of a label.
+func valuesOf(c *stage.Context, key string) map[string]int {
+	values := map[string]int{}
+	for _, n := range c.View.Cluster().Nodes() {
+		if v, ok := n.Labels[key]; ok {
+			values[v]++
+		}
+	}
+	return values
+}
+
+// valueNames reads like: h100 (2 nodes), a100 (1 node).
+func valueNames(values map[string]int) (names []string) {
+	for _, v := range slices.Sorted(maps.Keys(values)) {
+		names = append(names, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
+	}
+	return names
 }
 
 // Requirements are the labels that every node of a role must carry. Terms of an affinity are alternatives; with more than one,
@@ -132,19 +171,13 @@ func expression(e corev1.NodeSelectorRequirement) string {
 }
 
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
-	values, keys := map[string]int{}, map[string]bool{}
+	values, keys := valuesOf(c, w.Key), map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {
-		if v, ok := n.Labels[w.Key]; ok {
-			values[v]++
-		}
 		for key := range n.Labels {
 			keys[key] = true
 		}
 	}
-	var have []string
-	for _, v := range slices.Sorted(maps.Keys(values)) {
-		have = append(have, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
-	}
+	have := valueNames(values)
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s", w).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
 	if len(have) == 0 {

@@ -2,6 +2,8 @@ package place
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +21,15 @@ func fragmented(c *stage.Context, r placement.Room) *stage.Finding {
 
 // kept finds that a rule about what shares a node keeps members from the room that there is.
 func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool) *stage.Finding {
-	f := stage.Found(answer.Fragmented, "%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free",
-		ruleName(cause.Constraint), c.Placed(*c.Placement), c.Gang.Total(), phrase.Amount(r.Resource, r.Free))
+	code, name := answer.Fragmented, ruleName(cause.Constraint)
+	if cause.Constraint == placement.VolumeLimits {
+		code, name = answer.VolumeZone, volumeLimit(c, r)
+	}
+	f := stage.Found(code, "%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free",
+		name, c.Placed(*c.Placement), c.Gang.Total(), phrase.Amount(r.Resource, r.Free))
 	switch {
 	case !alone:
-		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", ruleName(cause.Constraint), phrase.Members(r))
+		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
 	case cause.Constraint == placement.PodAntiAffinity && hasAntiAffinity(r.Role.Pod):
 		f.Message = fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s",
 			phrase.Wants(r), phrase.Kinds(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
@@ -41,6 +47,31 @@ func ruleName(constraint placement.Constraint) string {
 	default:
 		return "pod anti-affinity"
 	}
+}
+
+// volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
+func volumeLimit(c *stage.Context, r placement.Room) string {
+	drivers, least := []string{}, map[string]int32{}
+	for _, n := range c.View.Snap.CSINodes {
+		if !slices.Contains(r.NodeNames(), n.Name) {
+			continue
+		}
+		for _, d := range n.Spec.Drivers {
+			if d.Allocatable == nil || d.Allocatable.Count == nil {
+				continue
+			}
+			if count, known := least[d.Name]; !known || *d.Allocatable.Count < count {
+				least[d.Name] = *d.Allocatable.Count
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(least)) {
+		drivers = append(drivers, fmt.Sprintf("%s %d", name, least[name]))
+	}
+	if len(drivers) == 0 {
+		return ruleName(placement.VolumeLimits)
+	}
+	return fmt.Sprintf("%s (%s)", ruleName(placement.VolumeLimits), phrase.Names(drivers))
 }
 
 // inPieces adds what is free, and who has the rest.
@@ -64,6 +95,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	if len(nodes) > 0 {
 		f.Detail("short on %s", phrase.Names(nodes))
 	}
+	defaulted(c, f, r.Role, r)
 	if device := c.MainRoom(cluster, r.Role); strings.Contains(string(device.Resource), "/") {
 		f.Detail("%s are free there", phrase.Amount(device.Resource, freeOn(device, r.NodeNames())))
 	}

@@ -39,6 +39,8 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	for _, line := range byContainer(role, r) {
 		f.Detail("%s", line)
 	}
+	defaulted(c, f, role, r)
+	misread(c, f, role, r)
 	for _, line := range c.DaemonsOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -32,6 +33,9 @@ func quotas(c *stage.Context, out *stage.Result, missing []gang.Member) {
 				}
 			}
 			limit, used := hard[key], q.Status.Used[key]
+			if want.IsZero() {
+				want = wantedObjects(c, q, key, len(missing))
+			}
 			total := used.DeepCopy()
 			total.Add(want)
 			if want.IsZero() || total.Cmp(limit) <= 0 {
@@ -40,6 +44,18 @@ func quotas(c *stage.Context, out *stage.Result, missing []gang.Member) {
 			out.Add(overQuota(c, q, key, want, used, limit, total, len(missing)))
 		}
 	}
+}
+
+// wantedObjects is what the controller needs of a quota that counts other objects than pods, such as the Service of a member: as its create was refused, for each
+// member without a pod.
+func wantedObjects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing int) (want resource.Quantity) {
+	if r := refusalBy(c, refusal.Quota, q.Name); r != nil && r.Object != "" && r.Resource() != "pods" {
+		one := r.Requested()[key]
+		for range missing {
+			want.Add(one)
+		}
+	}
+	return want
 }
 
 // overQuota is a finding with the triple of a quota: requested, used, limit.
@@ -62,44 +78,134 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	}
 	f.See("v1", "ResourceQuota", q, ".status.used").Detail("%s; requested %s, used %s, limit %s (%s)", exist, want.String(), used.String(), limit.String(), key).
 		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
-	for _, line := range quotaUsers(c, q, key) {
-		f.Detail("%s", line)
+	users := quotaUsers(c, q, key)
+	for _, u := range users {
+		f.Detail("%s", u.line)
 	}
 	if r := refusalBy(c, refusal.Quota, q.Name); r != nil {
-		f.SinceTime(r.First).Detail("the pods %s", times(c, *r))
+		f.SinceTime(r.First).Detail("the %s %s", r.Resource(), times(c, *r))
+		if r.Resource() != "pods" {
+			f.Detail("%s", r.Message)
+		}
 	}
-	return f.Fix(raiseQuota(q, key, total))
+	f.Fix(raiseQuota(q, key, total))
+	if f.Code == answer.NSQuota {
+		lasting(c, f, users, own, used, total, limit)
+	}
+	return f
+}
+
+// lasting makes a finding about a used quota one that no wait helps, where what is charged to jobs that end is not enough, and all users are known. Pods that have
+// ended, and count as objects, are for the user to delete.
+func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, total, limit resource.Quantity) {
+	known, after, cleared := own.DeepCopy(), total.DeepCopy(), total.DeepCopy()
+	var ended []*corev1.Pod
+	for _, u := range users {
+		known.Add(u.charge)
+		switch {
+		case u.ended:
+			cleared.Sub(u.charge)
+			ended = append(ended, u.pods...)
+		case u.ends:
+			after.Sub(u.charge)
+			cleared.Sub(u.charge)
+		}
+	}
+	if after.Cmp(limit) <= 0 || known.Cmp(used) < 0 {
+		return
+	}
+	f.As(answer.Blocked, answer.Admin)
+	if len(ended) == 0 || cleared.Cmp(limit) > 0 {
+		f.Detail("no end of a job frees enough of it")
+		return
+	}
+	var names []string
+	for _, p := range ended {
+		names = append(names, p.Name)
+	}
+	do := ""
+	if len(names) <= maxEnded {
+		do = c.Kubectl(append([]string{"delete", "pod"}, names...)...)
+	}
+	f.As(answer.Blocked, answer.User).Detail("pods that have ended count until they are deleted").Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which have ended", Cost: "their logs are gone", Change: map[string]any{"pods": names}, Command: do},
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, ended) },
+	})
 }
 
 // ownCharge is what the gang's own pods are charged already.
 func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, m := range c.Gang.Members {
-		if m.Pod != nil && m.State != gang.Succeeded && m.State != gang.Failed && quota.Applies(q, m.Pod) {
-			sum.Add(quota.Charge(m.Pod)[key])
+		if m.Pod != nil && quota.Applies(q, m.Pod) {
+			sum.Add(quota.Held(m.Pod)[key])
 		}
 	}
 	return sum
 }
 
-// quotaUsers are the others that are charged, a line each.
-func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) []string {
-	var lines []string
+// maxEnded is how many pods that have ended one command deletes.
+const maxEnded = 50
+
+// quotaUser is one of those that a quota is charged for.
+type quotaUser struct {
+	line   string
+	charge resource.Quantity
+	pods   []*corev1.Pod
+	// ends is whether the charge goes without help; ended, whether it is for pods that have ended.
+	ends, ended bool
+}
+
+// quotaUsers are the others that are charged.
+func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (users []quotaUser) {
 	for _, h := range c.View.Consumers() {
 		if h.Namespace != q.Namespace || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
-		var sum resource.Quantity
+		u := quotaUser{ends: h.Ends, pods: h.Pods}
 		for _, p := range h.Pods {
 			if quota.Applies(q, p) {
-				sum.Add(quota.Charge(p)[key])
+				u.charge.Add(quota.Held(p)[key])
+				u.ends = u.ends || c.EndsAlone(h, p)
 			}
 		}
-		if !sum.IsZero() {
-			lines = append(lines, fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, sum.String()))
+		if !u.charge.IsZero() {
+			u.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, u.charge.String())
+			users = append(users, u)
 		}
 	}
-	return lines
+	return append(users, endedUsers(c, q, key)...)
+}
+
+// endedUsers are the pods of others that have ended and still count, by what owns them.
+func endedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (users []quotaUser) {
+	at := map[string]int{}
+	for _, p := range c.View.Snap.Pods {
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed || !quota.Applies(q, p) {
+			continue
+		}
+		owner := "pod " + p.Name
+		if o := metav1.GetControllerOf(p); o != nil {
+			if o.UID == c.Gang.Meta.UID {
+				continue
+			}
+			owner = o.Kind + " " + o.Name
+		}
+		charge := quota.Held(p)[key]
+		if charge.IsZero() {
+			continue
+		}
+		i, known := at[owner]
+		if !known {
+			i = len(users)
+			at[owner] = i
+			users = append(users, quotaUser{ended: true})
+		}
+		users[i].charge.Add(charge)
+		users[i].pods = append(users[i].pods, p)
+		users[i].line = fmt.Sprintf("%s is charged %s for pods that have ended", owner, users[i].charge.String())
+	}
+	return users
 }
 
 func refusalBy(c *stage.Context, kind refusal.Kind, object string) *refusal.Refusal {

@@ -58,10 +58,11 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		workloadChecks(out, workload)
 		return stage.OK("")
 	}
-	for _, q := range []*unstructured.Unstructured{local, cluster} {
-		if f := kueueStopped(out, q); f != nil {
-			out.Add(f)
-		}
+	if f := kueueStopped(out, local); f != nil && (f.Facts["state"] != nil || !repeats(local)) {
+		out.Add(f)
+	}
+	if f := kueueStopped(out, cluster); f != nil {
+		out.Add(missingFlavors(c, f, cluster))
 	}
 	if f := namespaceNotSelected(c, cluster); f != nil {
 		out.Add(f)
@@ -160,15 +161,63 @@ func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Findin
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 				return whatif.Edit(s, kueue.Kind(kind), q.GetNamespace(), name, func(u *unstructured.Unstructured) {
 					whatif.Set(u, "None", "spec", "stopPolicy")
-					conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-					conditions = slices.DeleteFunc(conditions, func(item any) bool {
-						cond, _ := item.(map[string]any)
-						return cond["type"] == "Active"
-					})
-					whatif.Set(u, conditions, "status", "conditions")
+					activated(u)
 				})
 			},
 		})
+}
+
+// repeats reports whether a LocalQueue is not active only because its ClusterQueue is not, or was not when that was reported.
+func repeats(local *unstructured.Unstructured) bool {
+	condition, _ := stage.Condition(local, "Active")
+	return condition.Reason == "ClusterQueueIsInactive"
+}
+
+// missingFlavors adds the ResourceFlavors that a ClusterQueue names and that do not exist: Kueue finds it unusable until they do.
+func missingFlavors(c *stage.Context, f *stage.Finding, queue *unstructured.Unstructured) *stage.Finding {
+	if f.Facts["state"] != nil || !c.View.Snap.CanList("resourceflavors."+kueue.Group, "") {
+		return f
+	}
+	var missing []string
+	fields := gang.Fields{Object: queue}
+	for _, group := range fields.List("spec", "resourceGroups") {
+		flavors, _, _ := unstructured.NestedSlice(group, "flavors")
+		for _, item := range flavors {
+			flavor, _ := item.(map[string]any)
+			name, _ := flavor["name"].(string)
+			if name != "" && queueing.Object(c.View, "ResourceFlavor", "", name) == nil && !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return f
+	}
+	return f.Detail("ResourceFlavor %s of its spec does not exist", phrase.And(missing)).Fact("flavors", missing).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "create ResourceFlavor " + phrase.And(missing) + ", or take it out of ClusterQueue " + queue.GetName(), Change: map[string]any{"flavors": missing},
+			Command: command.Kubectl("", "edit", "clusterqueue."+kueue.Group, queue.GetName())},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			n := s.Clone()
+			for _, name := range missing {
+				flavor := &unstructured.Unstructured{}
+				flavor.SetGroupVersionKind(kueue.Kind("ResourceFlavor").WithVersion(queue.GroupVersionKind().Version))
+				flavor.SetName(name)
+				if err := n.Put(flavor); err != nil {
+					return nil
+				}
+			}
+			return whatif.Edit(n, queue.GroupVersionKind().GroupKind(), "", queue.GetName(), activated)
+		},
+	})
+}
+
+// activated drops that a queue is not active.
+func activated(u *unstructured.Unstructured) {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	whatif.Set(u, slices.DeleteFunc(conditions, func(item any) bool {
+		cond, _ := item.(map[string]any)
+		return cond["type"] == "Active"
+	}), "status", "conditions")
 }
 
 // ref is how kubectl names the job.

@@ -1,7 +1,10 @@
 package queue
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +12,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // reported finds that by the numbers the queue has enough, but it has not admitted the gang, and its scheduler reports that it is short of
@@ -20,12 +26,36 @@ func reported(c *stage.Context, out *stage.Result, queue string) {
 	}
 	for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
 		if shortQueue.MatchString(e.Message) && c.View.Age(e.Last) <= fresh {
-			out.Add(stage.Found(answer.QueueQuota, "queue %s has not admitted it, as the scheduler reported %s ago: %s", queue, phrase.Age(c.View.Age(e.Last)), e.Message).
-				Fact("queue", queue).SinceTime(e.First))
+			f := stage.Found(answer.QueueQuota, "queue %s has not admitted it, as the scheduler reported %s ago: %s", queue, phrase.Age(c.View.Age(e.Last)), e.Message).
+				Fact("queue", queue).SinceTime(e.First)
+			for _, line := range guarantees(c, queue) {
+				f.Detail("%s", line)
+			}
+			out.Add(f)
 			out.Unmodelled = append(out.Unmodelled, "shares of queues by weight and what is guaranteed to others")
 			return
 		}
 	}
+}
+
+// maxGuarantees is how many queues are named for what is guaranteed to them.
+const maxGuarantees = 8
+
+// guarantees are what is guaranteed to other queues, a line each: a queue gets none of that, whether it is used or not.
+func guarantees(c *stage.Context, queue string) (lines []string) {
+	for _, u := range c.View.Snap.Custom[volcano.QueueKind()] {
+		f := gang.Fields{Object: u}
+		list := f.Resources("spec", "guarantee", "resource")
+		if u.GetName() == queue || len(list) == 0 || len(lines) == maxGuarantees {
+			continue
+		}
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			parts = append(parts, phrase.Amount(name, request.Amount(name, list[name])))
+		}
+		lines = append(lines, fmt.Sprintf("queue %s is guaranteed %s, used or not", u.GetName(), phrase.And(parts)))
+	}
+	return lines
 }
 
 // fresh is how old what a scheduler reports of a queue may be to count: it tries again all the time.

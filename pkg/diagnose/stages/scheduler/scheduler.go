@@ -115,7 +115,11 @@ const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
 // template holds the pods that are still to be made.
 func gates(c *stage.Context, out *stage.Result) {
 	exist, held := map[string]int{}, map[string]int{}
+	var free int32
 	for _, m := range c.Gang.Members {
+		if len(gatesOf(c, m)) == 0 {
+			free++
+		}
 		for _, g := range gatesOf(c, m) {
 			if strings.HasPrefix(g.Name, kueue.Group+"/") || g.Name == volcanoGate {
 				continue
@@ -132,6 +136,10 @@ func gates(c *stage.Context, out *stage.Result) {
 			f.SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates")
 		} else {
 			f.See(c.Gang.Kind.GroupVersion().String(), c.Gang.Kind.Kind, &c.Gang.Meta, ".spec")
+		}
+		if free >= c.Gang.Min && c.Gang.Min > 0 {
+			out.Note("%s; the gang needs %d of %d, and %d are not held", f.Message, c.Gang.Min, c.Gang.Total(), free)
+			continue
 		}
 		out.Add(f)
 	}

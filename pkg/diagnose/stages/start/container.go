@@ -69,6 +69,9 @@ func waitingContainer(c *stage.Context, m gang.Member, s corev1.ContainerStatus,
 		if e := stage.LatestEvent(events, "Failed"); e != nil {
 			details(f, e.Message).SinceTime(e.First)
 		}
+		if e := stage.LatestEvent(events, "FailedToRetrieveImagePullSecret"); e != nil {
+			details(f, e.Message)
+		}
 		return f
 	case "CreateContainerConfigError":
 		return configMissing(c, w.Message, fmt.Sprintf("container %s cannot be made: %s", s.Name, cmp.Or(w.Message, w.Reason)))

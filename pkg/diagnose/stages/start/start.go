@@ -68,10 +68,30 @@ func forAll(c *stage.Context, f *stage.Finding, members []string) *stage.Finding
 	f.Fact("members", members)
 	if f.Verdict == answer.Starting {
 		f.Message = fmt.Sprintf("%s have a node: %s", bound, f.Message)
+		unplaced(c, f)
 		return f.Detail("%s run; still starting: %s", up, phrase.Names(members))
 	}
 	f.Message = fmt.Sprintf("%s: %s", phrase.Names(members), f.Message)
 	return f.Detail("%s members have a node, %s run; %s %s this trouble", bound, up, phrase.Names(members), phrase.Verb(len(members), "has", "have"))
+}
+
+// unplaced adds the members that have no node and find none, and what of it they lack: the gang has its minimum without them, but those that start may wait
+// for one, such as workers for a master.
+func unplaced(c *stage.Context, f *stage.Finding) {
+	var names []string
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Pending {
+			names = append(names, m.Name())
+		}
+	}
+	if len(names) == 0 || c.Placement == nil || len(c.Placement.Placement) >= len(names) {
+		return
+	}
+	r := c.Lacking()
+	f.Fact("unplaced", names).Detail("%s %s no node, and those that start may wait for %s: %s", phrase.Names(names), phrase.Verb(len(names), "has", "have"), phrase.Verb(len(names), "it", "them"), phrase.Busy(r, phrase.Allowed(r, "it")))
+	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
+		f.Detail("%s", line)
+	}
 }
 
 // member finds what keeps one member from running, by the kubelet, the container runtime and the attach controller; nil if nothing
