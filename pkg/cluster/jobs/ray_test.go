@@ -67,7 +67,7 @@ func TestTopmost(t *testing.T) {
 	if err != nil || len(pods) != 1 || PodSelector(job, pods) != "ray.io/cluster=llama-x7k2p" {
 		t.Errorf("got %v, %v, %s", pods, err, PodSelector(job, pods))
 	}
-	many, err := PodsOfAll(t.Context(, nil), client, "research", []*gang.Job{job})
+	many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job}, nil)
 	if err != nil || len(many[job.Meta.UID]) != 1 {
 		t.Errorf("among all: %v, %v", many, err)
 	}
