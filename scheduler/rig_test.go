@@ -72,6 +72,8 @@ func newRig(t *testing.T, serving ...string) *rig {
 	listKinds[schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}] = "JobList"
 	listKinds[schema.GroupVersionResource{Group: "leaderworkerset.x-k8s.io", Version: "v1", Resource: "leaderworkersets"}] = "LeaderWorkerSetList"
 	listKinds[schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}] = "JobSetList"
+	listKinds[schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}] = "RayJobList"
+	listKinds[schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}] = "RayClusterList"
 	listKinds[schema.GroupVersionResource{Group: "trainer.kubeflow.org", Version: "v1alpha1", Resource: "trainjobs"}] = "TrainJobList"
 	r := &rig{t: t, server: fake.NewClientset(), groups: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds)}
 	selectFields(r.server)

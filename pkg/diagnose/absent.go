@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -38,7 +37,11 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 		resource := schema.GroupResource{Group: reader.Group, Resource: reader.Resource}
 		if reader.Group != "batch" && s.Server.Resources != nil && !s.Serves(resource, reader.Kind) {
 			unserved = append(unserved, resource.String())
-			operators = append(operators, component.OperatorsOf(reader)...)
+			for _, operator := range component.OperatorsOf(reader) {
+				if !slices.Contains(operators, operator) {
+					operators = append(operators, operator)
+				}
+			}
 		}
 	}
 	if len(unserved) == 0 || len(unserved) < len(kinds) {
@@ -50,7 +53,7 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 		commands = append([]string{component.InstallOperator(installable...)}, commands...)
 	}
 	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
-		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(sets.List(sets.New(operators...)))+" is installed", commands...)
+		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(operators)+" is installed", commands...)
 }
 
 // custom are the kinds of job that are not built in.

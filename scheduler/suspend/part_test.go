@@ -62,6 +62,7 @@ func TestAJobSetIsSuspendedWithItsJobs(t *testing.T) {
 func TestATrainJobIsSuspendedWithItsJobSet(t *testing.T) {
 	whole := jobOfKind("trainer.kubeflow.org/v1alpha1", "TrainJob", "t", nil)
 	set := jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "t", whole)
+	set.SetUID("uid-set") // another object of the same name
 	b := newBench(whole, set, jobOfKind("batch/v1", "Job", "t-node-0", set))
 	part, _ := Of(owned("batch/v1", "Job", "t-node-0"))
 	if err := b.Suspend(t.Context(), part, Order{Reason: "Why"}); err != nil {

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,7 +30,9 @@ func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 		}
 	}
 	if s.Meta.UID != "" && s.Reader.OwnsPart != nil {
-		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)
+		for _, uid := range slices.Clone(uids) {
+			uids = append(uids, w.batchJobs().of[uid]...)
+		}
 	}
 	var pods []*corev1.Pod
 	for _, uid := range uids {

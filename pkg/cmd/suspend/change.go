@@ -111,7 +111,7 @@ func refusePart(op failure.Op, job *gang.Job) error {
 		return nil
 	}
 	return failure.Errorf("%s: %s %s made it, and decides whether it runs", op, reader.Kind, whole.Name).
-		WithHint("change that: gangctl %s %s -n %s", op.Verb, reader.Argument(whole.Name), job.Meta.Namespace)
+		WithHint("%s that: gangctl %s %s -n %s", op.Verb, op.Verb, reader.Argument(whole.Name), job.Meta.Namespace)
 }
 
 // refuseUnsuspendable reports that a kind has no field to suspend it. A service that is scaled to 0 forgets how many replicas it had.

@@ -201,7 +201,7 @@ func TestJobSet(t *testing.T) {
 	s.Answer("GET "+path, 200, object(false, map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "llama", "uid": "t", "controller": true}))
 	_, _, failed = run(t.Context(), s, "suspend", "jobset/llama")
 	if failed == nil || failed.Message != "suspend JobSet research/llama: TrainJob llama made it, and decides whether it runs" ||
-		failed.Hint != "change that: gangctl suspend trainjob/llama -n research" {
+		failed.Hint != "suspend that: gangctl suspend trainjob/llama -n research" {
 		t.Errorf("got %+v", failed)
 	}
 }

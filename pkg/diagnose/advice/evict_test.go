@@ -100,7 +100,8 @@ func TestEvictCommands(t *testing.T) {
 				"ownerReferences": []any{map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "a", "uid": "TFJob:research/a", "controller": true}}}})
 		}, `kubectl -n research patch workload.kueue.x-k8s.io wl-a --type=merge -p '{"spec":{"active":false}}'`},
 		"Volcano's Job is not Kubernetes' own": {foreign("batch.volcano.sh/v1alpha1", "Job"), "kubectl -n research delete job.batch.volcano.sh a"},
-		"RayCluster":                           {foreign("ray.io/v1", "RayCluster"), "kubectl -n research delete raycluster.ray.io a"},
+		"RayCluster":                           {foreign("ray.io/v1", "RayCluster"), `kubectl -n research patch raycluster a --type=merge -p '{"spec":{"suspend":true}}'`},
+		"SparkApplication":                     {foreign("sparkoperator.k8s.io/v1beta2", "SparkApplication"), "kubectl -n research delete sparkapplication.sparkoperator.k8s.io a"},
 		"a pod":                                {foreign("", ""), "kubectl -n research delete pod x-0"},
 	}
 	for name, tt := range tests {
