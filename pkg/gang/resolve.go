@@ -121,9 +121,6 @@ func (m Membership) Keys() []Key {
 // It depends on which objects there are, so it may change. ok is false for a pod that names no gang. This is the one precedence of
 // dialects: the scheduler, the explanation and every command resolve by it.
 func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
-	if m.Field != (Key{}) {
-		return m.Field, true
-	}
 	if key, ok = m.stated(exists); ok {
 		return key, true
 	}
@@ -132,6 +129,9 @@ func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
 
 // stated is the gang that counts of those that the pod's author or an object states.
 func (m Membership) stated(exists func(Key) bool) (key Key, ok bool) {
+	if m.Field != (Key{}) {
+		return m.Field, true
+	}
 	if i := slices.IndexFunc(m.Named, exists); i >= 0 {
 		return m.Named[i], true
 	}
