@@ -246,9 +246,7 @@ func TestPodsOfOtherSchedulers(t *testing.T) {
 		t.Errorf("evicted %s", got)
 	}
 	r.WaitPlaced(r.members("b", 2, 2, 100)...)
-	if got := r.evicted(); got != "f-0 f-1 f-2 single" {
-		t.Errorf("evicted %s", got)
-	}
+	r.waitEvicted("f-0", "f-1", "f-2", "single")
 }
 
 // A gang in parts cannot be completed if no victim may go for it, and otherwise it can.
