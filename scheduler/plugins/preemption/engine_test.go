@@ -83,9 +83,9 @@ func TestTheRoomIsKept(t *testing.T) {
 	a := r.members("a", 2, 2, 100)
 	r.Wait("two are evicted", func() bool { return r.evicted() == "s-2 s-3" })
 	r.waitMessage("a-0", "preempts 2 pods of lower priority (ns/s-")
-	if a0, a1 := r.nominated("a-0"), r.nominated("a-1"); a0 != "n1" || a1 != "n1" {
-		t.Errorf("the members are nominated for %q and %q, want the node that is being freed", a0, a1)
-	}
+	r.Wait("all members are nominated for the node that is being freed", func() bool { // each by a write of its own
+		return r.nominated("a-0") == "n1" && r.nominated("a-1") == "n1"
+	})
 	r.Create(enginetest.Pod("filler", "", never, enginetest.Priority(100)))
 	r.waitMessage("filler", "Insufficient cpu")
 	b := r.members("b", 1, 1, 90, never)
@@ -246,9 +246,7 @@ func TestPodsOfOtherSchedulers(t *testing.T) {
 		t.Errorf("evicted %s", got)
 	}
 	r.WaitPlaced(r.members("b", 2, 2, 100)...)
-	if got := r.evicted(); got != "f-0 f-1 f-2 single" {
-		t.Errorf("evicted %s", got)
-	}
+	r.waitEvicted("f-0", "f-1", "f-2", "single")
 }
 
 // A gang in parts cannot be completed if no victim may go for it, and otherwise it can.

@@ -1,7 +1,6 @@
 package preemption
 
 import (
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,9 +34,7 @@ func (r *rig) losesPodByPod() {
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.members("l", 2, 2, 0, ownedByA("batch/v1", "Job", "j"))...)
 	r.WaitPlaced(r.members("a", 1, 1, 100)...)
-	if got := r.evicted(); got != "l-0 l-1" {
-		r.t.Errorf("evicted %q", got)
-	}
+	r.waitEvicted("l-0", "l-1")
 }
 
 func tfjob(name string, labels map[string]string) *unstructured.Unstructured {
@@ -205,15 +202,15 @@ func TestJobsOfKindsThatAreNotRead(t *testing.T) {
 				r := start(t, "")
 				r.Create(enginetest.Node("n1", 3))
 				owned := ownedByA("kubeflow.org/v1", kind, "llama")
+				var all []string
 				if grouped {
-					r.WaitPlaced(r.members("l", 3, 1, 0, owned)...)
+					all = r.members("l", 3, 1, 0, owned)
 				} else {
-					r.WaitPlaced(r.singles(3, owned)...)
+					all = r.singles(3, owned)
 				}
+				r.WaitPlaced(all...)
 				r.WaitPlaced(r.members("a", 1, 1, 100)...)
-				if got := strings.Fields(r.evicted()); len(got) != 3 {
-					t.Errorf("evicted %q", got)
-				}
+				r.waitEvicted(all...)
 			})
 		}
 	}

@@ -147,6 +147,15 @@ func (r *rig) evicted() string {
 	return strings.Join(slices.Sorted(slices.Values(r.deleted)), " ")
 }
 
+// waitEvicted waits until as many pods are evicted, and reports others: a preemptor may have its places before the last of them has gone.
+func (r *rig) waitEvicted(names ...string) {
+	r.t.Helper()
+	r.Wait(fmt.Sprint(len(names), " are evicted"), func() bool { return len(strings.Fields(r.evicted())) >= len(names) })
+	if got, want := r.evicted(), strings.Join(names, " "); got != want {
+		r.t.Errorf("evicted %s, want %s", got, want)
+	}
+}
+
 func (r *rig) pods() []corev1.Pod {
 	list, err := r.Client.CoreV1().Pods(enginetest.Namespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
