@@ -1,0 +1,31 @@
+package gang
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The field that names a group counts whichever dialects the scheduler is known to read.
+func TestTheFieldCounts(t *testing.T) {
+	by := func(d Dialect, label string) Reader {
+		return Reader{Dialect: d, Kinds: []Served{{}}, NameOf: func(o metav1.Object) (string, bool) { return o.GetLabels()[label], o.GetLabels()[label] != "" }}
+	}
+	field, other := by(Native, "field"), by("other", "other")
+	for name, tt := range map[string]struct {
+		labels     map[string]string
+		precedence Precedence
+		want       Dialect
+	}{
+		"read":                 {map[string]string{"field": "g"}, Precedence{Read: []Reader{field, other}}, Native},
+		"not read":             {map[string]string{"field": "g"}, Precedence{Read: []Reader{other}, Unread: []Reader{field}}, Native},
+		"read, besides others": {map[string]string{"field": "g", "other": "o"}, Precedence{Read: []Reader{other, field}}, Native},
+		"another":              {map[string]string{"other": "o"}, Precedence{Read: []Reader{other}, Unread: []Reader{field}}, "other"},
+	} {
+		m := MembershipOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: tt.labels}}, tt.precedence)
+		if key, ok := m.Resolve(func(Key) bool { return false }); !ok || key.Dialect != tt.want {
+			t.Errorf("%s: %v, want one of %s", name, key, tt.want)
+		}
+	}
+}
