@@ -94,21 +94,17 @@ other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these
 		$(TEST) -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
 
 kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
-	cd test/kinds/lws && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/lws sigs.k8s.io/lws/cmd
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LWS=$(CURDIR)/bin/kinds/lws \
-		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \
-		$(TEST) -count=1 -v -run 'TestLeaderWorkerSet$$' ./test/e2e
 	cd test/kinds/jobset && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/jobset sigs.k8s.io/jobset
 	cd test/kinds/trainer && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset \
-		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
-		GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer \
-		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
-		$(TEST) -count=1 -v -run 'TestJobSet$$|TestTrainJob$$' ./test/e2e
+	cd test/kinds/lws && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/lws sigs.k8s.io/lws/cmd
 	cd test/kinds/ray && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/ray github.com/ray-project/kuberay/ray-operator
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_RAY=$(CURDIR)/bin/kinds/ray \
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
+		GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer GANGCTL_LWS=$(CURDIR)/bin/kinds/lws GANGCTL_RAY=$(CURDIR)/bin/kinds/ray \
+		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
+		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
+		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \
 		GANGCTL_RAY_MODULE=$$(cd test/kinds/ray && $(GO) list -m -f '{{.Dir}}' github.com/ray-project/kuberay/ray-operator) \
-		$(TEST) -count=1 -v -run 'TestRay$$' ./test/e2e
+		$(TEST) -count=1 -v -run 'TestJobSet$$|TestTrainJob$$|TestLeaderWorkerSet$$|TestRay$$' ./test/e2e
 
 upstream: ## Kubernetes' own integration tests of gangs against our scheduler, and the table of docs/conformance.md; takes half an hour
 	cd test/upstream && $(GO) run . -dir $(CURDIR)/bin/upstream $(or $(UPSTREAM),-document $(CURDIR)/docs/conformance.md)
