@@ -29,6 +29,7 @@ func FuzzMPIJob(f *testing.F)           { fuzz(f) }
 func FuzzBatchJob(f *testing.F)         { fuzz(f) }
 func FuzzJobSet(f *testing.F)           { fuzz(f) }
 func FuzzRayJob(f *testing.F)           { fuzz(f) }
+func FuzzRayCluster(f *testing.F)       { fuzz(f) }
 func FuzzTrainJob(f *testing.F)         { fuzz(f) }
 func FuzzLeaderWorkerSet(f *testing.F)  { fuzz(f) }
 
@@ -51,6 +52,7 @@ func targets() map[string]format {
 		"FuzzTFJob":   {kind: "TFJob", dialect: gang.Labels, job: true}, "FuzzPyTorchJob": {kind: "PyTorchJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzMPIJob": {kind: "MPIJob", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true}, "FuzzJobSet": {kind: "JobSet", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzRayJob":          {kind: "RayJob", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzRayCluster":      {kind: "RayCluster", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzTrainJob":        {kind: "TrainJob", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzLeaderWorkerSet": {kind: "LeaderWorkerSet", dialect: gang.LeaderWorkerSet, job: true},
 	}
