@@ -29,6 +29,8 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
@@ -109,6 +111,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 		{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"},
 		{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind},
 		{Group: trainjob.Group, Version: trainjob.Version, Kind: trainjob.Kind},
+		{Group: ray.Group, Version: ray.Version, Kind: ray.ClusterKind}, {Group: ray.Group, Version: ray.Version, Kind: ray.JobKind},
 	} {
 		name := strings.ToLower(kind.Kind)
 		resource := kind.GroupVersion().WithResource(name + "s")
@@ -116,6 +119,9 @@ func (c *cluster) losesMembers(t *testing.T) {
 		job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runPolicy": map[string]any{}, roles: map[string]any{"Worker": map[string]any{
 			"replicas": int64(2), "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "tensorflow", "image": "x"}}}},
 		}}}}}
+		if kind.Kind == ray.JobKind { // the operator suspends no other
+			must(t, unstructured.SetNestedField(job.Object, true, "spec", "shutdownAfterJobFinishes"))
+		}
 		job.SetGroupVersionKind(kind)
 		job.SetName(name)
 		job, err := c.dynamic.Resource(resource).Namespace(space).Create(t.Context(), job, metav1.CreateOptions{})
@@ -188,6 +194,8 @@ func thirdParty() (kinds []apiKind) {
 	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob")
 	add(jobset.Group, jobset.Version, true, jobset.Kind)
 	add(trainjob.Group, trainjob.Version, true, trainjob.Kind)
+	add(ray.Group, ray.Version, true, ray.ClusterKind, ray.JobKind)
+	add(leaderworkerset.Group, leaderworkerset.Version, true, leaderworkerset.Kind)
 	add("scheduling.volcano.sh", "v1beta1", false, "Queue")
 	add("scheduling.run.ai", "v2", false, "Queue")
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")
