@@ -154,7 +154,7 @@ func (c *cluster) jobSetWaits(t *testing.T) {
 	if code < 3 {
 		t.Errorf("exit code %d", code)
 	}
-	matches(t, stdout, `^BLOCKED  llama: it needs 3 workers with 8 GPUs each, 24 in all, and the whole cluster has 16 GPUs on 2 nodes`, `verified: node-1 node-1-new-1 node-2`, "pods ok 4/4")
+	matches(t, stdout, `^BLOCKED  llama: it needs 3 workers with 8 GPUs each, 24 in all, and the whole cluster has 16 GPUs on 2 nodes`, `add 1 node like node-1 \(8 GPUs\)`, "pods ok 4/4")
 	list := c.run(t, "list")
 	matches(t, list, `^llama +JobSet +`)
 	if lines := strings.Count(strings.TrimSpace(list), "\n"); lines != 1 {
