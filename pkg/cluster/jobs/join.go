@@ -33,18 +33,26 @@ func Join(ctx context.Context, client *kube.Client, job *gang.Job) error {
 // joinAll joins the jobs of a list with what was made of them, which is left out of it: users know the jobs. That of a job which may not be
 // read stays: it is what is seen of it. Made are further such objects, which a selector of the list may not match.
 func joinAll(all, made []*gang.Job) []*gang.Job {
-	byUID := map[types.UID]*gang.Job{}
+	type source struct {
+		namespace string
+		uid       types.UID // alone, it may be written by users of other namespaces
+	}
+	sources := map[source]*gang.Job{}
 	for _, job := range all {
-		byUID[job.Meta.UID] = job
+		sources[source{job.Meta.Namespace, job.Meta.UID}] = job
 	}
 	parts := map[*gang.Job]bool{}
 	for _, job := range slices.Concat(all, made) {
 		ref, _ := kind.SourceOf(job.Kind.GroupKind(), &job.Meta)
-		if ref == nil || byUID[ref.UID] == nil {
+		if ref == nil {
+			continue
+		}
+		whole := sources[source{job.Meta.Namespace, ref.UID}]
+		if whole == nil {
 			continue
 		}
 		parts[job] = true
-		if whole := byUID[ref.UID]; whole.Reader.Join != nil && whole.Made == nil {
+		if whole.Reader.Join != nil && whole.Made == nil && job.Meta.Name == whole.MadeAs {
 			whole.Reader.Join(whole, job)
 		}
 	}
