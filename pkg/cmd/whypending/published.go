@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,7 +141,8 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 			gvr := schema.GroupVersionResource{Group: reader.Group, Version: version, Resource: reader.Resource}
 			job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
 			if err == nil {
-				if !madeOf(job, found) {
+				// What was made of a job, as the JobSet of a TrainJob, has the job's answer. The kinds of job come before those.
+				if !slices.ContainsFunc(found, func(whole *unstructured.Unstructured) bool { return metav1.IsControlledBy(job, whole) }) {
 					found = append(found, job)
 				}
 				break
@@ -158,15 +160,4 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 	default:
 		return nil, fmt.Errorf("%s/%s is the name of %d jobs", namespace, o.Name, len(found))
 	}
-}
-
-// madeOf reports whether an object was made of one of some jobs: its answer is that of the job. The kinds of job come before those that
-// are made of them.
-func madeOf(object *unstructured.Unstructured, jobs []*unstructured.Unstructured) bool {
-	for _, job := range jobs {
-		if metav1.IsControlledBy(object, job) {
-			return true
-		}
-	}
-	return false
 }
