@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -17,9 +18,11 @@ import (
 // One goroutine uses an Index and its clusters.
 type Index struct {
 	cluster *Cluster
-	infos   []fwk.NodeInfo // as the scheduler lists them
+	list    []fwk.NodeInfo // the scheduler's own list
+	infos   []fwk.NodeInfo // what was in it
 	known   []int64        // by position in infos: the generation that the cluster has
 	at      []int          // by position in infos: the node's position in the cluster
+	listed  []int          // by position in the cluster: the node's position in infos
 	// version counts the updates that changed something: a cluster of another version knows nothing of what is kept.
 	version uint64
 	// antiAffine is how many nodes have pods with required anti-affinity, repelling how many have a taint that pods rather avoid.
@@ -45,12 +48,40 @@ func NewIndex() *Index {
 //
 // The NodeInfos are copied: the scheduler may go on changing its own.
 func (x *Index) Update(nodes []fwk.NodeInfo, rest *Objects) *Cluster {
+	return x.update(nodes, func(yield func(int) bool) {
+		for i := range nodes {
+			if !yield(i) {
+				return
+			}
+		}
+	}, rest)
+}
+
+// UpdateNodes is Update at the cost of the named nodes: none but those have changed since the last update, as long as the scheduler's list of
+// nodes is the same.
+func (x *Index) UpdateNodes(nodes []fwk.NodeInfo, changed []string, rest *Objects) *Cluster {
+	if len(nodes) != len(x.list) || len(nodes) == 0 || &nodes[0] != &x.list[0] {
+		return x.Update(nodes, rest)
+	}
+	return x.update(nodes, func(yield func(int) bool) {
+		for _, name := range changed {
+			if at, known := x.cluster.byName[name]; known && !yield(x.listed[at]) {
+				return
+			}
+		}
+	}, rest)
+}
+
+// update looks at some positions of the scheduler's list for nodes that have changed.
+func (x *Index) update(nodes []fwk.NodeInfo, suspects iter.Seq[int], rest *Objects) *Cluster {
+	x.list = nodes
 	if len(nodes) != len(x.infos) {
 		x.rebuild(nodes, rest)
 		return x.cluster
 	}
 	var changed []int
-	for i, info := range nodes {
+	for i := range suspects {
+		info := nodes[i]
 		if info == x.infos[i] && generation(info) == x.known[i] {
 			continue
 		}
@@ -169,7 +200,7 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
-		cluster: c, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), version: x.version,
+		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version,
 		shapes: map[string]*shape{}, topologies: map[string]*topology{},
 	}
 	for at, i := range order {

@@ -18,8 +18,10 @@ import (
 // running is the cluster of a scheduler that runs: it changes its own NodeInfos.
 type running struct {
 	infos map[string]*framework.NodeInfo
-	list  []fwk.NodeInfo
+	list  []fwk.NodeInfo // a new one when nodes come or go
 	named int
+
+	changed []string // since the last update of an index
 }
 
 func newRunning(r *rand.Rand, objects Objects) *running {
@@ -38,7 +40,17 @@ func (s *running) add(n *corev1.Node) {
 	info := framework.NewNodeInfo()
 	info.SetNode(n)
 	s.infos[n.Name] = info
-	s.list = append(s.list, info)
+	s.list = append(slices.Clip(s.list), info)
+}
+
+// update brings an index up to date, by the nodes that have changed or by a look at all of them.
+func (s *running) update(x *Index, rest *Objects, byName bool) *Cluster {
+	changed := s.changed
+	s.changed = nil
+	if byName {
+		return x.UpdateNodes(s.list, changed, rest)
+	}
+	return x.Update(s.list, rest)
 }
 
 // objects are what a snapshot of the cluster would hold.
@@ -59,6 +71,7 @@ func (s *running) change(r *rand.Rand) {
 	at := r.IntN(len(s.list))
 	info := s.list[at].(*framework.NodeInfo)
 	name := info.Node().Name
+	s.changed = append(s.changed, name)
 	switch r.IntN(10) {
 	default: // a pod comes
 		p := aPod(fmt.Sprint("new", s.named), amounts("cpu", r.IntN(2), "gpu", r.IntN(2)), on(name), labelled("app", fmt.Sprint("r", r.IntN(3))))
@@ -86,7 +99,7 @@ func (s *running) change(r *rand.Rand) {
 	case 3: // a node comes
 		s.add(aNode(fmt.Sprint("m", s.named), amounts("cpu", 1+r.IntN(4), "pods", 2+r.IntN(4)), label("zone", fmt.Sprint("z", r.IntN(3)))))
 	case 4: // a node goes, and another comes
-		s.list = slices.Delete(s.list, at, at+1)
+		s.list = slices.Delete(slices.Clone(s.list), at, at+1)
 		s.add(aNode(fmt.Sprint("k", s.named), amounts("cpu", 1+r.IntN(4), "gpu", r.IntN(4), "pods", 2+r.IntN(4)), label("zone", fmt.Sprint("z", r.IntN(3)))))
 	}
 }
@@ -116,7 +129,7 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 			if r.IntN(8) == 0 {
 				rest = &Objects{}
 			}
-			c, snapshot := x.Update(s.list, rest), NewCluster(s.objects())
+			c, snapshot := s.update(x, rest, r.IntN(4) > 0), NewCluster(s.objects())
 			if r.IntN(3) == 0 {
 				objects := s.objects()
 				extra := aPod("extra", amounts("cpu", 1), on(objects.Nodes[r.IntN(len(objects.Nodes))].Name), labelled("app", "r1"))
@@ -171,6 +184,25 @@ func TestIndexTakesOverWhatDidNotChange(t *testing.T) {
 	}
 }
 
+// Of many nodes only those are looked at that are named.
+func TestIndexLooksAtNamedNodes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	s, x, rest := newRunning(r, fleetObjects(20)), NewIndex(), &Objects{}
+	s.update(x, rest, true) // all, as nothing is known
+	for i, name := range []string{"n00003", "n00007"} {
+		s.infos[name].AddPod(aPod(fmt.Sprint("new", i), amounts("cpu", 1), on(name)))
+	}
+	pods := func(c *Cluster, name string) int { return len(c.nodes[c.byName[name]].info.Pods) }
+	before := s.infos["n00003"].Pods
+	c := x.UpdateNodes(s.list, []string{"n00003", "nobody's"}, rest)
+	if pods(c, "n00003") != len(before) || pods(c, "n00007") != len(s.infos["n00007"].Pods)-1 {
+		t.Errorf("named: %d pods, not named: %d", pods(c, "n00003"), pods(c, "n00007"))
+	}
+	if c = x.Update(s.list, rest); pods(c, "n00007") != len(s.infos["n00007"].Pods) {
+		t.Errorf("after a look at all: %d pods", pods(c, "n00007"))
+	}
+}
+
 // What users write does not decide how much is kept.
 func TestIndexKeepsLittle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 8))
@@ -199,18 +231,21 @@ func BenchmarkGangOfThree(b *testing.B) {
 			g := Gang{Roles: []Role{{Name: "worker", Count: 3, Pod: aPod("w", amounts("cpu", 1))}}}
 			var running []*corev1.Pod
 			gangs := 0
+			Place(b.Context(), s.update(x, rest, false), g, Options{Pack: true}) // the index is made once
 			for b.Loop() {
-				found := Place(b.Context(), x.Update(s.list, rest), g, Options{Pack: true})
+				found := Place(b.Context(), s.update(x, rest, true), g, Options{Pack: true})
 				if !found.Fits() {
 					b.Fatal(found.Proof)
 				}
 				gangs++
 				for _, p := range found.Pods(g) {
 					p.UID = types.UID(fmt.Sprint(p.UID, gangs))
+					s.changed = append(s.changed, p.Spec.NodeName)
 					s.infos[p.Spec.NodeName].AddPod(p)
 					running = append(running, p)
 				}
 				for ; len(running) > 300; running = running[1:] {
+					s.changed = append(s.changed, running[0].Spec.NodeName)
 					_ = s.infos[running[0].Spec.NodeName].RemovePod(klog.Background(), running[0])
 				}
 			}

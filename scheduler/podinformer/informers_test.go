@@ -1,9 +1,11 @@
 package podinformer
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -13,6 +15,30 @@ import (
 )
 
 const namespace = "research"
+
+// What a node is chosen by stays: amounts, ports, images, restarts, and options of mounts.
+func TestTrim(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	required := corev1.Container{
+		Name: "main", Image: "example.com/train", RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: 80}},
+		Resources:          corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
+		RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}},
+		VolumeMounts:       []corev1.VolumeMount{{Name: "data", MountPath: "/data", BindMountOptions: []string{"noexec"}}},
+	}
+	whole := *required.DeepCopy()
+	whole.Command, whole.Args, whole.WorkingDir = []string{"python"}, []string{"train.py"}, "/work"
+	whole.Env, whole.EnvFrom = []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}}, []corev1.EnvFromSource{{Prefix: "X"}}
+	whole.LivenessProbe, whole.Lifecycle, whole.SecurityContext = &corev1.Probe{}, &corev1.Lifecycle{}, &corev1.SecurityContext{}
+	whole.VolumeMounts = append(whole.VolumeMounts, corev1.VolumeMount{Name: "kube-api-access-x7k2p", MountPath: "/var/run"})
+	obj, err := trim(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{whole}, InitContainers: []corev1.Container{whole}, NodeName: "n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := corev1.PodSpec{Containers: []corev1.Container{required}, InitContainers: []corev1.Container{required}, NodeName: "n"}
+	if got := obj.(*corev1.Pod).Spec; !reflect.DeepEqual(got, want) {
+		t.Errorf("kept %+v, want %+v", got, want)
+	}
+}
 
 func TestTrimEnded(t *testing.T) {
 	yes, name := true, "native"

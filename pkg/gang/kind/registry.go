@@ -4,6 +4,7 @@ package kind
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,12 +22,15 @@ import (
 )
 
 // Readers are the kinds of job, the most usual first.
-func Readers() []gang.JobReader {
+func Readers() []gang.JobReader { return slices.Clone(readers()) }
+
+// readers are made once: the kind of its controller is looked up for every pod of a cluster.
+var readers = sync.OnceValue(func() []gang.JobReader {
 	return []gang.JobReader{
 		tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), leaderworkerset.Reader(),
 		ray.JobReader(), ray.ClusterReader(), batchjob.Reader(),
 	}
-}
+})
 
 // ByKind finds the reader of a kind.
 func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
@@ -83,10 +87,10 @@ func Names() []string {
 func MeansPod(name string) bool { return name == "pod" || name == "pods" || name == "po" }
 
 func find(match func(gang.JobReader) bool) (gang.JobReader, bool) {
-	readers := Readers()
-	i := slices.IndexFunc(readers, match)
+	all := readers()
+	i := slices.IndexFunc(all, match)
 	if i < 0 {
 		return gang.JobReader{}, false
 	}
-	return readers[i], true
+	return all[i], true
 }

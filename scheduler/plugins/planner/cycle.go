@@ -75,10 +75,13 @@ func (c *cycle) pods() []*corev1.Pod {
 // planner sees no attempt begin, and leaves every gang to the engine. Gone is called with every pod that leaves its node, after the
 // engine's cache is updated.
 func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *upstream.Scheduler {
-	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
+	queue := &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
+	engine.SchedulingQueue = queue
+	engine.Cache = p.changed.Watch(engine.Cache)
 
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		queue.began.Store(true) // before the first is taken: what happens from then on is an event during its attempt
 		entity, err := next(logger)
 		p.begin(entity)
 		return entity, err

@@ -96,7 +96,8 @@ type Planner struct {
 
 	// Used by the engine's scheduling goroutine only.
 	index       *placement.Index
-	classesOnly *placement.Objects // for gangs that refer to no other objects
+	changed     *engine.ChangedNodes // of the index
+	classesOnly *placement.Objects   // for gangs that refer to no other objects
 }
 
 // New returns a planner for the profiles of a scheduler. Groups are those of the gangs, each deleted by a [GroupSink]; nil where the engine
@@ -106,6 +107,6 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engin
 ) *Planner {
 	return &Planner{
 		Attempts: attempts, engine: handle, claims: claims, groups: groups, reasons: store, profiles: profiles, plans: newPlanCounters(),
-		guard: panics.Guard("planner"), index: placement.NewIndex(), classesOnly: &placement.Objects{},
+		guard: panics.Guard("planner"), index: placement.NewIndex(), changed: engine.NewChangedNodes(), classesOnly: &placement.Objects{},
 	}
 }

@@ -311,6 +311,7 @@ func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1
 	}
 	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", string(at))
 	p.plans.disagreements.Inc()
+	p.changed.Suspect() // should a change of a node have been missed, the next plan does not repeat it
 	state.Write(memberKey, plannedNode(""))
 	return true
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -23,6 +24,8 @@ type queue struct {
 	internalqueue.SchedulingQueue
 	planner *Planner
 	gone    func(*corev1.Pod)
+	// began: the engine has taken something from the queue, or waits for it.
+	began atomic.Bool
 }
 
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
@@ -43,7 +46,9 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
+	if q.began.Load() || !changesRoom(event) { // at the start every node is an event, and nothing has been refused yet that it could help
+		q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
+	}
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
@@ -54,6 +59,12 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
+}
+
+// changesRoom reports whether an event is of what there is to place pods on. No gate of a pod looks at that: those that keep pods out of the
+// queue look at the pod, its gang and its claims.
+func changesRoom(event fwk.ClusterEvent) bool {
+	return event.Resource == fwk.Node || event.Resource == fwk.AssignedPod
 }
 
 // groupOnly handles the events of a group that need no look at what waits, and reports whether this is one: a status that has changed,

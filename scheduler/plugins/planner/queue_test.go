@@ -4,12 +4,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -66,6 +69,7 @@ func TestEventsOfOneGang(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := &recordingQueue{}
 			q := &queue{SchedulingQueue: inner, planner: p}
+			q.began.Store(true)
 			q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
 			if len(inner.activated) != c.activated || (inner.moves == 0) != c.unmoved {
 				t.Fatalf("activated %v, moved %d times", inner.activated, inner.moves)
@@ -76,6 +80,41 @@ func TestEventsOfOneGang(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Before the engine has taken anything from the queue, nothing was refused that a node could help; every node of the cluster is an event then.
+func TestEventsBeforeTheFirstAttempt(t *testing.T) {
+	handle := engine.NewHandle()
+	inner := &recordingQueue{}
+	var gone int
+	p := &Planner{Attempts: NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)), engine: handle}
+	e := Follow(&upstream.Scheduler{
+		SchedulingQueue: inner, NextEntity: func(klog.Logger) (framework.QueuedEntityInfo, error) { return nil, nil },
+	}, p, func(*corev1.Pod) { gone++ })
+	send := func() {
+		for _, c := range []struct {
+			resource      fwk.EventResource
+			before, after any
+		}{
+			{resource: fwk.Node, after: &corev1.Node{}},
+			{resource: fwk.AssignedPod, after: pod("x", "")},
+			{resource: fwk.AssignedPod, before: pod("y", "")},
+			{resource: fwk.ResourceClaim, after: &resourcev1.ResourceClaim{}},
+		} {
+			e.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.Background(), fwk.ClusterEvent{Resource: c.resource, ActionType: fwk.Add}, c.before, c.after, nil)
+		}
+	}
+	send()
+	if inner.moves != 1 || gone != 1 { // a gate may look at the claim
+		t.Errorf("before: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
+	}
+	if _, err := e.NextEntity(klog.Background()); err != nil {
+		t.Fatal(err)
+	}
+	send()
+	if inner.moves != 5 || gone != 2 {
+		t.Errorf("after: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
 	}
 }
 
@@ -91,6 +130,7 @@ func TestParkedGangsAreNotEvaluated(t *testing.T) {
 	park(1000)
 	inner := &recordingQueue{}
 	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle}, gone: func(*corev1.Pod) {}}
+	q.began.Store(true)
 	came, left := pod("x", ""), pod("y", "", "cpu", "8")
 	for _, c := range []struct {
 		event         fwk.ClusterEvent

@@ -45,7 +45,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	if err != nil {
 		return PlacementRequest{}, err
 	}
-	q.Cluster = p.index.Update(nodes, objects)
+	q.Cluster = p.cluster(nodes, objects)
 	q.Gang = placement.Gang{Roles: q.members.roles, MinMember: minimum, Bound: bound}
 	q.Kept = claims.PlacedPods(p.claims.Withheld(infos, group, q.members.examples()))
 	q.Kept = append(q.Kept, nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0]))...)

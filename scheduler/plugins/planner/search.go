@@ -136,7 +136,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	if err != nil {
 		return nil, err
 	}
-	q.free = p.index.Update(nodes, objects)
+	q.free = p.cluster(nodes, objects)
 	q.kept = q.free
 	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples()); len(q.claims) > 0 {
 		q.kept = q.free.With(claims.PlacedPods(q.claims)...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -29,7 +30,15 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.planner.index.Update(nodes, objects), nil
+	return v.planner.cluster(nodes, objects), nil
+}
+
+// cluster is the engine's snapshot with other objects. It costs what changed since the last call.
+func (p *Planner) cluster(nodes []fwk.NodeInfo, rest *placement.Objects) *placement.Cluster {
+	if names, known := p.changed.Take(); known {
+		return p.index.UpdateNodes(nodes, names, rest)
+	}
+	return p.index.Update(nodes, rest)
 }
 
 // Roles groups pods that no rule of the engine distinguishes.
