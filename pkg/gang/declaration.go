@@ -1,6 +1,9 @@
 package gang
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Declaration is what a group object, or the labels and annotations of pods alone, state about one
@@ -94,9 +98,23 @@ type Served struct {
 }
 
 // GroupOf returns the group that a pod references.
-func (r Reader) GroupOf(pod *corev1.Pod) (string, bool) {
+func (r Reader) GroupOf(pod *corev1.Pod) (name string, ok bool) {
 	if r.NameOfPod != nil {
 		return r.NameOfPod(pod)
 	}
-	return r.NameOf(pod)
+	name, ok = r.NameOf(pod)
+	return BoundedName(name), ok
+}
+
+// maxName is how long the name of an object may be.
+const maxName = validation.DNS1123SubdomainMaxLength
+
+// BoundedName is a name that an object can have, or the beginning of a longer one with what distinguishes it. No object is called like that, but
+// an annotation may have 256 KiB and the reference to an owner a megabyte: what is kept of names, and written to each pod of a gang, is bounded.
+func BoundedName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s…%x", strings.ToValidUTF8(name[:maxName/2], ""), sum[:8])
 }

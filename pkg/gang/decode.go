@@ -29,11 +29,11 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 	d.PriorityClass = spec.String("spec", "priorityClassName")
 	d.MinResources = spec.Resources("spec", "minResources")
 	d.Phase = spec.String("status", "phase")
-	for role := range spec.Map("spec", "minTaskMember") {
-		if d.RoleMin == nil {
-			d.RoleMin = map[string]int32{}
+	if mins := spec.Map("spec", "minTaskMember"); len(mins) > 0 && spec.FewRoles(len(mins), "spec", "minTaskMember") {
+		d.RoleMin = map[string]int32{}
+		for role := range mins {
+			d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 		}
-		d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 	}
 	d.Conditions = spec.Conditions("Unschedulable", "True")
 	topology, err := TopologyOf(u.GetAnnotations())
@@ -161,6 +161,15 @@ func (f *Fields) List(path ...string) []map[string]any {
 		}
 	}
 	return list
+}
+
+// FewRoles reports whether a field has minimums of so few roles that they can be gone through with every event of a member. More are an error.
+func (f *Fields) FewRoles(n int, path ...string) bool {
+	if n <= maxRoleMins {
+		return true
+	}
+	f.note(fmt.Errorf("%d roles have a minimum, and no more than %d are read", n, maxRoleMins), path)
+	return false
 }
 
 // Resources returns a list of quantities, nil if it is absent.

@@ -9,6 +9,8 @@ const (
 	maxListed = 1000
 	// maxRoles is how many roles of a job have members of their own. Jobs of all kinds that are read have less than ten.
 	maxRoles = 64
+	// maxRoleMins is how many roles a group object may have minimums of.
+	maxRoleMins = 1000
 )
 
 // Sum adds numbers of members. Negative ones are 0, and what an int32 cannot hold is its largest value.

@@ -38,7 +38,7 @@ func TestIdeal(t *testing.T) {
 	sick.DeletionTimestamp = nil
 	sick.Status.Allocatable[gpu] = amounts("gpu", 6)[gpu]
 	stays := aPod("ds", amounts("gpu", 1), on("n1"))
-	stays.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent"}}
+	stays.OwnerReferences = []metav1.OwnerReference{controller("apps/v1", "DaemonSet")}
 	c := NewCluster(Objects{Nodes: []*corev1.Node{sick}, Pods: []*corev1.Pod{busy("a", "n1", 5), stays}})
 	ideal := c.Ideal(DaemonSetPod)
 	if n := ideal.Free("n1")[gpu]; n.Value() != 7 {

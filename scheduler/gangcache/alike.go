@@ -33,7 +33,7 @@ type memberCount struct {
 func kindOf(info *podInfo) memberKind {
 	pod := info.pod
 	kind := memberKind{
-		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, owner: info.owner.uid,
+		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, owner: info.owner.UID,
 		created: pod.CreationTimestamp.Unix(), required: pod.Annotations[gang.TopologyRequired], preferred: pod.Annotations[gang.TopologyPreferred],
 	}
 	if info.minErr != nil {

@@ -17,7 +17,7 @@ type podInfo struct {
 	pod        *corev1.Pod
 	phase      podPhase
 	membership gang.Membership
-	owner      ownerKey // the controller, by which budgets find the pod
+	owner      gang.Identity // the controller, by which budgets find the pod
 	key        gang.Key
 	member     bool // whether the pod is in a gang, the one of key
 
@@ -53,8 +53,8 @@ func isLeaving(pod *corev1.Pod) bool {
 }
 
 func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
-	info := &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: ownerOf(pod)}
-	return info
+	owner, _ := gang.ControllerOf(pod)
+	return &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: owner}
 }
 
 // assign makes a pod a member of a gang.
@@ -84,7 +84,7 @@ func (c *Cache) index(info *podInfo) {
 		}
 		c.named[key][info] = true
 	}
-	if info.owner.uid != "" {
+	if info.owner.UID != "" {
 		if c.owned[info.owner] == nil {
 			c.owned[info.owner] = map[*podInfo]bool{}
 		}
@@ -161,7 +161,7 @@ func (b *batch) deleteObject(key gang.Key, kind schema.GroupKind) {
 }
 
 func (b *batch) deleteBudget(key gang.Key, object Object) {
-	owner := ownerKey{key.Namespace, object.Owner}
+	owner := gang.Identity{Namespace: key.Namespace, UID: object.Owner}
 	keys := b.cache.budgets[owner]
 	if at, known := slices.BinarySearchFunc(keys, key, byName); known {
 		keys = slices.Delete(keys, at, at+1)

@@ -49,21 +49,14 @@ type Cache struct {
 	schedulers  sets.Set[string]           // the scheduler names that dialects know
 	kinds       map[gang.Dialect][]schema.GroupKind
 	pods        podSets
-	named       map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
-	owned       map[ownerKey]map[*podInfo]bool // the pods of a controller
-	budgets     map[ownerKey][]gang.Key        // of a controller, by name: the first one counts
+	named       map[gang.Key]map[*podInfo]bool      // the pods that name a gang, whether or not it counts for them
+	owned       map[gang.Identity]map[*podInfo]bool // the pods of a controller
+	budgets     map[gang.Identity][]gang.Key        // of a controller, by name: the first one counts
 	gangs       map[gang.Key]*entry
 	classes     map[string]gang.Terms
 	priority    Priority
 	problems    map[schema.GroupKind]string
 	foreign     map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
-}
-
-// ownerKey identifies the controller of pods. UIDs are unique, but a budget must
-// not make members of the pods of another namespace.
-type ownerKey struct {
-	namespace string
-	uid       types.UID
 }
 
 // entry is one gang.
@@ -89,8 +82,8 @@ const (
 func New(sink Sink, priority Priority) *Cache {
 	return &Cache{
 		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(), kinds: kindsOfObjects(),
-		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[ownerKey]map[*podInfo]bool{},
-		budgets: map[ownerKey][]gang.Key{}, gangs: map[gang.Key]*entry{},
+		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[gang.Identity]map[*podInfo]bool{},
+		budgets: map[gang.Identity][]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
 		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
 	}
@@ -181,7 +174,7 @@ func (c *Cache) SetBudget(object Object) Change {
 		b.deleteBudget(key, old)
 	}
 	c.entry(key).objects[object.GroupKind] = object
-	owner := ownerKey{key.Namespace, object.Owner}
+	owner := gang.Identity{Namespace: key.Namespace, UID: object.Owner}
 	if at, known := slices.BinarySearchFunc(c.budgets[owner], key, byName); !known {
 		c.budgets[owner] = slices.Insert(c.budgets[owner], at, key)
 	}

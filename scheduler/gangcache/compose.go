@@ -114,7 +114,7 @@ func (e *entry) completed() int32 {
 	}
 	n := int32(0)
 	for _, info := range e.pods[ended] {
-		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.owner.uid]) {
+		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.owner.UID]) {
 			n++
 		}
 	}

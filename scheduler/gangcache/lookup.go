@@ -217,6 +217,6 @@ func (c *Cache) MayJoin(pod *corev1.Pod) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	info := c.pods[live][pod.UID]
-	return info != nil && !info.member && info.owner.uid != "" && pod.Spec.NodeName == "" &&
+	return info != nil && !info.member && info.owner.UID != "" && pod.Spec.NodeName == "" &&
 		(pod.Spec.SchedulerName == kubebatch.SchedulerName || len(c.budgets) > 0)
 }

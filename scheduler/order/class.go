@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Class is whose gangs are taken to run for about as long: those of one owner and one shape.
+// Class is whose gangs are taken to run for about as long: those of one owner and one shape. It is remembered, and no longer than names are,
+// whatever users wrote.
 type Class struct {
 	// Namespace, Kind and Name are the owner's; Name is without the number or hash by which its runs differ.
 	Namespace, Kind, Name string
@@ -24,9 +26,9 @@ type Class struct {
 // ClassOf is the class of a gang by its members, of which there is one at least.
 func ClassOf(members []*corev1.Pod) Class {
 	first := slices.MinFunc(members, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	c := Class{Namespace: first.Namespace, Name: baseName(first.Name), Shape: shape(len(members), first)}
+	c := Class{Namespace: first.Namespace, Name: baseName(first.Name), Shape: gang.BoundedName(shape(len(members), first))}
 	if owner := metav1.GetControllerOfNoCopy(first); owner != nil {
-		c.Kind, c.Name = owner.Kind, baseName(owner.Name)
+		c.Kind, c.Name = gang.BoundedName(owner.Kind), baseName(gang.BoundedName(owner.Name))
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package order
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,28 @@ func TestHistoryIsBounded(t *testing.T) {
 	h.Record(class(remembered), 3*time.Hour)
 	if got, ok := h.Expect(class(remembered)); !ok || got != 2*time.Hour {
 		t.Errorf("expects %s, want the average", got)
+	}
+}
+
+// What is remembered of thousands of gangs is short, whatever users write: the reference to an owner may have a megabyte, and requests ten thousand
+// resources, of none of which any node need have something.
+func TestClassesAreBounded(t *testing.T) {
+	long := strings.Repeat("a", 1<<20)
+	pods := members("llama", 2, 8)
+	pods[0].OwnerReferences[0].Kind, pods[0].OwnerReferences[0].Name, pods[0].OwnerReferences[0].UID = long, long, types.UID(long)
+	for i := range 10_000 {
+		pods[0].Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("a/r", i))] = resource.MustParse("0")
+	}
+	runs := NewRuns(NewHistory(), clocktesting.NewFakePassiveClock(noon))
+	group := types.NamespacedName{Namespace: "research", Name: "labels:llama"}
+	runs.Started(group, pods[0], func() []*corev1.Pod { return pods })
+	value, _ := runs.begun.Get(group)
+	began := value.(run)
+	if n := len(began.owner) + len(began.class.Kind) + len(began.class.Name) + len(began.class.Shape); n > 1024 {
+		t.Errorf("%d bytes are remembered", n)
+	}
+	if other := ClassOf(pods[1:]); other == began.class {
+		t.Error("another owner and another shape are the same class")
 	}
 }
 

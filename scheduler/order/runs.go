@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Runs follows gangs from their start to their end, for the history. As many are followed as classes are remembered.
@@ -40,7 +42,7 @@ func NewRuns(history *History, clock clock.PassiveClock) *Runs {
 func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members func() []*corev1.Pod) bool {
 	began := run{since: r.clock.Now()}
 	if controller := metav1.GetControllerOfNoCopy(member); controller != nil {
-		began.owner = controller.UID
+		began.owner = types.UID(gang.BoundedName(string(controller.UID)))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

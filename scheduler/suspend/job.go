@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
@@ -124,6 +125,9 @@ func (j Target) isSuspended(object *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(object.Object, j.field...)
 	return suspended
 }
+
+// Identity is which object the job is, as whoever wrote the reference to it has it.
+func (j Target) Identity() gang.Identity { return gang.Identity{Namespace: j.Namespace, UID: j.UID} }
 
 // String reads like: TFJob research/llama.
 func (j Target) String() string { return fmt.Sprintf("%s %s/%s", j.Kind, j.Namespace, j.Name) }

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // readEvery is after how many calls of Resume a job is read that is not to be resumed
@@ -27,24 +27,24 @@ const readEvery = 5
 type entry struct {
 	Target
 	since time.Time
-	parts map[types.UID]Target // the jobs through which it has pods, if not itself
-	skips int                  // how often Resume skipped it
+	parts map[gang.Identity]Target // the jobs through which it has pods, if not itself
+	skips int                      // how often Resume skipped it
 }
 
 // Suspended returns since when a job, or the whole of which it is a part, is
 // suspended by us; ok is false for one that is not.
-func (s *Suspender) Suspended(uid types.UID) (since time.Time, ok bool) {
-	e := s.entry(uid)
+func (s *Suspender) Suspended(job gang.Identity) (since time.Time, ok bool) {
+	e := s.entry(job)
 	if e == nil {
 		return time.Time{}, false
 	}
 	return e.since, true
 }
 
-func (s *Suspender) entry(uid types.UID) *entry {
+func (s *Suspender) entry(job gang.Identity) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.suspended[uid]
+	return s.suspended[job]
 }
 
 // add records a job with one of its parts, which may be itself; fresh means that the
@@ -52,14 +52,14 @@ func (s *Suspender) entry(uid types.UID) *entry {
 func (s *Suspender) add(whole, part Target) (fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.suspended[whole.UID]
+	e := s.suspended[whole.Identity()]
 	if fresh = e == nil; fresh {
-		e = &entry{Target: whole, since: s.Clock.Now(), parts: map[types.UID]Target{}}
-		s.suspended[whole.UID] = e
+		e = &entry{Target: whole, since: s.Clock.Now(), parts: map[gang.Identity]Target{}}
+		s.suspended[whole.Identity()] = e
 	}
 	if part.UID != whole.UID {
-		e.parts[part.UID] = part
-		s.suspended[part.UID] = e
+		e.parts[part.Identity()] = part
+		s.suspended[part.Identity()] = e
 	}
 	return fresh
 }
@@ -68,7 +68,7 @@ func (s *Suspender) add(whole, part Target) (fresh bool) {
 func (s *Suspender) forget(known *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.suspended, func(_ types.UID, e *entry) bool { return e == known })
+	maps.DeleteFunc(s.suspended, func(_ gang.Identity, e *entry) bool { return e == known })
 }
 
 // entries are the jobs that are suspended, by name, each once.
@@ -76,8 +76,8 @@ func (s *Suspender) entries() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*entry
-	for uid, e := range s.suspended {
-		if uid == e.UID {
+	for job, e := range s.suspended {
+		if job == e.Identity() {
 			all = append(all, e)
 		}
 	}

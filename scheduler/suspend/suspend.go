@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 )
@@ -65,7 +66,7 @@ type Config struct {
 	// Synced reports whether every pod is known.
 	Synced func() bool
 	// Keep reports whether a job stays suspended though its pods are gone; nil for none.
-	Keep func(job types.UID) bool
+	Keep func(job gang.Identity) bool
 }
 
 // Suspender suspends jobs, and remembers which to resume. Its methods may be
@@ -74,14 +75,14 @@ type Suspender struct {
 	Config
 
 	mu        sync.Mutex
-	suspended map[types.UID]*entry // by the job, and by those that are its parts
+	suspended map[gang.Identity]*entry // by the job, and by those that are its parts
 	// recalled is when Recall looks at a kind again; zero for never, absent for at once.
 	recalled map[schema.GroupVersionResource]time.Time
 }
 
 // New returns a suspender that remembers no jobs.
 func New(config Config) *Suspender {
-	return &Suspender{Config: config, suspended: map[types.UID]*entry{}, recalled: map[schema.GroupVersionResource]time.Time{}}
+	return &Suspender{Config: config, suspended: map[gang.Identity]*entry{}, recalled: map[schema.GroupVersionResource]time.Time{}}
 }
 
 // Check reports whether a job can be suspended, without doing it: nil, a
@@ -122,7 +123,7 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 	if err != nil || object == nil {
 		return j, false, err
 	}
-	known, owner := s.entry(j.UID), metav1.GetControllerOf(object)
+	known, owner := s.entry(j.Identity()), metav1.GetControllerOf(object)
 	if j.isSuspended(object) {
 		return j, object.GetLabels()[Label] == Value, nil
 	}
@@ -206,7 +207,7 @@ func (s *Suspender) Resume(ctx context.Context) error {
 		if !s.Synced() {
 			continue
 		}
-		waits := slices.ContainsFunc(s.jobs(e), func(j Target) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.UID) })
+		waits := slices.ContainsFunc(s.jobs(e), func(j Target) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.Identity()) })
 		if waits && s.skip(e) {
 			continue
 		}

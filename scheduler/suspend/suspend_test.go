@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -33,7 +34,10 @@ type bench struct {
 	clock    *clocktesting.FakeClock
 }
 
-func (b *bench) ours(uid types.UID) bool { _, ok := b.Suspended(uid); return ok }
+func (b *bench) ours(uid types.UID) bool {
+	_, ok := b.Suspended(gang.Identity{Namespace: "ns", UID: uid})
+	return ok
+}
 
 func newBench(jobs ...runtime.Object) *bench {
 	kinds := map[schema.GroupVersionResource]string{}
@@ -55,7 +59,7 @@ func newBench(jobs ...runtime.Object) *bench {
 	})
 	b.Suspender = New(Config{
 		Dynamic: b.jobs, Recorder: b.recorder, Clock: b.clock, Synced: func() bool { return true },
-		Owned: func(j Target) bool { return b.pods || b.podsOf[j.UID] }, Keep: func(types.UID) bool { return b.kept },
+		Owned: func(j Target) bool { return b.pods || b.podsOf[j.UID] }, Keep: func(gang.Identity) bool { return b.kept },
 	})
 	return b
 }

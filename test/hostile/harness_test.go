@@ -199,13 +199,15 @@ func validJob(u *unstructured.Unstructured) bool {
 // feed gives a cluster to all that reads it. Turn selects the commands, where not all are typed.
 func (t target) feed(tt *testing.T, in input, turn int) {
 	tt.Helper()
-	defer limitTime()()
+	a := allowance{start: time.Now(), spent: cpuTime(), searched: t.some}
+	defer a.limit()()
 	decode(tt, in)
-	schedule(tt, in)
+	schedule(tt, in, a)
 	for i, c := range t.commands() {
 		if t.some && (turn+i)%5 != 0 {
 			continue
 		}
+		a.check(tt)
 		first := c.run(tt, in)
 		if t.some || c.name == "why-pending" {
 			if second := c.run(tt, in); first != second && !cutShort(first) && !cutShort(second) {
@@ -221,10 +223,35 @@ func cutShort(text string) bool {
 	return slices.ContainsFunc([]string{"Out of time", `"cut"`, "too long to be looked for", "took too long"}, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// limitTime ends the process if it computes for too long, or does nothing for ever, before the returned function is called. On a machine that
+// allowance is what one input may take.
+type allowance struct {
+	start    time.Time
+	spent    time.Duration // of the processor, before it
+	searched bool          // the input is one that is searched for
+}
+
+// engineTime is how long Go's fuzzing engine lets an input take by the clock. It takes a worker for deadlocked that needs longer, and ends it
+// without a word of what it did.
+const engineTime = 10 * time.Second
+
+// check ends an input before the engine ends its worker: one that computes for so long is a finding, and one that waits for a core of a machine
+// that is busy is passed over.
+func (a allowance) check(t *testing.T) {
+	t.Helper()
+	waited := time.Since(a.start)
+	if !a.searched || waited < engineTime/2 {
+		return
+	}
+	if spent := cpuTime() - a.spent; spent > waited/2 {
+		t.Fatalf("an input takes %s of processor time in %s", spent, waited)
+	}
+	t.Skip("the machine is too busy for it")
+}
+
+// limit ends the process if it computes for too long, or does nothing for ever, before the returned function is called. On a machine that
 // is busy an input may wait for a core far longer than it computes.
-func limitTime() (stop func()) {
-	start, done := cpuTime(), make(chan struct{})
+func (a allowance) limit() (stop func()) {
+	done := make(chan struct{})
 	go func() {
 		ticks := time.NewTicker(time.Second)
 		defer ticks.Stop()
@@ -234,7 +261,7 @@ func limitTime() (stop func()) {
 				return
 			case <-ticks.C:
 			}
-			if spent := cpuTime() - start; spent > 3*patience {
+			if spent := cpuTime() - a.spent; spent > 3*patience {
 				panic(fmt.Sprintf("an input takes %s of processor time, after %d s", spent, waited))
 			}
 		}

@@ -51,7 +51,7 @@ func (j joined) Required(group types.NamespacedName) (count, priority int32, ok 
 
 // schedule brings the objects into the cache of gangs, and lets the engine with the planner look at the pods. Those of the other tenant
 // must get their nodes.
-func schedule(t *testing.T, in input) {
+func schedule(t *testing.T, in input, a allowance) {
 	t.Helper()
 	config, err := latest.Default()
 	if err != nil {
@@ -95,6 +95,7 @@ func schedule(t *testing.T, in input) {
 		enginetest.Plugin{Name: planner.Name, New: handle.Binding(plans.NewPlugin)},
 	)
 	for deadline := time.Now().Add(patience); !allTried(t, c, known); time.Sleep(2 * time.Millisecond) {
+		a.check(t)
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s the other tenant's gang waits, or a pod was not looked at", patience)
 		}

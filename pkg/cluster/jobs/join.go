@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -33,13 +32,9 @@ func Join(ctx context.Context, client *kube.Client, job *gang.Job) error {
 // joinAll joins the jobs of a list with what was made of them, which is left out of it: users know the jobs. That of a job which may not be
 // read stays: it is what is seen of it. Made are further such objects, which a selector of the list may not match.
 func joinAll(all, made []*gang.Job) []*gang.Job {
-	type source struct {
-		namespace string
-		uid       types.UID // alone, it may be written by users of other namespaces
-	}
-	sources := map[source]*gang.Job{}
+	sources := map[gang.Identity]*gang.Job{}
 	for _, job := range all {
-		sources[source{job.Meta.Namespace, job.Meta.UID}] = job
+		sources[gang.IdentityOf(&job.Meta)] = job
 	}
 	parts := map[*gang.Job]bool{}
 	for _, job := range slices.Concat(all, made) {
@@ -47,7 +42,7 @@ func joinAll(all, made []*gang.Job) []*gang.Job {
 		if ref == nil {
 			continue
 		}
-		whole := sources[source{job.Meta.Namespace, ref.UID}]
+		whole := sources[gang.Identity{Namespace: job.Meta.Namespace, UID: ref.UID}]
 		if whole == nil {
 			continue
 		}

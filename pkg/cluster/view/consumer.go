@@ -119,9 +119,9 @@ func (w *View) findConsumers() []*Consumer {
 	}
 	byKey := map[key]*Consumer{}
 	w.consumerOf = make(map[*corev1.Pod]*Consumer, len(w.Snap.Pods))
-	jobs := map[controller]*gang.Job{}
+	jobs := map[gang.Identity]*gang.Job{}
 	for _, s := range w.Jobs() {
-		jobs[controller{s.Meta.Namespace, s.Meta.UID}] = s
+		jobs[gang.IdentityOf(&s.Meta)] = s
 	}
 	owners := w.owners()
 	var all []*Consumer
@@ -136,7 +136,7 @@ func (w *View) findConsumers() []*Consumer {
 		at := key{root.kind, pod.Namespace, root.name}
 		h := byKey[at]
 		if h == nil {
-			h = &Consumer{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[controller{pod.Namespace, root.uid}]}
+			h = &Consumer{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[gang.Identity{Namespace: pod.Namespace, UID: root.uid}]}
 			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
 			byKey[at] = h
 			all = append(all, h)
@@ -165,21 +165,21 @@ type owner struct {
 }
 
 // owners are the objects that stand between pods and what people call a job or a service.
-func (w *View) owners() map[types.UID]owner {
-	m := map[types.UID]owner{}
+func (w *View) owners() map[gang.Identity]owner {
+	m := map[gang.Identity]owner{}
 	add := func(kind string, obj metav1.Object) {
-		m[obj.GetUID()] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: schema.GroupKind{Group: "apps", Kind: kind}, above: metav1.GetControllerOf(obj)}
+		m[gang.IdentityOf(obj)] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: schema.GroupKind{Group: "apps", Kind: kind}, above: metav1.GetControllerOf(obj)}
 	}
 	for _, o := range w.Snap.ReplicaSets {
 		add("ReplicaSet", o)
 	}
 	for _, o := range w.Snap.Jobs {
-		m[o.UID] = owner{name: o.Name, uid: o.UID, kind: schema.GroupKind{Group: "batch", Kind: "Job"}, above: metav1.GetControllerOf(o)}
+		m[gang.IdentityOf(o)] = owner{name: o.Name, uid: o.UID, kind: schema.GroupKind{Group: "batch", Kind: "Job"}, above: metav1.GetControllerOf(o)}
 	}
 	for kind, list := range w.Snap.Custom {
 		for _, u := range list {
 			if above := metav1.GetControllerOf(u); above != nil && kind.Kind != "PodGroup" && kind.Kind != "Workload" {
-				m[u.GetUID()] = owner{name: u.GetName(), uid: u.GetUID(), kind: kind, above: above}
+				m[gang.IdentityOf(u)] = owner{name: u.GetName(), uid: u.GetUID(), kind: kind, above: above}
 			}
 		}
 	}
@@ -188,14 +188,14 @@ func (w *View) owners() map[types.UID]owner {
 
 // rootOf follows the controllers of a pod to the top. A ReplicaSet that is not in the snapshot has its Deployment's name
 // with the hash of the pods' template behind it.
-func rootOf(pod *corev1.Pod, owners map[types.UID]owner) owner {
+func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
 		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
 	}
 	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}
 	for range 8 { // owners do not nest deeper; a cycle must not hang
-		known, ok := owners[at.uid]
+		known, ok := owners[gang.Identity{Namespace: pod.Namespace, UID: at.uid}]
 		if !ok || known.above == nil || known.above.Kind == "CronJob" {
 			break // a CronJob goes on indefinitely, the Job that it made does not
 		}

@@ -115,7 +115,7 @@ func describe(w *View) string {
 	}
 	for i := range 8 {
 		uid := types.UID(fmt.Sprintf("job%d", i))
-		text += fmt.Sprintf("%s: %v\n", uid, names(w.byController().of(controller{"team", uid})))
+		text += fmt.Sprintf("%s: %v\n", uid, names(w.byController().of(gang.Identity{Namespace: "team", UID: uid})))
 	}
 	for _, d := range w.Groups() {
 		job := "none"
@@ -179,7 +179,8 @@ func TestJobOfGroup(t *testing.T) {
 		d    gang.Declaration
 		want string
 	}{
-		{gang.Declaration{Owner: "job2"}, "team/job2"},
+		{gang.Declaration{Key: gang.Key{Namespace: "team"}, Owner: "job2"}, "team/job2"},
+		{gang.Declaration{Key: gang.Key{Namespace: "other"}, Owner: "job2"}, ""},
 		{gang.Declaration{Key: gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "job3"}}, "team/job3"},
 		{gang.Declaration{Key: gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "other", Name: "job3"}}, ""},
 	} {

@@ -253,11 +253,11 @@ func (w *View) GroupPods(d gang.Declaration) []*corev1.Pod { return w.byReferenc
 
 // JobOfGroup is the job that owns a group object or whose pods name it; nil if none does.
 func (w *View) JobOfGroup(d gang.Declaration) *gang.Job {
-	if s := w.byUID()[d.Owner]; s != nil {
+	if s := w.byIdentity()[gang.Identity{Namespace: d.Key.Namespace, UID: d.Owner}]; s != nil {
 		return s
 	}
 	for _, pod := range w.GroupPods(d) {
-		if s := w.byUID()[w.root(pod)]; s != nil {
+		if s := w.byIdentity()[w.root(pod)]; s != nil {
 			return s
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,29 +14,14 @@ import (
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// controller is the controller of pods. An owner is of the namespace of what it owns: a UID that a user copies from a job of another
-// namespace makes his pods no members of it.
-type controller struct {
-	namespace string
-	uid       types.UID
-}
-
-// controllerOf is the controller of a pod; ok is false for a pod without.
-func controllerOf(pod *corev1.Pod) (c controller, ok bool) {
-	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-		return controller{pod.Namespace, ref.UID}, true
-	}
-	return controller{}, false
-}
-
 // podIndex finds pods by their controller.
 type podIndex struct {
-	all map[controller][]*corev1.Pod
+	all map[gang.Identity][]*corev1.Pod
 	// changed are the controllers whose pods are others than in all.
-	changed map[controller][]*corev1.Pod
+	changed map[gang.Identity][]*corev1.Pod
 }
 
-func (x podIndex) of(c controller) []*corev1.Pod {
+func (x podIndex) of(c gang.Identity) []*corev1.Pod {
 	if pods, ok := x.changed[c]; ok {
 		return pods
 	}
@@ -47,9 +31,9 @@ func (x podIndex) of(c controller) []*corev1.Pod {
 // indexPods takes over what did not change since the view that this one is derived from: that is nearly all.
 func (w *View) indexPods() podIndex {
 	if w.base == nil {
-		owned := map[controller][]*corev1.Pod{}
+		owned := map[gang.Identity][]*corev1.Pod{}
 		for _, pod := range w.Snap.Pods {
-			if c, ok := controllerOf(pod); ok {
+			if c, ok := gang.ControllerOf(pod); ok {
 				owned[c] = append(owned[c], pod)
 			}
 		}
@@ -57,13 +41,13 @@ func (w *View) indexPods() podIndex {
 	}
 	before := w.base.byController()
 	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
-	changed := map[controller][]*corev1.Pod{}
+	changed := map[gang.Identity][]*corev1.Pod{}
 	for c, pods := range before.changed {
 		changed[c] = pods
 	}
-	lost := map[controller]map[*corev1.Pod]bool{}
+	lost := map[gang.Identity]map[*corev1.Pod]bool{}
 	for _, pod := range gone {
-		if c, ok := controllerOf(pod); ok {
+		if c, ok := gang.ControllerOf(pod); ok {
 			if lost[c] == nil {
 				lost[c] = map[*corev1.Pod]bool{}
 			}
@@ -74,7 +58,7 @@ func (w *View) indexPods() podIndex {
 		changed[c] = slices.DeleteFunc(slices.Clone(before.of(c)), func(p *corev1.Pod) bool { return pods[p] })
 	}
 	for _, pod := range more {
-		if c, ok := controllerOf(pod); ok {
+		if c, ok := gang.ControllerOf(pod); ok {
 			pods, known := changed[c]
 			if !known {
 				pods = before.of(c)
@@ -164,31 +148,33 @@ func (w *View) indexGroups() groupIndex {
 	return x
 }
 
-func (w *View) indexJobs() map[types.UID]*gang.Job {
-	all := map[types.UID]*gang.Job{}
+func (w *View) indexJobs() map[gang.Identity]*gang.Job {
+	all := map[gang.Identity]*gang.Job{}
 	for _, s := range slices.Backward(w.Jobs()) { // of two the first counts
 		if s.Meta.UID != "" {
-			all[s.Meta.UID] = s
+			all[gang.IdentityOf(&s.Meta)] = s
 		}
 	}
 	return all
 }
 
-// batchIndex finds the Jobs of Kubernetes itself by their uid, and the uids of those that a job owns.
+// batchIndex finds the Jobs of Kubernetes itself, and those that a job owns.
 type batchIndex struct {
-	all map[types.UID]*batchv1.Job
-	of  map[types.UID][]types.UID
+	all map[gang.Identity]*batchv1.Job
+	of  map[gang.Identity][]gang.Identity
 }
 
 func (w *View) indexBatchJobs() batchIndex {
 	if w.base != nil && slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
 		return w.base.batchJobs()
 	}
-	x := batchIndex{make(map[types.UID]*batchv1.Job, len(w.Snap.Jobs)), map[types.UID][]types.UID{}}
+	x := batchIndex{make(map[gang.Identity]*batchv1.Job, len(w.Snap.Jobs)), map[gang.Identity][]gang.Identity{}}
 	for _, j := range w.Snap.Jobs {
-		x.all[j.UID] = j
+		id := gang.IdentityOf(j)
+		x.all[id] = j
 		for _, ref := range j.OwnerReferences {
-			x.of[ref.UID] = append(x.of[ref.UID], j.UID)
+			owner := gang.Identity{Namespace: j.Namespace, UID: ref.UID}
+			x.of[owner] = append(x.of[owner], id)
 		}
 	}
 	return x

@@ -8,7 +8,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +29,7 @@ func (w *View) readJobs() []*gang.Job {
 	var all []*gang.Job
 	for _, reader := range kinds.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
-			if w.tops()[u.GetUID()] != u.GetUID() {
+			if id := gang.IdentityOf(u); w.tops()[id] != id {
 				continue // the JobSet of a TrainJob is no job of its own
 			}
 			if job := w.decode(reader, u); job != nil {
@@ -85,7 +84,7 @@ func (w *View) madeOf(reader gang.JobReader, u *unstructured.Unstructured) *unst
 	if reader.Join == nil {
 		return nil
 	}
-	made := w.made().as[u.GetUID()]
+	made := w.made().as[gang.IdentityOf(u)]
 	if len(made) == 0 {
 		return nil
 	}
@@ -198,7 +197,7 @@ func (w *View) findByPod(q Query) (*gang.Job, error) {
 	if pod == nil {
 		return nil, w.notFound(q)
 	}
-	if s := w.byUID()[w.root(pod)]; s != nil {
+	if s := w.byIdentity()[w.root(pod)]; s != nil {
 		return w.gangOf(s, pod), nil
 	}
 	return w.bare(pod), nil
@@ -214,30 +213,30 @@ func (w *View) gangOf(job *gang.Job, pod *corev1.Pod) *gang.Job {
 	return job
 }
 
-// root is the uid of the job that owns a pod, directly, through one of its parts or through what was made of it; "" if none does.
-func (w *View) root(pod *corev1.Pod) types.UID {
-	ref := metav1.GetControllerOf(pod)
-	if ref == nil {
-		return ""
+// root is the job that owns a pod, directly, through one of its parts or through what was made of it; zero if none does.
+func (w *View) root(pod *corev1.Pod) gang.Identity {
+	owner, ok := gang.ControllerOf(pod)
+	if !ok {
+		return gang.Identity{}
 	}
 	if job := w.labelled(pod); job != nil {
-		return job.Meta.UID
+		return gang.IdentityOf(&job.Meta)
 	}
-	if j := w.batchJobs().all[ref.UID]; j != nil {
+	if j := w.batchJobs().all[owner]; j != nil {
 		if whole, part := w.whose(j); part {
 			return whole
 		}
 	}
-	if of := w.made().from[ref.UID]; of != "" {
+	if of, made := w.made().from[owner]; made {
 		return of
 	}
-	return ref.UID
+	return owner
 }
 
-// madeIndex finds the job that an object was made of by the uid of the object, and the objects by that of the job.
+// madeIndex finds the job that an object was made of, and the objects that were made of a job.
 type madeIndex struct {
-	from map[types.UID]types.UID
-	as   map[types.UID][]*unstructured.Unstructured
+	from map[gang.Identity]gang.Identity
+	as   map[gang.Identity][]*unstructured.Unstructured
 }
 
 // made are the objects that were made of jobs which are in the snapshot. Those of a job that may not be read are jobs: they are what is seen
@@ -245,21 +244,24 @@ type madeIndex struct {
 func (w *View) made() madeIndex {
 	type ofSnapshot struct{}
 	return Once(w, ofSnapshot{}, func() madeIndex {
-		x := madeIndex{map[types.UID]types.UID{}, map[types.UID][]*unstructured.Unstructured{}}
+		x := madeIndex{map[gang.Identity]gang.Identity{}, map[gang.Identity][]*unstructured.Unstructured{}}
 		for _, above := range kinds.Readers() {
 			objects := w.Snap.Custom[above.Makes]
 			if above.Makes.Empty() || len(objects) == 0 {
 				continue
 			}
-			there := map[controller]bool{}
+			there := map[gang.Identity]bool{}
 			for _, u := range w.Snap.Custom[above.GroupKind] {
-				there[controller{u.GetNamespace(), u.GetUID()}] = true
+				there[gang.IdentityOf(u)] = true
 			}
 			for _, u := range objects {
-				owner, reader := kinds.SourceOf(above.Makes, u)
-				if owner != nil && reader.GroupKind == above.GroupKind && there[controller{u.GetNamespace(), owner.UID}] {
-					x.from[u.GetUID()] = owner.UID
-					x.as[owner.UID] = append(x.as[owner.UID], u)
+				ref, reader := kinds.SourceOf(above.Makes, u)
+				if ref == nil || reader.GroupKind != above.GroupKind {
+					continue
+				}
+				if of := (gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}); there[of] {
+					x.from[gang.IdentityOf(u)] = of
+					x.as[of] = append(x.as[of], u)
 				}
 			}
 		}
@@ -293,26 +295,27 @@ func (w *View) labelledKinds() []gang.JobReader {
 
 // whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are
 // jobs: they are what is seen of it.
-func (w *View) whose(j *batchv1.Job) (whole types.UID, part bool) {
+func (w *View) whose(j *batchv1.Job) (whole gang.Identity, part bool) {
 	ref, reader := kinds.WholeOf(j)
 	if ref == nil {
-		return "", false
+		return gang.Identity{}, false
 	}
-	if top, there := w.tops()[ref.UID]; there {
+	whole = gang.Identity{Namespace: j.Namespace, UID: ref.UID}
+	if top, there := w.tops()[whole]; there {
 		return top, true
 	}
-	return ref.UID, reader.GroupKind != jobset.Reader().GroupKind
+	return whole, reader.GroupKind != jobset.Reader().GroupKind
 }
 
-// tops are, by the uid of each job in the snapshot that is none of Kubernetes itself, the uid of the job that users know: a JobSet that was
-// made of a TrainJob is that TrainJob.
-func (w *View) tops() map[types.UID]types.UID {
+// tops are, by each job in the snapshot that is none of Kubernetes itself, the job that users know: a JobSet that was made of a TrainJob is
+// that TrainJob.
+func (w *View) tops() map[gang.Identity]gang.Identity {
 	type ofSnapshot struct{}
-	return Once(w, ofSnapshot{}, func() map[types.UID]types.UID {
-		all := map[types.UID]types.UID{}
+	return Once(w, ofSnapshot{}, func() map[gang.Identity]gang.Identity {
+		all := map[gang.Identity]gang.Identity{}
 		for _, reader := range kinds.Readers() {
 			for _, u := range w.Snap.Custom[reader.GroupKind] {
-				all[u.GetUID()] = u.GetUID()
+				all[gang.IdentityOf(u)] = gang.IdentityOf(u)
 			}
 		}
 		maps.Copy(all, w.made().from)

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -23,20 +22,20 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 // podsOf are the pods of a job, also those of what was made of it, and of a batch Job that is a part of it. One that only helps, as that
 // which submits the entrypoint of a RayJob, is none.
 func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
-	uids := []types.UID{s.Meta.UID}
+	owners := []gang.Identity{gang.IdentityOf(&s.Meta)}
 	if s.Meta.UID != "" {
-		for _, made := range w.made().as[s.Meta.UID] {
-			uids = append(uids, made.GetUID())
+		for _, made := range w.made().as[owners[0]] {
+			owners = append(owners, gang.IdentityOf(made))
 		}
 	}
 	if s.Meta.UID != "" && s.Reader.OwnsPart != nil {
-		for _, uid := range slices.Clone(uids) {
-			uids = append(uids, w.batchJobs().of[uid]...)
+		for _, owner := range slices.Clone(owners) {
+			owners = append(owners, w.batchJobs().of[owner]...)
 		}
 	}
 	var pods []*corev1.Pod
-	for _, uid := range uids {
-		pods = append(pods, w.byController().of(controller{s.Meta.Namespace, uid})...)
+	for _, owner := range owners {
+		pods = append(pods, w.byController().of(owner)...)
 	}
 	if s.Reader.ByLabel {
 		pods = append(pods, w.podsByLabel()[labelledJob{s.Reader.GroupKind, s.Meta.Namespace, s.Meta.Name}]...)

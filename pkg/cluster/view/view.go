@@ -30,7 +30,7 @@ type View struct {
 	podsByName   func() map[types.NamespacedName]*corev1.Pod
 	objects      func() map[objectName]*unstructured.Unstructured
 	byReference  func() map[gang.Key][]*corev1.Pod
-	byUID        func() map[types.UID]*gang.Job
+	byIdentity   func() map[gang.Identity]*gang.Job
 	jobs         func() []*gang.Job
 	batchJobs    func() batchIndex
 	groups       func() []gang.Declaration
@@ -84,7 +84,7 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
 	w.podsByName = sync.OnceValue(w.indexPodNames)
 	w.objects = sync.OnceValue(w.indexObjects)
 	w.byReference = sync.OnceValue(w.indexReferences)
-	w.byUID = sync.OnceValue(w.indexJobs)
+	w.byIdentity = sync.OnceValue(w.indexJobs)
 	w.jobs = sync.OnceValue(w.readJobs)
 	w.batchJobs = sync.OnceValue(w.indexBatchJobs)
 	w.groups = sync.OnceValue(w.readGroups)

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // otherConsumers are the consumers that are not this gang.
@@ -31,20 +31,20 @@ func (s *search) otherConsumers(match func(*view.Consumer) bool) []*view.Consume
 // gone is the cluster after consumers are gone as a whole.
 func (s *search) gone(snap *snapshot.Snapshot, set []*view.Consumer) *snapshot.Snapshot {
 	var pods []*corev1.Pod
-	var uids []types.UID
+	var owners []gang.Identity
 	for _, h := range set {
 		pods = append(pods, h.Pods...)
 		if h.Job != nil {
-			uids = append(uids, h.Job.Meta.UID)
+			owners = append(owners, gang.IdentityOf(&h.Job.Meta))
 		}
 	}
 	if snap != s.w.Snap {
-		return whatif.Gone(snap, pods, uids...)
+		return whatif.Gone(snap, pods, owners...)
 	}
 	if s.owned == nil {
 		s.owned = whatif.NewOwned(snap)
 	}
-	return s.owned.Gone(snap, pods, uids...)
+	return s.owned.Gone(snap, pods, owners...)
 }
 
 // relevant leaves out consumers whose end frees nothing that the gang could use: they use nothing of what is short on nodes

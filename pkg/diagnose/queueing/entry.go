@@ -34,15 +34,15 @@ func Ahead(all []Entry, mine Entry) []Entry {
 // Waiting are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is switched off,
 // or whose LocalQueue is stopped, waits for nothing.
 func Waiting(v *view.View, g *gang.Gang, queue string, wl *unstructured.Unstructured) (all []Entry, mine Entry) {
-	jobs := map[string]*gang.Job{}
+	jobs := map[gang.Identity]*gang.Job{}
 	for _, s := range v.Jobs() {
-		jobs[string(s.Meta.UID)] = s
+		jobs[gang.IdentityOf(&s.Meta)] = s
 	}
 	entry := func(u *unstructured.Unstructured) Entry {
 		w := gang.Fields{Object: u}
 		r := Entry{Priority: int64(w.Int32("spec", "priority")), Created: u.GetCreationTimestamp().Time}
 		for _, ref := range u.GetOwnerReferences() {
-			if s := jobs[string(ref.UID)]; s != nil {
+			if s := jobs[gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}]; s != nil {
 				r.Job = s
 			}
 		}

@@ -81,7 +81,7 @@ func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	}
 	delete(mine, "")
 	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		if slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) {
+		if u.GetNamespace() == g.Meta.Namespace && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) {
 			return u
 		}
 	}

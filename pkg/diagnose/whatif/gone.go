@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
 // Gone is the cluster after the pods are gone, with the jobs that owned them, what declared these gangs, and the quota that
-// they were charged. owners are the uids of those jobs.
-func Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...types.UID) *snapshot.Snapshot {
+// they were charged. owners are those jobs.
+func Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...gang.Identity) *snapshot.Snapshot {
 	if len(owners) == 0 {
 		return (&Owned{}).Gone(s, pods)
 	}
@@ -25,51 +25,51 @@ func Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...types.UID) *snapsh
 
 // Owned indexes the objects of one snapshot by owner, for repeated queries.
 type Owned struct {
-	custom map[types.UID][]*unstructured.Unstructured
-	jobs   map[types.UID][]*batchv1.Job
+	custom map[gang.Identity][]*unstructured.Unstructured
+	jobs   map[gang.Identity][]*batchv1.Job
 }
 
 // NewOwned looks through a snapshot.
 func NewOwned(s *snapshot.Snapshot) *Owned {
-	o := &Owned{map[types.UID][]*unstructured.Unstructured{}, map[types.UID][]*batchv1.Job{}}
+	o := &Owned{map[gang.Identity][]*unstructured.Unstructured{}, map[gang.Identity][]*batchv1.Job{}}
 	for _, list := range s.Custom {
 		for _, u := range list {
-			for _, uid := range goesWith(u) {
-				o.custom[uid] = append(o.custom[uid], u)
+			for _, id := range goesWith(u) {
+				o.custom[id] = append(o.custom[id], u)
 			}
 		}
 	}
 	for _, j := range s.Jobs {
-		for _, uid := range goesWith(j) {
-			o.jobs[uid] = append(o.jobs[uid], j)
+		for _, id := range goesWith(j) {
+			o.jobs[id] = append(o.jobs[id], j)
 		}
 	}
 	return o
 }
 
-// goesWith are the uids with which an object goes: its own and that of its controller.
-func goesWith(obj metav1.Object) []types.UID {
-	uids := []types.UID{obj.GetUID()}
-	if ref := metav1.GetControllerOf(obj); ref != nil {
-		uids = append(uids, ref.UID)
+// goesWith are the objects with which one goes: itself and its controller.
+func goesWith(obj metav1.Object) []gang.Identity {
+	ids := []gang.Identity{gang.IdentityOf(obj)}
+	if owner, ok := gang.ControllerOf(obj); ok {
+		ids = append(ids, owner)
 	}
-	return slices.DeleteFunc(uids, func(uid types.UID) bool { return uid == "" })
+	return slices.DeleteFunc(ids, func(id gang.Identity) bool { return id.UID == "" })
 }
 
 // Gone is the function of that name, for the snapshot that was looked through.
-func (o *Owned) Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...types.UID) *snapshot.Snapshot {
+func (o *Owned) Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...gang.Identity) *snapshot.Snapshot {
 	c := s.Clone()
 	c.Pods = minus(c.Pods, pods)
 	c.ResourceQuotas = quota.Release(c.ResourceQuotas, pods)
 	c.ResourceClaims = release(c.ResourceClaims, pods)
 	custom := map[schema.GroupKind][]*unstructured.Unstructured{}
 	var jobs []*batchv1.Job
-	for _, uid := range owners {
-		for _, u := range o.custom[uid] {
+	for _, id := range owners {
+		for _, u := range o.custom[id] {
 			kind := u.GroupVersionKind().GroupKind()
 			custom[kind] = append(custom[kind], u)
 		}
-		jobs = append(jobs, o.jobs[uid]...)
+		jobs = append(jobs, o.jobs[id]...)
 	}
 	for kind, list := range custom {
 		c.Custom[kind] = minus(c.Custom[kind], list)

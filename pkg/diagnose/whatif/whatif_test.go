@@ -67,7 +67,9 @@ func TestArgumentsStay(t *testing.T) {
 	g := gangOf(t, s, "gang")
 	tfjob := schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}
 	tests := map[string]func() *snapshot.Snapshot{
-		"Gone": func() *snapshot.Snapshot { return whatif.Gone(s, podsOf(s, "a"), "TFJob:team/a") },
+		"Gone": func() *snapshot.Snapshot {
+			return whatif.Gone(s, podsOf(s, "a"), gang.Identity{Namespace: "team", UID: "TFJob:team/a"})
+		},
 		"Nodes": func() *snapshot.Snapshot {
 			return whatif.Nodes(s, func(n *corev1.Node) *corev1.Node {
 				n = n.DeepCopy()
@@ -111,7 +113,7 @@ func TestArgumentsStay(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	s := busy().Done()
-	after := whatif.Gone(s, podsOf(s, "a"), "TFJob:team/a")
+	after := whatif.Gone(s, podsOf(s, "a"), gang.Identity{Namespace: "team", UID: "TFJob:team/a"})
 	if len(after.Pods) != len(s.Pods)-1 || len(podsOf(after, "a")) != 0 {
 		t.Errorf("%d of %d pods are left", len(after.Pods), len(s.Pods))
 	}
@@ -128,7 +130,7 @@ func TestGone(t *testing.T) {
 	if claim := after.ResourceClaims[0].Status; claim.Allocation != nil || len(claim.ReservedFor) != 0 {
 		t.Errorf("the claim is still %v", claim)
 	}
-	if all := whatif.Gone(s, nil, ""); len(all.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]) != 2 {
+	if all := whatif.Gone(s, nil, gang.Identity{Namespace: "team"}); len(all.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]) != 2 {
 		t.Error("an empty uid matches an object")
 	}
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -123,6 +124,27 @@ func TestDecode(t *testing.T) {
 	}
 	if _, err := reader(t, gang.Volcano).Decode(object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": "two"}, nil)); err == nil {
 		t.Error("a minMember that is no number was accepted")
+	}
+}
+
+// The minimums of roles are gone through with every event of a member, and a user may write as many as fit into an object.
+func TestManyRoles(t *testing.T) {
+	for _, n := range []int{1000, 50_000} {
+		mins, groups := map[string]any{}, []any{}
+		for i := range n {
+			name := fmt.Sprint("r", i)
+			mins[name], groups = int64(1), append(groups, map[string]any{"name": name, "minMember": int64(1)})
+		}
+		for d, u := range map[gang.Dialect]*unstructured.Unstructured{
+			gang.Volcano:   object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(n), "minTaskMember": mins}, nil),
+			gang.KubeBatch: object("scheduling.incubator.k8s.io/v1alpha1", map[string]any{"minTaskMember": mins}, nil),
+			gang.KAI:       object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": groups}, nil),
+		} {
+			got, err := reader(t, d).Decode(u)
+			if few := n == 1000; few && (err != nil || len(got.RoleMin) != n) || !few && (err == nil || len(got.RoleMin) != 0) {
+				t.Errorf("%s: %d of %d roles, %v", d, len(got.RoleMin), n, err)
+			}
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func quantity(n int64) *resource.Quantity { return resource.NewQuantity(n, resou
 
 func ownedBy(kind string) []metav1.OwnerReference {
 	yes := true
-	return []metav1.OwnerReference{{Kind: kind, Controller: &yes}}
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Controller: &yes}}
 }
 
 // yard is a keeper with a cluster to keep.

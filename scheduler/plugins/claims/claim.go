@@ -67,7 +67,7 @@ type Claim struct {
 	// where nothing is done for it.
 	Progress string
 	// Suspended are the jobs that stay suspended until the claim ends.
-	Suspended map[types.UID]bool
+	Suspended map[gang.Identity]bool
 }
 
 // binds reports whether a pod of a consumer has to leave the room alone. A partial

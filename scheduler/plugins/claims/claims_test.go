@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 var (
@@ -226,7 +227,7 @@ func TestAClaimThatEndsMeanwhile(t *testing.T) {
 func TestWhatTheConsumerHas(t *testing.T) {
 	b := newBook(t)
 	c := claim(gangA, "a-0", 1)
-	c.Progress, c.Suspended = "preempts 1 pod", map[types.UID]bool{"job": true}
+	c.Progress, c.Suspended = "preempts 1 pod", map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}
 	d := claim(gangA, "a-1", 1)
 	d.Node = "n2"
 	b.Replace(Preemption, []Claim{c, d})
@@ -234,7 +235,7 @@ func TestWhatTheConsumerHas(t *testing.T) {
 	if got := b.Nodes(gangA); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes %v", got)
 	}
-	if b.Progress(gangA) != "preempts 1 pod" || b.Progress(gangB) != "" || !b.Suspends("job") || b.Suspends("other") {
+	if b.Progress(gangA) != "preempts 1 pod" || b.Progress(gangB) != "" || !b.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) || b.Suspends(gang.Identity{Namespace: "ns", UID: "other"}) || b.Suspends(gang.Identity{Namespace: "evil", UID: "job"}) {
 		t.Error("progress or jobs are wrong")
 	}
 	if len(b.For(gangA)) != 3 || len(b.List(Reservation)) != 1 || len(b.Against(Preemption, gangB, enginetest.Pod("b-0", "b"))) != 2 {

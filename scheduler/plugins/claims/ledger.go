@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -380,7 +381,7 @@ func (l *Ledger) Progress(consumer types.NamespacedName) string {
 }
 
 // Suspends reports whether a job stays suspended for room that is not used yet.
-func (l *Ledger) Suspends(job types.UID) bool {
+func (l *Ledger) Suspends(job gang.Identity) bool {
 	return len(l.list(func(e *entry) bool { return e.Suspended[job] })) > 0
 }
 

@@ -73,6 +73,13 @@ func TestWhoHasToGo(t *testing.T) {
 			yes := true
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: &yes}}
 		})}, 1, 1, nil, "impossible"},
+		"a gang that a pod of a DaemonSet names": {one, []*corev1.Pod{aPod("l-0", "n1", 3, in("l", 1)), aPod("d", "n1", 1, in("l", 1), func(p *corev1.Pod) {
+			yes := true
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: &yes}}
+		})}, 1, 3, nil, "l-0"},
+		"whom a DaemonSet owns that does not control it": {one, []*corev1.Pod{aPod("s", "n1", 4, func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d"}}
+		})}, 1, 1, nil, "s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			choice, verdict := Choose(t.Context(), newQuery(c.nodes, c.running, c.members, c.cpus, c.budgets...), generous)
@@ -84,6 +91,33 @@ func TestWhoHasToGo(t *testing.T) {
 				t.Errorf("%s (cheapest: %v), want %s", got, choice.Cheapest, c.want)
 			}
 		})
+	}
+}
+
+// Budgets are the users' to write: any number of them, each with a selector as large as an object can be. Those of a namespace cost what they
+// may, and keep none of another namespace from counting.
+func TestManyBudgets(t *testing.T) {
+	var all []*policyv1.PodDisruptionBudget
+	for i := range 5000 {
+		all = append(all, budget("b", 0))
+		all[i].Name = fmt.Sprintf("b%05d", 4999-i)
+	}
+	large := budget("b", 0)
+	large.Name = "a"
+	for i := range 1000 {
+		large.Spec.Selector.MatchExpressions = append(large.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: fmt.Sprint("k", i), Operator: metav1.LabelSelectorOpDoesNotExist})
+	}
+	other := budget("b", 0)
+	other.Namespace = "other"
+	quiet := aPod("quiet", "n1", 1, guarded("b"))
+	quiet.Namespace = "other"
+	units := []Unit{{Kind: Single, Pods: []*corev1.Pod{aPod("s", "n1", 1, guarded("b"))}}, {Kind: Single, Pods: []*corev1.Pod{quiet}}}
+	b := budgetsOf(units, append(all, large, other))
+	if n := len(b.of["s"]); n != maxBudgets-1 { // the large one is among the first
+		t.Errorf("%d budgets count in a namespace, want %d", n, maxBudgets-1)
+	}
+	if b.violations(units[1:]) != 1 || b.violations(units) != maxBudgets {
+		t.Errorf("%d and %d pods more than budgets allow", b.violations(units[1:]), b.violations(units))
 	}
 }
 

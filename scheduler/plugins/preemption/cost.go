@@ -81,30 +81,73 @@ type budgets struct {
 	of      map[types.UID][]int // by pod
 }
 
+// Users write budgets, and while victims are looked for nothing else is scheduled. Of a namespace so many budgets count, the first by name, and
+// those of them that select by no more labels and values.
+const (
+	maxBudgets = 100
+	maxTerms   = 100
+)
+
 // budgetsOf finds the budgets of the candidates' pods. A pod whose disruption a
 // budget knows of already is not counted again.
 func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 	b := &budgets{of: map[types.UID][]int{}}
-	for _, budget := range all {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil || selector.Empty() {
-			continue // it guards no pod
+	pods := map[string][]*corev1.Pod{} // by namespace
+	for _, u := range units {
+		if u.Kind == AboveMin {
+			continue // these are in Whole, too
 		}
-		number := len(b.allowed)
-		b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
-		for _, u := range units {
-			if u.Kind == AboveMin {
-				continue // these are in Whole, too
-			}
-			for _, pod := range u.Pods {
-				_, known := budget.Status.DisruptedPods[pod.Name]
-				if pod.Namespace == budget.Namespace && !known && selector.Matches(labels.Set(pod.Labels)) {
-					b.of[pod.UID] = append(b.of[pod.UID], number)
-				}
-			}
+		for _, pod := range u.Pods {
+			pods[pod.Namespace] = append(pods[pod.Namespace], pod)
+		}
+	}
+	written := map[string][]*policyv1.PodDisruptionBudget{}
+	for _, budget := range all {
+		if pods[budget.Namespace] != nil {
+			written[budget.Namespace] = append(written[budget.Namespace], budget)
+		}
+	}
+	for namespace, some := range written {
+		if len(some) > maxBudgets {
+			slices.SortFunc(some, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
+			some = some[:maxBudgets]
+		}
+		for _, budget := range some {
+			b.add(budget, pods[namespace])
 		}
 	}
 	return b
+}
+
+// add finds the pods of a namespace that a budget guards.
+func (b *budgets) add(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) {
+	if terms(budget.Spec.Selector) > maxTerms {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return // it guards no pod
+	}
+	number := len(b.allowed)
+	b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
+	for _, pod := range pods {
+		_, known := budget.Status.DisruptedPods[pod.Name]
+		if !known && selector.Matches(labels.Set(pod.Labels)) {
+			b.of[pod.UID] = append(b.of[pod.UID], number)
+		}
+	}
+}
+
+// terms is how many labels and values a selector compares with.
+func terms(selector *metav1.LabelSelector) int {
+	if selector == nil {
+		return 0
+	}
+	n := len(selector.MatchLabels)
+	for i := range selector.MatchExpressions {
+		n += 1 + len(selector.MatchExpressions[i].Values)
+	}
+	return n
 }
 
 // violations is by how many pods the budgets are exceeded.
@@ -112,7 +155,7 @@ func (b *budgets) violations(units []Unit) (n int) {
 	if len(b.of) == 0 {
 		return 0
 	}
-	used := make([]int, len(b.allowed))
+	used := map[int]int{}
 	for _, u := range units {
 		for _, pod := range u.Pods {
 			for _, number := range b.of[pod.UID] {

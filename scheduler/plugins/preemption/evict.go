@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -47,18 +48,32 @@ func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	if !ok || !p.current(r) || !p.suspendJobs(ctx, r, suspended) {
 		return
 	}
+	if left := p.keptBack(r); left != nil {
+		p.evictAll(ctx, r, left)
+		return
+	}
 	var pods []*corev1.Pod
 	for _, pod := range podsOf(r.units) {
-		if job, owned := suspend.Of(pod); !owned || !suspended[job.UID] {
+		if job, owned := suspend.Of(pod); !owned || !suspended[job.Identity()] {
 			pods = append(pods, pod)
 		}
 	}
 	p.evictAll(ctx, r, pods)
 }
 
+// keptBack are the victims that are to be deleted though their jobs are suspended; nil as long as these have time.
+func (p *Preemptor) keptBack(r *reservation) []*corev1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !r.insists {
+		return nil
+	}
+	return p.left(r)
+}
+
 // checkJobs finds the jobs of the victims that can be suspended; ok is false if one can neither be suspended nor lose its pods one by one.
-func (p *Preemptor) checkJobs(ctx context.Context, r *reservation) (suspended map[types.UID]bool, ok bool) {
-	suspended = map[types.UID]bool{}
+func (p *Preemptor) checkJobs(ctx context.Context, r *reservation) (suspended map[gang.Identity]bool, ok bool) {
+	suspended = map[gang.Identity]bool{}
 	for _, job := range jobsOf(r.units) {
 		err := p.persist(func() error { return p.jobs.Check(ctx, job) })
 		if apierrors.IsForbidden(err) && !job.Brittle() || suspend.Singly(err) {
@@ -68,15 +83,15 @@ func (p *Preemptor) checkJobs(ctx context.Context, r *reservation) (suspended ma
 			p.refuse(klog.FromContext(ctx), r, job, err)
 			return nil, false
 		}
-		suspended[job.UID] = true
+		suspended[job.Identity()] = true
 	}
 	return suspended, true
 }
 
 // suspendJobs suspends those jobs of the victims that can be; ok is false if one could not.
-func (p *Preemptor) suspendJobs(ctx context.Context, r *reservation, suspended map[types.UID]bool) (ok bool) {
+func (p *Preemptor) suspendJobs(ctx context.Context, r *reservation, suspended map[gang.Identity]bool) (ok bool) {
 	for _, job := range jobsOf(r.units) {
-		if !suspended[job.UID] {
+		if !suspended[job.Identity()] {
 			continue
 		}
 		order := suspend.Order{
@@ -125,7 +140,7 @@ func (p *Preemptor) refuse(logger klog.Logger, r *reservation, job suspend.Targe
 	}
 	logger.Info("A job cannot be suspended to free nodes", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
 	p.mu.Lock()
-	p.spared[job.UID] = p.clock.Now().Add(sparedFor)
+	p.spared[job.Identity()] = p.clock.Now().Add(sparedFor)
 	p.mu.Unlock()
 	p.end(r, endRefused)
 	p.retry(r.key, r.pods)

@@ -111,6 +111,8 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 			ends = append(ends, ending{r, endGone})
 		case !r.cleared.IsZero() && now.Sub(r.cleared) > useWithin:
 			ends = append(ends, ending{r, endFailed})
+		case r.cleared.IsZero() && p.keepsBack(r, now):
+			p.insist(r, now)
 		case r.cleared.IsZero() && p.overdue(r, now):
 			ends = append(ends, ending{r, endOverdue})
 		}
@@ -173,6 +175,32 @@ func (p *Preemptor) waits(pods []*corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// left are the victims that are not on their way out. The lock must be held.
+func (p *Preemptor) left(r *reservation) (pods []*corev1.Pod) {
+	for _, pod := range podsOf(r.units) {
+		if now := p.engine.Pod(pod); r.victims[pod.UID] != nil && now != nil && now.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// keepsBack reports whether jobs have been suspended long enough for their pods to be on their way out, and some are not. The lock must be held.
+func (p *Preemptor) keepsBack(r *reservation, now time.Time) bool {
+	return len(r.jobs) > 0 && !r.insists && now.Sub(r.since) > min(giveBackWithin, r.timeout) && len(p.left(r)) > 0
+}
+
+// insist has the victims deleted that suspended jobs leave. The lock must be held.
+func (p *Preemptor) insist(r *reservation, now time.Time) {
+	r.insists = true
+	select {
+	case p.orders <- r:
+		r.since = now
+	default: // the API cannot keep up
+		r.insists = false
+	}
 }
 
 // overdue reports whether a victim has had its time to go. The lock must be held.

@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -77,7 +78,7 @@ func (w *watcher) room() *reservation {
 	w.knows(p, v)
 	r := &reservation{
 		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, assigned: map[string][]*corev1.Pod{"n1": {p}},
-		victims: map[types.UID]*corev1.Pod{v.UID: v}, jobs: map[types.UID]bool{"job": true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
+		victims: map[types.UID]*corev1.Pod{v.UID: v}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
 	}
 	w.open(r)
 	return r
@@ -111,11 +112,11 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	if len(claimed) != 1 || claimed[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2 {
 		t.Errorf("when v has left, 2 cpus are kept: %+v", claimed)
 	}
-	if len(w.woken) != 1 || w.claims.Progress(r.key) != "preempts 1 pod" || len(w.claims.Nodes(r.key)) != 1 || !w.claims.Suspends("job") {
+	if len(w.woken) != 1 || w.claims.Progress(r.key) != "preempts 1 pod" || len(w.claims.Nodes(r.key)) != 1 || !w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) {
 		t.Errorf("woken %v", w.woken)
 	}
 	w.used(aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }))
-	if w.isOpen(r) || w.released != 1 || w.claims.Suspends("job") || w.claims.Progress(r.key) != "" {
+	if w.isOpen(r) || w.released != 1 || w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) || w.claims.Progress(r.key) != "" {
 		t.Error("it is still kept when it is used")
 	}
 }

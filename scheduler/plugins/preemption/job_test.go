@@ -178,18 +178,57 @@ func TestAJobOfAController(t *testing.T) {
 	r.losesPodByPod()
 }
 
-// A job that is suspended and does not give its pods back in time is not waited
-// for: others have to go.
+// The pods that a suspended job leaves in time are deleted: a user who writes into pods that they are those of a job, which does not know them, does
+// not keep their places, and nobody else has to go for them. That the job was suspended before is no help, either.
 func TestASuspendedJobThatDoesNotGo(t *testing.T) {
-	r := start(t, `{"terminationTimeout":"1s"}`, tfjob("llama", nil))
-	r.Create(enginetest.Node("n1", 4))
-	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
-	r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
-	a := r.members("a", 2, 2, 100)
-	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
-	r.WaitPlaced(a...)
-	if got := r.evicted(); got != "s-0 s-1" {
-		t.Errorf("evicted %q", got)
+	for name, before := range map[string]bool{"by us": false, "by its user": true} {
+		t.Run(name, func(t *testing.T) {
+			job := tfjob("llama", nil)
+			if err := unstructured.SetNestedField(job.Object, before, "spec", "runPolicy", "suspend"); err != nil {
+				t.Fatal(err)
+			}
+			r := start(t, `{"terminationTimeout":"1s"}`, job)
+			r.Create(enginetest.Node("n1", 4))
+			r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+			r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
+			a := r.members("a", 2, 2, 100)
+			r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+			r.WaitPlaced(a...)
+			r.waitEvicted("l-0", "l-1")
+		})
+	}
+}
+
+// A user may write into his pods the uid of a job of another namespace. They are no part of it: they have their own priority, and the job is
+// suspended as if they were not there.
+func TestPodsThatNameAJobOfAnotherNamespace(t *testing.T) {
+	for name, tt := range map[string]struct {
+		priority  int32
+		members   int
+		suspended bool
+	}{
+		"have their own priority":     {40, 2, false},
+		"go together with a real one": {100, 4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, "", tfjob("llama", nil))
+			r.Create(enginetest.Node("n1", 4))
+			r.WaitPlaced(r.singles(2, enginetest.Priority(50), ownedBy("llama"))...)
+			for _, name := range []string{"e-0", "e-1"} {
+				r.Create(enginetest.Pod(name, "", ownedBy("llama"), enginetest.On("n1"), func(pod *corev1.Pod) { pod.Namespace = "evil" }))
+			}
+			a := r.members("a", tt.members, tt.members, tt.priority)
+			if tt.suspended {
+				r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+				r.waitEvicted("e-0", "e-1")
+				r.leave("s-0", "s-1")
+			}
+			r.WaitPlaced(a...)
+			r.waitEvicted("e-0", "e-1")
+			if got := isSuspended(r.job("llama")); got != tt.suspended && !tt.suspended {
+				t.Error("the job of another is suspended")
+			}
+		})
 	}
 }
 

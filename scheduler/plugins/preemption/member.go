@@ -10,6 +10,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -27,7 +28,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		job, owned := suspend.Of(pod)
 		brittle := owned && job.Brittle()
 		if brittle {
-			m.Gang, m.Spared = "job "+string(job.UID), p.isSpared(job.UID)
+			m.Gang, m.Spared = "job "+job.Namespace+"/"+string(job.UID), p.isSpared(job.Identity())
 		}
 		group, in := engine.GroupOf(pod)
 		if !in {
@@ -50,13 +51,13 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		}
 		if !brittle {
 			m.Min = int(declared.Spec.SchedulingPolicy.Gang.MinCount)
-			m.Spared = m.Spared || owned && p.isSpared(job.UID)
+			m.Spared = m.Spared || owned && p.isSpared(job.Identity())
 		}
 		return m, true
 	}
 }
 
-func (p *Preemptor) isSpared(job types.UID) bool {
+func (p *Preemptor) isSpared(job gang.Identity) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until, ok := p.spared[job]
@@ -70,20 +71,20 @@ func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
 	if !owned {
 		return time.Time{}, false
 	}
-	return p.jobs.Suspended(job.UID)
+	return p.jobs.Suspended(job.Identity())
 }
 
 // jobsOf are the jobs that are suspended when these units are evicted, each once.
 // Of a gang that goes on, none is.
 func jobsOf(units []Unit) (jobs []suspend.Target) {
-	seen := map[types.UID]bool{}
+	seen := map[gang.Identity]bool{}
 	for _, u := range units {
 		if u.Kind != Whole {
 			continue
 		}
 		for _, pod := range u.Pods {
-			if job, owned := suspend.Of(pod); owned && job.Possible() && !seen[job.UID] {
-				seen[job.UID] = true
+			if job, owned := suspend.Of(pod); owned && job.Possible() && !seen[job.Identity()] {
+				seen[job.Identity()] = true
 				jobs = append(jobs, job)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
@@ -35,12 +36,13 @@ type reservation struct {
 	pods     []*corev1.Pod             // for whom it is
 	assigned map[string][]*corev1.Pod  // by node; not changed
 	victims  map[types.UID]*corev1.Pod // that still are there
-	jobs     map[types.UID]bool        // that are suspended for it
+	jobs     map[gang.Identity]bool    // that are suspended for it
 	units    []Unit                    // to be evicted
 	text     string                    // reported for it
 	timeout  time.Duration             // for victims to go after their grace
 	since    time.Time                 // it was decided on
 	cleared  time.Time                 // all victims were gone; zero before
+	insists  bool                      // what suspended jobs leave is deleted
 }
 
 // who is the preemptor to readers of the event.
@@ -74,6 +76,9 @@ const (
 	// freed for it, before others have to go; it doubles up to maxBackoff.
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 5 * time.Minute
+	// giveBackWithin is how long the controller of a suspended job has to delete its pods. Those that it leaves are deleted, for which a job
+	// that is suspended does not fail: they are not the controller's, whatever their owner is by what a user wrote.
+	giveBackWithin = time.Minute
 	// sparedFor is how long a victim that could not be evicted is left alone.
 	sparedFor = 5 * time.Minute
 )
@@ -127,7 +132,7 @@ type Preemptor struct {
 	// failed are preemptors that were not placed on the nodes freed for them.
 	failed map[types.NamespacedName]*backoff
 	// spared are jobs that could not be suspended, and until when they are left alone.
-	spared map[types.UID]time.Time
+	spared map[gang.Identity]time.Time
 }
 
 type backoff struct {
@@ -146,7 +151,7 @@ func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGa
 	return &Preemptor{
 		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
 		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
-		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
+		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[gang.Identity]time.Time{},
 	}
 }
 

@@ -59,7 +59,8 @@ type Candidates struct {
 
 // Collect groups pods that have places into units of a priority below that of
 // the preemptor. staying are all pods that do not leave already. Pods of
-// DaemonSets are left out: they come back at once.
+// DaemonSets are left out: they come back at once. A gang is not spared for those
+// that name it.
 func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), below int32) Candidates {
 	c := Candidates{Spare: map[string]int{}}
 	members := map[string][]*corev1.Pod{}
@@ -87,7 +88,8 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 	}
 	for _, name := range names {
 		m, pods := gangs[name], members[name]
-		if m.Spared || m.Priority >= below || slices.ContainsFunc(pods, placement.DaemonSetPod) {
+		pods = slices.DeleteFunc(pods, placement.DaemonSetPod)
+		if m.Spared || m.Priority >= below || len(pods) == 0 {
 			continue
 		}
 		c.Units = append(c.Units, Unit{Kind: Whole, Gang: name, Pods: pods, Priority: m.Priority})

@@ -133,10 +133,10 @@ func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 		Fact("with", c.Name(h)).Fact("idleGPUs", mine).SinceTime(since).
 		Detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.Gang.Meta.Name, phrase.Count(theirs, "GPU"), c.Name(h))
 	f.Partner = h
-	uid := h.Job.Meta.UID
+	owner := gang.IdentityOf(&h.Job.Meta)
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "suspend or delete " + c.Name(h), Cost: c.Name(h) + " starts over", Change: map[string]any{"jobs": []string{c.Name(h)}},
 			Command: command.Kubectl(h.Namespace, "delete", h.Job.Reader.Names[0], h.Name)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, uid) },
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, owner) },
 	})
 }

@@ -134,14 +134,14 @@ func bareName(c *stage.Context, d gang.Declaration, name string) string {
 func dropGang(c *stage.Context, r reservation) stage.Fix {
 	name := c.GroupName(r.d)
 	pods := c.View.GroupPods(r.d)
-	kind, uid := "podgroup."+r.d.Kind.Group, r.d.UID
+	kind, owner := "podgroup."+r.d.Kind.Group, gang.Identity{Namespace: r.d.Key.Namespace, UID: r.d.UID}
 	if r.job != nil {
-		kind, uid = resourceName(r.job), r.job.Meta.UID
+		kind, owner = resourceName(r.job), gang.IdentityOf(&r.job.Meta)
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",
 			Change: map[string]any{"jobs": []string{name}}, Command: command.Kubectl(r.d.Key.Namespace, "delete", kind, r.d.Key.Name)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, uid) },
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owner) },
 	}
 }
 

@@ -48,7 +48,9 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	}
 	d.SetTopology(f.Topology(t, "spec", "topologyConstraint"), gang.TopologyField)
 	groups := f.List("spec", "subGroups")
-	d.RoleMin = subGroups(groups)
+	if f.FewRoles(len(groups), "spec", "subGroups") {
+		d.RoleMin = subGroups(groups)
+	}
 	if slices.ContainsFunc(groups, func(g map[string]any) bool { return g["topologyConstraint"] != nil }) {
 		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the topologyConstraint of parts of the gang in spec.subGroups", Required: true})
 	}
@@ -71,12 +73,17 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 
 // subGroups are the minimums of the groups that pods can be in: those that have no groups in them.
 func subGroups(groups []map[string]any) map[string]int32 {
+	parents := map[string]bool{}
+	for _, g := range groups {
+		if name, ok := g["parent"].(string); ok {
+			parents[name] = true
+		}
+	}
 	var mins map[string]int32
 	for _, g := range groups {
 		name, _ := g["name"].(string)
 		n, _ := g["minMember"].(int64)
-		inner := slices.ContainsFunc(groups, func(other map[string]any) bool { return other["parent"] == name })
-		if name == "" || inner || n < 1 || n > math.MaxInt32 {
+		if name == "" || parents[name] || n < 1 || n > math.MaxInt32 {
 			continue
 		}
 		if mins == nil {

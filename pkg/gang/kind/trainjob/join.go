@@ -27,10 +27,11 @@ func join(job, made *gang.Job) {
 // WithoutFirst is a JobSet without the replicated jobs that are complete before others start, and what these are called.
 func WithoutFirst(set *unstructured.Unstructured) (steady *unstructured.Unstructured, first []string) {
 	items, _, _ := unstructured.NestedSlice(set.Object, "spec", "replicatedJobs")
+	ends := map[string]bool{}
 	for _, each := range items {
 		for _, d := range dependencies(each) {
-			if name, _ := d["name"].(string); d["status"] == "Complete" && !slices.Contains(first, name) {
-				first = append(first, name)
+			if name, _ := d["name"].(string); d["status"] == "Complete" && !ends[name] {
+				first, ends[name] = append(first, name), true
 			}
 		}
 	}
@@ -40,11 +41,11 @@ func WithoutFirst(set *unstructured.Unstructured) (steady *unstructured.Unstruct
 	var rest []any
 	for _, each := range items {
 		item, ok := each.(map[string]any)
-		if name, _ := item["name"].(string); ok && slices.Contains(first, name) {
+		if name, _ := item["name"].(string); ok && ends[name] {
 			continue
 		}
 		if ok {
-			withoutDependencies(item, first)
+			withoutDependencies(item, ends)
 		}
 		rest = append(rest, each)
 	}
@@ -76,10 +77,10 @@ func dependencies(replicatedJob any) []map[string]any {
 }
 
 // withoutDependencies leaves out of a replicated job that it waits for others.
-func withoutDependencies(item map[string]any, on []string) {
+func withoutDependencies(item map[string]any, on map[string]bool) {
 	var left []any
 	for _, d := range dependencies(item) {
-		if name, _ := d["name"].(string); !slices.Contains(on, name) {
+		if name, _ := d["name"].(string); !on[name] {
 			left = append(left, d)
 		}
 	}

@@ -1,0 +1,25 @@
+package gang
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Identity is which object something is. An owner is of the namespace of what it owns, and the reference to it is written by users: who copies
+// the uid of a job of another namespace has nothing of that job.
+type Identity struct {
+	Namespace string
+	UID       types.UID
+}
+
+// IdentityOf is that of an object.
+func IdentityOf(obj metav1.Object) Identity { return Identity{obj.GetNamespace(), obj.GetUID()} }
+
+// ControllerOf is the identity of an object's controller; ok is false for an object without.
+func ControllerOf(obj metav1.Object) (id Identity, ok bool) {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	if ref == nil {
+		return Identity{}, false
+	}
+	return Identity{obj.GetNamespace(), ref.UID}, true
+}
