@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +88,8 @@ func (g team) sharesRack() {
 		t.Errorf("the replacement is in %v, the others are in %v", rack, a)
 	}
 
+	g.nodeDies(first, a[0], inRack)
+
 	// Six would fit on all nodes, and no rack has room for them.
 	g.sweep(t)
 	g.declare(large, 6)
@@ -94,5 +97,39 @@ func (g team) sharesRack() {
 	g.waitMessage(t, large+"-0", "all 6 members must share one value of "+rackLabel+": r1 has room for 4, r2 for 4")
 	if n := g.bound(t, g.names(large, 6)...); n != 0 {
 		t.Errorf("%d of 6 members have nodes", n)
+	}
+}
+
+// nodeDies: a gang of three has three of the four CPUs of its rack. A node of the rack dies with what is on it; what replaces that has no more room
+// there than the other node leaves, and none elsewhere, where one would be free. It waits, and reports why, until the node is back.
+func (g team) nodeDies(gang, rack string, inRack func(*corev1.Pod)) {
+	t := g.t
+	list, err := g.client.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var node string
+	var lost []string
+	for _, pod := range list.Items { // the node with one member of the three: the other has no room left
+		on := slices.DeleteFunc(slices.Clone(list.Items), func(other corev1.Pod) bool { return other.Spec.NodeName != pod.Spec.NodeName })
+		if strings.HasPrefix(pod.Name, gang) && len(on) == 1 {
+			node, lost = pod.Spec.NodeName, append(lost, pod.Name)
+		}
+	}
+	if len(lost) != 1 {
+		t.Fatalf("no node has one member of %s: %v", gang, lost)
+	}
+	g.kill(t, g.wire.name+"-second-0") // a free CPU in the other rack
+	must(t, g.client.CoreV1().Nodes().Delete(t.Context(), node, now()))
+	g.kill(t, lost[0])
+	again := plain(gang+"-after", g.scheduler, "1")
+	g.setGroup(again, gang, 3)
+	inRack(again)
+	g.create(t, again)
+	g.waitMessage(t, again.Name, rackLabel)
+	if _, stderr, err := g.Run("node", "add", node, "--cpu=2", "--gpus=0", "--label="+rackLabel+"="+rack); err != nil {
+		t.Fatalf("node add: %v\n%s", err, stderr)
+	}
+	g.placed(t, again.Name)
+	if racks := g.racksOf(t, again.Name); racks[0] != rack {
+		t.Errorf("the replacement is in %v, the others are in %s", racks, rack)
 	}
 }
