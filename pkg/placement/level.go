@@ -18,6 +18,8 @@ type level struct {
 	domains *topology
 	// wider are the domains of the wider levels, from the next one on.
 	wider []*topology
+	// narrower are the domains of the next narrower level, none of which has room for the gang; nil on the narrowest.
+	narrower *topology
 	// last is set on the widest level: with no placement there, there is none. If it has a key, members must share its domain.
 	last bool
 }
@@ -52,6 +54,9 @@ func (t *task) levels(g Gang) []level {
 		all, wider = append(all, l), append([]*topology{l.domains}, wider...)
 	}
 	slices.Reverse(all)
+	for i := 1; i < len(all); i++ {
+		all[i].narrower = all[i-1].domains
+	}
 	return all
 }
 
@@ -88,7 +93,7 @@ func (t *task) solve(g Gang) solution {
 // nothing is to be proven about them.
 func (t *task) solveLevel(g Gang, l level) solution {
 	if l.key == "" {
-		return t.solveAffinityGroup(t.candidates)
+		return t.solveInFew(g, l.narrower, t.candidates)
 	}
 	domains, ok := t.domainsOf(g, l)
 	if !ok { // the members that have a node are in two domains already
@@ -98,13 +103,69 @@ func (t *task) solveLevel(g Gang, l level) solution {
 		domains = slices.DeleteFunc(domains, func(d domain) bool { return !t.couldTake(d) })
 	}
 	return bestOf(t, domains, func(d domain) solution {
-		a := t.solveAffinityGroup(d.candidates)
+		a := t.solveInFew(g, l.narrower, d.candidates)
 		a.domain, a.level = d.name(l.key), l.key
 		if a.bound != nil {
 			a.bound.Domain = a.domain
 		}
 		return a
 	})
+}
+
+// solveInFew solves the gang on candidates that are in several domains of a narrower level, which the gang prefers: if that is possible, on as few of
+// those as have enough room by the count.
+func (t *task) solveInFew(g Gang, narrower *topology, candidates []*candidate) solution {
+	if narrower != nil {
+		if few := t.few(g, narrower, candidates); len(few) < len(candidates) {
+			if a := t.solveAffinityGroup(few); a.proof == Witness && t.full(a.packing.placed) {
+				return a
+			}
+		}
+	}
+	return t.solveAffinityGroup(candidates)
+}
+
+// few returns the candidates of as few domains as have room for all members by the count: those where members have a node, then the largest, and the
+// last of them as small as will do. All candidates are returned if there is no room for all.
+func (t *task) few(g Gang, of *topology, candidates []*candidate) []*candidate {
+	domains := t.split(of, candidates, func(s *candidate) bool { return of.domain[s.pos] >= 0 })
+	here := make([]int, len(of.nodes)) // by domain: 1 if members have a node there
+	for _, uid := range g.Bound {
+		if at, ok := t.c.position(uid); ok && of.domain[at] >= 0 {
+			here[of.domain[at]] = 1
+		}
+	}
+	slices.SortStableFunc(domains, func(a, b domain) int {
+		return cmp.Or(cmp.Compare(here[b.number], here[a.number]), cmp.Compare(b.free, a.free))
+	})
+	chosen := make([]bool, len(of.nodes))
+	room := make([]int, len(t.roles))
+	for i, d := range domains {
+		next := d
+		for _, smaller := range domains[i+1:] {
+			if here[d.number] == 0 && smaller.free < next.free && t.takesAll(room, smaller.slots) {
+				next = smaller
+			}
+		}
+		chosen[next.number] = true
+		if t.takesAll(room, next.slots) {
+			return slices.DeleteFunc(slices.Clone(candidates), func(s *candidate) bool { return of.domain[s.pos] < 0 || !chosen[of.domain[s.pos]] })
+		}
+		for role, n := range next.slots {
+			room[role] = add(room[role], n)
+		}
+	}
+	return candidates
+}
+
+// takesAll reports whether all members fit by the count into two amounts of slots.
+func (t *task) takesAll(room, more []int) bool {
+	for i, n := range more {
+		if add(room[i], n) < t.roles[i].count {
+			return false
+		}
+	}
+	return true
 }
 
 // couldTake reports whether a domain has enough slots for the gang, each role and each node looked at alone.
@@ -127,12 +188,27 @@ func (t *task) domainsOf(g Gang, l level) (domains []domain, ok bool) {
 		return nil, false
 	}
 	within := t.within(g)
-	at := make([]int, len(l.domains.nodes)) // by domain: its position in domains, from 1
-	for _, s := range t.candidates {
+	domains = t.split(l.domains, t.candidates, func(s *candidate) bool {
 		number := l.domains.domain[s.pos]
-		if number < 0 || fixed && number != only || within != nil && within.domain[s.pos] < 0 {
+		return number >= 0 && (!fixed || number == only) && (within == nil || within.domain[s.pos] >= 0)
+	})
+	if t.opts.Prefer != nil {
+		for i := range domains {
+			domains[i].preference = t.preferenceOf(domains[i])
+		}
+	}
+	t.rankDomains(l, domains)
+	return domains, true
+}
+
+// split counts those candidates that are accepted by domain.
+func (t *task) split(of *topology, candidates []*candidate, accept func(*candidate) bool) (domains []domain) {
+	at := make([]int, len(of.nodes)) // by domain: its position in domains, from 1
+	for _, s := range candidates {
+		if !accept(s) {
 			continue
 		}
+		number := of.domain[s.pos]
 		if at[number] == 0 {
 			domains = append(domains, domain{number: number, slots: make([]int, len(t.roles))})
 			at[number] = len(domains)
@@ -144,13 +220,7 @@ func (t *task) domainsOf(g Gang, l level) (domains []domain, ok bool) {
 			d.free = add(d.free, n)
 		}
 	}
-	if t.opts.Prefer != nil {
-		for i := range domains {
-			domains[i].preference = t.preferenceOf(domains[i])
-		}
-	}
-	t.rankDomains(l, domains)
-	return domains, true
+	return domains
 }
 
 // preferenceOf sums the preference of nodes over as many members as the gang needs, each node taking as many as fit of the role of which most do.

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -78,6 +81,43 @@ func TestLevels(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("got %q, %s %+v, want %q", got, r.Proof, r.Bound, tc.want)
+			}
+		})
+	}
+}
+
+// Where no domain that the gang prefers has room for all members, they are in as few of them as possible.
+func TestLevelsInFewDomains(t *testing.T) {
+	rack := gang.Topology{Preferred: []string{"rack"}}
+	for name, tc := range map[string]struct {
+		nodes    []string
+		topology gang.Topology
+		members  int32
+		bound    string // the node of a further member
+		want     string // the racks of the members
+	}{
+		"two of three":                       {[]string{"r1 b1", "r2 b1", "r3 b1", "r1 b1", "r2 b1", "r3 b1"}, rack, 4, "", "r1 r2"},
+		"the largest, and what is left over": {[]string{"r3 b1", "r2 b1", "r2 b1", "r1 b1", "r1 b1", "r1 b1"}, rack, 4, "", "r1 r3"},
+		"in the block that is required": {
+			[]string{"r1 b1", "r2 b1", "r3 b1", "r1 b1", "r2 b1", "r3 b1", "r4 b2", "r4 b2", "r4 b2"}, gang.Topology{Required: "block", Preferred: []string{"rack"}}, 4, "", "r1 r2",
+		},
+		"where a member is":          {[]string{"r1 b1", "r1 b1", "r2 b1", "r3 b1", "r3 b1 used 8"}, rack, 2, "n5", "r2 r3"},
+		"nodes without the label":    {[]string{"- b1", "r1 b1", "r1 b1", "r2 b1"}, rack, 3, "", "r1 r2"},
+		"all, with those without it": {[]string{"- b1", "r1 b1", "r2 b1"}, rack, 3, "", "- r1 r2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := levelled(tc.nodes...)
+			g := Gang{Topology: tc.topology, Roles: []Role{role("Worker", tc.members, aPod("w", amounts("gpu", 8)))}}
+			if tc.bound != "" {
+				g.Bound = []types.UID{o.Pods[0].UID}
+			}
+			racks := map[string]bool{}
+			for _, a := range Place(t.Context(), NewCluster(o), g, Options{Pack: true}).Placement {
+				at := slices.IndexFunc(o.Nodes, func(n *corev1.Node) bool { return n.Name == a.Node })
+				racks[cmp.Or(o.Nodes[at].Labels["rack"], "-")] = true
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(racks)), " "); got != tc.want {
+				t.Errorf("the members are in the racks %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -81,7 +81,8 @@ func (p plan) apiserver() spec {
 		"--profiling=false",
 	}}
 	if p.settings.NativeGangs {
-		s.args = append(s.args, "--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+		// With the gate of topology PodGroups have the field for it.
+		s.args = append(s.args, "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
 	}
 	return s
 }

@@ -60,8 +60,8 @@ func (c *cluster) racksOf(t *testing.T, names ...string) []string {
 func (g team) sharesRack() {
 	t := g.t
 	inRack := func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, gang.TopologyRequired, rackLabel) }
-	first, second, large := g.wire.name+"-first", g.wire.name+"-second", g.wire.name+"-large"
-	defer func() { g.sweep(t); g.drop(first, second, large) }()
+	first, second, dies, large := g.wire.name+"-first", g.wire.name+"-second", g.wire.name+"-dies", g.wire.name+"-large"
+	defer func() { g.sweep(t); g.drop(first, second, dies, large) }()
 
 	// The first gang leaves one cpu in its rack, so that the second, of four, goes to the other.
 	g.declare(first, 3)
@@ -87,6 +87,8 @@ func (g team) sharesRack() {
 		t.Errorf("the replacement is in %v, the others are in %v", rack, a)
 	}
 
+	g.nodeDies(dies, inRack)
+
 	// Six would fit on all nodes, and no rack has room for them.
 	g.sweep(t)
 	g.declare(large, 6)
@@ -94,5 +96,42 @@ func (g team) sharesRack() {
 	g.waitMessage(t, large+"-0", "all 6 members must share one value of "+rackLabel+": r1 has room for 4, r2 for 4")
 	if n := g.bound(t, g.names(large, 6)...); n != 0 {
 		t.Errorf("%d of 6 members have nodes", n)
+	}
+}
+
+// nodeDies: a gang has three of the four CPUs of its rack, and the other rack is free. The node with one of its members dies. What replaces that member
+// has no room on the other node, and must not go to the other rack. It waits, and reports why, until a node comes to its rack.
+func (g team) nodeDies(name string, inRack func(*corev1.Pod)) {
+	t := g.t
+	g.sweep(t)
+	g.declare(name, 3)
+	g.members(name, 3, 3, inRack)
+	members := g.names(name, 3)
+	g.placed(t, members...)
+	rack := g.racksOf(t, members...)[0]
+	on := map[string][]string{}
+	for _, member := range members {
+		pod, err := g.client.CoreV1().Pods(space).Get(t.Context(), member, metav1.GetOptions{})
+		must(t, err)
+		on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], member)
+	}
+	for node, lost := range on {
+		if len(lost) > 1 {
+			continue // the other node has room for what replaces it
+		}
+		must(t, g.client.CoreV1().Nodes().Delete(t.Context(), node, now()))
+		g.kill(t, lost[0])
+		again := plain(name+"-again", g.scheduler, "1")
+		g.setGroup(again, name, 3)
+		inRack(again)
+		g.create(t, again)
+		g.waitMessage(t, again.Name, "its other members are at "+rackLabel+"="+rack+", where there is room for 0 of 1")
+		if _, stderr, err := g.Run("node", "add", node, "--cpu=2", "--gpus=0", "--label="+rackLabel+"="+rack); err != nil {
+			t.Fatalf("node add: %v\n%s", err, stderr)
+		}
+		g.placed(t, again.Name)
+		if racks := g.racksOf(t, again.Name); racks[0] != rack {
+			t.Errorf("the replacement is in %v, the others are in %s", racks, rack)
+		}
 	}
 }

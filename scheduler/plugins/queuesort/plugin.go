@@ -182,10 +182,17 @@ func (s *Sorter) entry(entity fwk.QueuedEntityInfo) order.Entry {
 	if queued, ok := entity.(framework.QueuedEntityInfo); ok {
 		e.Name = queued.GetNamespace() + "/" + queued.GetName()
 		var pods []*corev1.Pod
+		var first *time.Time // of a member that waits: those that have places do not wait any more
 		queued.ForEachPodInfo(func(info *framework.QueuedPodInfo) bool {
 			pods = append(pods, info.Pod)
+			if at := info.GetInitialAttemptTimestamp(); at != nil && (first == nil || at.Before(*first)) {
+				first = at
+			}
 			return true
 		})
+		if first != nil {
+			e.Since = *first
+		}
 		for _, pod := range pods {
 			if reason, since := order.Refused(pod); reason == corev1.PodReasonUnschedulable && since.Before(s.started) && since.Before(e.Since) && !since.IsZero() {
 				e.Since = since

@@ -75,6 +75,28 @@ func TestWhoComesFirst(t *testing.T) {
 	}
 }
 
+// The engine keeps the time of a gang's first attempt while the gang is in its queue. It is since when those of its members wait that came with it, and not
+// one that came when they got their places.
+func TestAMemberThatCameLater(t *testing.T) {
+	p, clock, _ := sorter()
+	clock.SetTime(noon.Add(3 * time.Hour))
+	gang := func(members ...*framework.QueuedPodInfo) *framework.QueuedPodGroupInfo {
+		g := &framework.QueuedPodGroupInfo{
+			PodGroupInfo:   &framework.PodGroupInfo{Namespace: "team", Name: "gang", Type: fwk.PodGroupKeyType},
+			QueuedPodInfos: map[fwk.EntityKey][]*framework.QueuedPodInfo{fwk.PodGroupKey("team", "gang"): members},
+		}
+		g.SetInitialAttemptTimestamp(noon)
+		return g
+	}
+	single, late := queued("single", 0, time.Hour), queued("late", 0, 2*time.Hour)
+	if g := gang(late); p.Less(g, single) || !p.Less(single, g) {
+		t.Error("a member that came later than a pod is before it")
+	}
+	if g := gang(late, queued("early", 0, 0)); p.Less(single, g) || !p.Less(g, single) {
+		t.Error("a gang that waits is behind a pod that came later")
+	}
+}
+
 // A scheduler that takes over goes on counting where the one before it had refused a pod. What it queued itself, it knows since when:
 // before, a pod may have been held back by a gate.
 func TestWhoWaitedBefore(t *testing.T) {

@@ -27,6 +27,10 @@ func TestJudge(t *testing.T) {
 			"a difference is gone", []Difference{{Suite: "a", Test: "TestX/two"}, {Suite: "a", Test: "TestX/three"}, {Suite: "b", Test: "TestX"}},
 			"| b | TestX | 1 | | | |", "TestX passes, and is listed as different",
 		},
+		{
+			"a difference that varies passes", []Difference{{Suite: "a", Test: "TestX/two", Varies: true}, {Suite: "a", Test: "TestX/three"}, {Suite: "b", Test: "TestX", Varies: true}},
+			"| b | TestX | 1 | | | |", "",
+		},
 		{"a difference of another suite", []Difference{{Suite: "b", Test: "TestX/two"}}, "| a | TestX | 1 | | 2 | |", "2 tests"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
