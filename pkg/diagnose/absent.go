@@ -49,7 +49,10 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	}
 	commands := []string{"kubectl api-resources --api-group=" + kinds[0].Group}
 	installable := slices.DeleteFunc(slices.Clone(kinds), func(r gang.JobReader) bool { return component.InstallOperator(r) == "" })
-	if len(installable) > 0 {
+	switch {
+	case len(kinds) == 1 && component.Install(kinds[0]) != "":
+		commands = append([]string{component.Install(kinds[0])}, commands...)
+	case len(installable) > 0:
 		commands = append([]string{component.InstallOperator(installable...)}, commands...)
 	}
 	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -25,21 +24,21 @@ func siblings(ctx context.Context, w *view.View, job *gang.Job, r *stage.Diagnos
 	whole := w.Gang(job)
 	running, all := whole.Replicas()
 	var alike, different []string
-	next := int32(-1) // of those that may wait for something else
+	next := "" // of those that may wait for something else
 	for _, one := range whole.Each {
 		switch {
 		case *one.Replica == *r.Gang.Replica || one.Up():
 		case len(alike)+len(different) == maxCompared:
 		case code(stages.Evaluate(ctx, w, one.Job, o.stages())) == code(r):
-			alike = append(alike, gang.ReplicaName(*one.Replica))
+			alike = append(alike, one.PortionTitle())
 		default:
-			if different = append(different, gang.ReplicaName(*one.Replica)); next < 0 {
-				next = *one.Replica
+			if different = append(different, one.PortionTitle()); next == "" {
+				next = one.Portion()
 			}
 		}
 	}
-	note := fmt.Sprintf("%s has %s, each a gang of its own: %d %s, and this is about %s", job.Meta.Name, phrase.Count(all, "replica"), running,
-		phrase.Verb(int(running), "runs", "run"), gang.ReplicaName(*r.Gang.Replica))
+	note := fmt.Sprintf("%s has %s, each a gang of its own: %d %s, and this is about %s", job.Meta.Name, phrase.Count(all, whole.PortionNoun()), running,
+		phrase.Verb(int(running), "runs", "run"), r.Gang.PortionTitle())
 	if len(alike) > 0 {
 		note += fmt.Sprintf("; %s %s for the same reason", phrase.And(alike), phrase.Verb(len(alike), "waits", "wait"))
 	}
@@ -49,10 +48,10 @@ func siblings(ctx context.Context, w *view.View, job *gang.Job, r *stage.Diagnos
 	if n := all - running - 1 - int32(len(alike)+len(different)); n > 0 {
 		note += fmt.Sprintf("; %d more %s", n, phrase.Verb(int(n), "waits", "wait"))
 	}
-	if next < 0 {
+	if next == "" {
 		return []string{note}
 	}
-	return []string{note, "about another: " + shell.Join("gangctl", "-n", job.Meta.Namespace, "why-pending", job.Reader.Argument(job.Meta.Name), "--replica", strconv.Itoa(int(next)))}
+	return []string{note, "about another: " + shell.Join("gangctl", "-n", job.Meta.Namespace, "why-pending", job.Reader.Argument(job.Meta.Name), "--replica", next)}
 }
 
 // code is that of the finding that counts; empty without one.

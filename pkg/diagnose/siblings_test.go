@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // serving is a cluster of nodes of 8 GPUs with the controller of LeaderWorkerSet.
@@ -66,7 +70,7 @@ func TestReplicaIsChosen(t *testing.T) {
 	}
 	after := trial.After()
 	for replica, want := range map[int32]answer.Verdict{0: answer.Running, 1: trial.Verdict} {
-		a, err := Explain(context.Background(), after, Query{Kind: "lws", Namespace: "team", Name: "llama", Replica: &replica}, Options{})
+		a, err := Explain(context.Background(), after, Query{Kind: "lws", Namespace: "team", Name: "llama", Portion: fmt.Sprint(replica)}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +78,47 @@ func TestReplicaIsChosen(t *testing.T) {
 			t.Errorf("replica %d: %s\n%s", replica, a.Line(), fmt.Sprint(a.Gang))
 		}
 	}
-	missing := int32(7)
-	if _, err := Explain(context.Background(), after, Query{Namespace: "team", Name: "llama", Replica: &missing}, Options{}); err == nil || !strings.Contains(err.Error(), "has no replica 7: it has 2") {
+	if _, err := Explain(context.Background(), after, Query{Namespace: "team", Name: "llama", Portion: "7"}, Options{}); err == nil || !strings.Contains(err.Error(), "has no replica 7: it has 2") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A LeaderWorkerSet whose workers follow their leader may request gangctl's scheduler since before that knew replicas as gangs: each waits for
+// itself then, which is reported with the way out.
+func TestReplicaThatWaitsForItself(t *testing.T) {
+	s := serving(2).Schedules("gang-scheduler")
+	u := service(1)
+	u.SetUID("s")
+	u.SetCreationTimestamp(metav1.NewTime(s.S.At.Add(-time.Hour)))
+	for _, value := range []struct {
+		value any
+		path  []string
+	}{{"LeaderReady", []string{"spec", "startupPolicy"}}, {[]any{map[string]any{"type": "Available", "status": "False"}}, []string{"status", "conditions"}}} {
+		if err := unstructured.SetNestedField(u.Object, value.value, value.path...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	yes := true
+	leader := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "llama-0", UID: "p", CreationTimestamp: metav1.NewTime(s.S.At.Add(-time.Hour)),
+		Labels:          map[string]string{leaderworkerset.NameLabel: "llama", leaderworkerset.GroupIndexLabel: "0", leaderworkerset.WorkerIndexLabel: "0"},
+		Annotations:     map[string]string{leaderworkerset.SizeAnnotation: "2"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "llama", UID: "x", Controller: &yes}},
+	}, Spec: corev1.PodSpec{SchedulerName: "gang-scheduler", Containers: []corev1.Container{{Name: "main", Image: "x"}}}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	s.S.Pods = append(s.S.Pods, leader)
+	if err := s.S.PutUntyped(u); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Explain(context.Background(), s.Done(), Query{Namespace: "team", Name: "llama"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Verdict != answer.Blocked || !strings.Contains(a.Headline, "so it waits for itself") {
+		t.Fatalf("got %s", a.Line())
+	}
+	want := "kubectl -n team patch leaderworkerset.leaderworkerset.x-k8s.io/llama --type=merge -p '" +
+		`{"spec":{"leaderWorkerTemplate":{"workerTemplate":{"metadata":{"annotations":{"gangctl.dev/dialect":"none"}}}}}}` + "'"
+	if len(a.Unblock) == 0 || a.Unblock[0].Command != want || !a.Unblock[0].Verified {
+		t.Errorf("got %+v", a.Unblock)
 	}
 }

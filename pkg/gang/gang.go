@@ -44,12 +44,17 @@ type Declared struct {
 // members a gang.
 func New(job *Job, members []Member, unlisted map[string]int32, declare func(*Job, []Member) Declared, source any) *Gang {
 	g := &Gang{Job: job, Members: members, Unlisted: unlisted, Declared: declare(job, members), Scheduler: SchedulerOf(job, members), Source: source}
-	g.Min = g.minimum()
 	if job.Whole() {
 		for _, p := range split(job, members) {
 			g.Each = append(g.Each, New(p.job, p.members, p.unlisted, declare, source))
 		}
 	}
+	if shared(job.Division, g.Each) {
+		one := *job
+		one.Division = Undivided
+		g.Job, g.Each = &one, nil
+	}
+	g.Min = g.minimum()
 	return g
 }
 

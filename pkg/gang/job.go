@@ -57,10 +57,9 @@ type Job struct {
 	Problems []string
 	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
 	Sequential string
-	// Replicated reports that the job has several gangs: each part of its roles is one, as each replica of a LeaderWorkerSet is. All other
-	// jobs are one gang.
-	Replicated bool
-	// Replica is which of the gangs of a replicated job this is, from 0 on; nil for all of them together. Siblings is how many others there are.
+	// Division is how the job is divided into gangs.
+	Division Division
+	// Replica is which of the gangs of a divided job this is, from 0 on; nil for all of them together. Siblings is how many others there are.
 	Replica  *int32
 	Siblings int32
 	// Before is what has to end before the members are made; empty if nothing has.
@@ -77,9 +76,6 @@ type Progress struct {
 	End time.Time `json:"estimatedEnd,omitzero"`
 }
 
-// ReplicaName is what one of the gangs of a job is called.
-func ReplicaName(n int32) string { return fmt.Sprintf("replica %d", n) }
-
 // Role is one kind of member.
 type Role struct {
 	// Name is the role as the spec writes it: Worker, PS, Launcher.
@@ -91,6 +87,8 @@ type Role struct {
 	// PartSize is how many members each part of the role has, of a role whose members are in parts: a JobSet makes several Jobs of one.
 	// It is 0 for a role that is one whole, and for one whose pods are not distinguished by their index.
 	PartSize int32
+	// After is what has to be before members of the role are made, of a job that is divided by role; empty if nothing has.
+	After string
 	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.
 	TemplateOf string
 }
@@ -221,4 +219,6 @@ type Controller struct {
 	Images []string
 	// Versions are those of the kind that an image, by its substring, handles; one that is not here handles all.
 	Versions map[string][]string
+	// Install is the command by which its own project installs it; empty where gangctl installs it itself.
+	Install string
 }

@@ -56,16 +56,24 @@ func (e *AmbiguousJobError) Choices() []string {
 	return choices
 }
 
-// ReplicaNotFoundError reports that a job has no gang of a number.
-type ReplicaNotFoundError struct {
-	Job     *Job
-	Replica int32
+// PortionNotFoundError reports that a job has no gang of a number or role.
+type PortionNotFoundError struct {
+	Job *Job
+	// Portion is what was typed.
+	Portion string
 }
 
 // Error implements error.
-func (e *ReplicaNotFoundError) Error() string {
-	if !e.Job.Whole() {
+func (e *PortionNotFoundError) Error() string {
+	switch {
+	case !e.Job.Whole():
 		return fmt.Sprintf("%s is one gang: it has no replicas", e.Job)
+	case e.Job.Division == ByPart:
+		return fmt.Sprintf("%s has no replica %s: it has %d", e.Job, e.Portion, e.Job.Gangs())
 	}
-	return fmt.Sprintf("%s has no %s: it has %d", e.Job, ReplicaName(e.Replica), e.Job.Gangs())
+	var roles []string
+	for _, role := range e.Job.ordered() {
+		roles = append(roles, strings.ToLower(role.Name))
+	}
+	return fmt.Sprintf("%s has no role %q: it has %s", e.Job, e.Portion, strings.Join(roles, ", "))
 }

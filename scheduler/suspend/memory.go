@@ -152,11 +152,7 @@ func (s *Suspender) labelled(ctx context.Context, resource schema.GroupVersionRe
 	options := metav1.ListOptions{LabelSelector: Label + "=" + Value, Limit: recallPage}
 	err = paging.Each(ctx, options, s.Dynamic.Resource(resource).List, func() { jobs = nil }, func(page *unstructured.UnstructuredList) {
 		for i := range page.Items {
-			object := &page.Items[i]
-			jobs = append(jobs, Target{
-				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-				UID: object.GetUID(), field: fieldOf(resource.Group),
-			})
+			jobs = append(jobs, targetOf(resource, &page.Items[i]))
 		}
 	})
 	return jobs, err

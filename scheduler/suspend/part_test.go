@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func jobOfKind(apiVersion, kind, name string, owner *unstructured.Unstructured) *unstructured.Unstructured {
@@ -78,6 +81,81 @@ func TestATrainJobIsSuspendedWithItsJobSet(t *testing.T) {
 		if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend"); suspended != want {
 			t.Errorf("%s: suspended %v", resource.Resource, suspended)
 		}
+	}
+}
+
+// suspendedByUs is a job that an earlier scheduler suspended.
+func suspendedByUs(t *testing.T, job *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	job = job.DeepCopy()
+	job.SetLabels(map[string]string{Label: Value})
+	if err := unstructured.SetNestedField(job.Object, true, fieldOf(job.GroupVersionKind().Group)...); err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// A scheduler that starts while a job of its predecessor still has pods finds them through what the job is made of: resumed earlier, it would
+// get its old pods and its new ones.
+func TestAJobOfPartsIsRecalledWithThem(t *testing.T) {
+	labels := map[string]string{"jobset.sigs.k8s.io/jobset-name": "t"}
+	train := jobOfKind("trainer.kubeflow.org/v1alpha1", "TrainJob", "t", nil)
+	set := jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "t", train)
+	alone := jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "t", nil)
+	for _, u := range []*unstructured.Unstructured{set, alone} {
+		u.SetUID("uid-set") // another object of the same name
+	}
+	mpi := jobOfKind("kubeflow.org/v2beta1", "MPIJob", "t", nil)
+	ray := jobOfKind("ray.io/v1", "RayJob", "t", nil)
+	for _, c := range []struct {
+		whole, between *unstructured.Unstructured // between may be nil
+		part           *unstructured.Unstructured
+	}{
+		{train, set, jobOfKind("batch/v1", "Job", "t-node-0", set)},
+		{alone, nil, jobOfKind("batch/v1", "Job", "t-node-0", alone)},
+		{mpi, nil, jobOfKind("batch/v1", "Job", "t-launcher", mpi)},
+		{ray, nil, jobOfKind("ray.io/v1", "RayCluster", "t-x7k2p", ray)},
+	} {
+		t.Run(c.whole.GetKind(), func(t *testing.T) {
+			whole := suspendedByUs(t, c.whole)
+			c.part.SetLabels(labels)
+			objects := []runtime.Object{whole, c.part, jobOfKind("batch/v1", "Job", "t-of-another", nil)}
+			if c.between != nil {
+				objects = append(objects, c.between)
+			}
+			b := newBench(objects...)
+			b.pods, b.podsOf = false, map[types.UID]bool{c.part.GetUID(): true, "uid-t-of-another": true}
+			if err := b.Recall(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if b.resume(t); !b.ours(whole.GetUID()) || !b.ours(c.part.GetUID()) {
+				t.Error("resumed while a part has a pod")
+			}
+			delete(b.podsOf, c.part.GetUID())
+			if b.resume(t); b.ours(whole.GetUID()) {
+				t.Error("not resumed")
+			}
+		})
+	}
+}
+
+// Who may suspend need not have the right to list: parts that are not found do not keep a job suspended.
+func TestPartsThatMayNotBeListed(t *testing.T) {
+	whole := suspendedByUs(t, jobOfKind("jobset.x-k8s.io/v1alpha2", "JobSet", "s", nil))
+	b := newBench(whole)
+	b.pods = false
+	if err := b.Recall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", nil)
+	answer := error(apierrors.NewServiceUnavailable("away"))
+	b.jobs.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
+	if err := b.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "list the parts of JobSet ns/s: away") || !b.ours(whole.GetUID()) {
+		t.Errorf("got %v, ours %v", err, b.ours(whole.GetUID()))
+	}
+	answer = forbidden
+	if err := b.Resume(t.Context()); err != nil || b.ours(whole.GetUID()) {
+		t.Errorf("got %v, ours %v", err, b.ours(whole.GetUID()))
 	}
 }
 

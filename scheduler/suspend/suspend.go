@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -207,7 +206,7 @@ func (s *Suspender) Resume(ctx context.Context) error {
 		if !s.Synced() {
 			continue
 		}
-		waits := slices.ContainsFunc(s.jobs(e), func(j Target) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.Identity()) })
+		waits := s.waits(e)
 		if waits && s.skip(e) {
 			continue
 		}
@@ -229,6 +228,12 @@ func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
 		return err
 	}
 	suspended := e.isSuspended(object)
+	if suspended && !waits {
+		if err := s.findParts(ctx, e); err != nil {
+			return err
+		}
+		waits = s.waits(e)
+	}
 	if suspended && waits {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,12 +61,13 @@ func TestJobSet(t *testing.T) {
 		program: program, webhooks: filepath.Join(module, "config", "components", "webhook", "manifests.yaml"),
 		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
 	})
-	t.Run("refused", func(t *testing.T) { c.refusesJobSets(t) })
+	t.Run("in order", func(t *testing.T) { c.jobSetInOrder(t) })
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.jobSetIsSuspended(t) })
 	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
 	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
+	t.Run("samples", func(t *testing.T) { c.samples(t, samplesIn(t, module, jobset.Kind)) })
 }
 
 // run runs gangctl, which has to succeed, and returns what it printed.
@@ -99,34 +99,46 @@ func jobSetFile(t *testing.T, name, spec, runFor string) string {
 }
 
 // podsOf are the pods of a JobSet.
-func (c *cluster) podsOf(ctx context.Context, t *testing.T, name string) []corev1.Pod {
-	t.Helper()
-	pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{LabelSelector: "jobset.sigs.k8s.io/jobset-name=" + name})
-	must(t, err)
-	return pods.Items
+func (c *cluster) podsOf(t *testing.T, name string) podLister {
+	return c.selected(t, jobset.NameLabel+"="+name)
 }
 
-// allRun waits until so many pods of a JobSet run.
-func (c *cluster) allRun(t *testing.T, name string, want int) {
-	t.Helper()
-	eventually(t, name+" runs", func(ctx context.Context) bool {
-		running := 0
-		for _, pod := range c.podsOf(ctx, t, name) {
-			if pod.Status.Phase == corev1.PodRunning {
-				running++
-			}
-		}
-		return running == want
-	})
-}
-
-// refusesJobSets: what cannot be a gang is not silently none.
-func (c *cluster) refusesJobSets(t *testing.T) {
+// jobSetInOrder: each replicated job is a gang, which is made when those before it run.
+func (c *cluster) jobSetInOrder(t *testing.T) {
 	path := jobSetFile(t, "ordered", "\n  startupPolicy: {startupPolicyOrder: InOrder}", "0")
-	_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", path)
-	if code != 1 || !strings.Contains(stderr, "workers after driver (startupPolicyOrder: InOrder): its members cannot start together\nhint: add --dialect none") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", path, "--dry-run=fit")
+	if code != 6 || !strings.Contains(stdout, "ordered workers: it needs 3 workers with 8 GPUs each") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
+	c.run(t, "submit", "-f", path)
+	driver := c.selected(t, jobset.NameLabel+"=ordered,jobset.sigs.k8s.io/replicatedjob-name=driver")
+	workers := c.selected(t, jobset.NameLabel+"=ordered,jobset.sigs.k8s.io/replicatedjob-name=workers")
+	driver.are(t, "the driver runs", 1, runs)
+	workers.wait(t, 3, "ordered-workers")
+	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "ordered")
+	if code < 3 {
+		t.Errorf("exit code %d", code)
+	}
+	matches(t, stdout, `^BLOCKED  ordered workers: it needs 3 workers with 8 GPUs each`, "ordered has 2 roles, each a gang of its own: 1 runs, and this is about workers")
+	matches(t, c.run(t, "why-pending", "ordered", "--replica", "driver"), `^RUNNING +ordered driver: 1/1 members run`)
+	matches(t, c.run(t, "list", "-o", "wide"), `^ordered +JobSet +Starting +1/4 .* 1/1\+3/3 .*1/2 roles run`)
+	matches(t, c.run(t, "get", "ordered"), `1 of 1 driver, 3 of 3 workers start together, each role by itself`)
+	matches(t, c.run(t, "describe", "ordered"), `JobSet`, `driver`, `workers`)
+	matches(t, c.run(t, "top", "job"), `ordered`)
+	c.node(t, "ordered", "8")
+	workers.are(t, "the workers run", 3, runs)
+	c.run(t, "wait", "ordered", "--for", "running", "--timeout", "1m")
+	matches(t, c.run(t, "list"), `^ordered +JobSet +Running +4/4`)
+	c.run(t, "suspend", "ordered")
+	c.podsOf(t, "ordered").are(t, "its pods are gone", 0, runs)
+	c.run(t, "resume", "ordered")
+	c.podsOf(t, "ordered").are(t, "all run again", 4, runs)
+	c.run(t, "delete", "ordered")
+	eventually(t, "nothing is left of it", func(ctx context.Context) bool {
+		_, err := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(ctx, "ordered-workers", metav1.GetOptions{})
+		return apierrors.IsNotFound(err) && len(c.podsOf(t, "ordered")(ctx)) == 0
+	})
+	must(t, c.client.CoreV1().Nodes().Delete(t.Context(), "ordered", now()))
 }
 
 func (c *cluster) jobSetWaits(t *testing.T) {
@@ -136,20 +148,7 @@ func (c *cluster) jobSetWaits(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	c.run(t, "submit", "-f", path)
-	eventually(t, "all members are refused", func(ctx context.Context) bool {
-		refused := 0
-		for _, pod := range c.podsOf(ctx, t, "llama") {
-			if refusedToSchedule(&pod) {
-				refused++
-			}
-		}
-		return refused == 4
-	})
-	for _, pod := range c.podsOf(t.Context(), t, "llama") {
-		if name, _ := schedulerplugins.NameOf(&pod); name != "llama" || pod.Spec.NodeName != "" || pod.Spec.SchedulerName != "gang-scheduler" {
-			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
-		}
-	}
+	c.podsOf(t, "llama").wait(t, 4, "llama")
 	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	if code < 3 {
 		t.Errorf("exit code %d", code)
@@ -165,14 +164,14 @@ func (c *cluster) jobSetWaits(t *testing.T) {
 
 func (c *cluster) jobSetRuns(t *testing.T) {
 	c.node(t, "joins", "8")
-	c.allRun(t, "llama", 4)
+	c.podsOf(t, "llama").are(t, "all run", 4, runs)
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 	matches(t, c.run(t, "list"), `^llama +JobSet +Running +4/4`)
 	matches(t, c.run(t, "describe", "llama"), `JobSet`, `driver`, `workers`)
 	matches(t, c.run(t, "top", "job"), `llama`)
 	matches(t, c.run(t, "events", "llama"), `Scheduled`)
 	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `workers-2`)
-	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t.Context(), t, "llama")[0].Name), `llama`)
+	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t, "llama")(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "jobset/llama", "--min-available", "3", "--cpu", "200m")
 	if code == 0 || !strings.Contains(stderr, "delete it, and submit the changed file") {
@@ -182,12 +181,12 @@ func (c *cluster) jobSetRuns(t *testing.T) {
 
 func (c *cluster) jobSetIsSuspended(t *testing.T) {
 	c.run(t, "suspend", "llama")
-	eventually(t, "its pods are gone", func(ctx context.Context) bool { return len(c.podsOf(ctx, t, "llama")) == 0 })
+	eventually(t, "its pods are gone", func(ctx context.Context) bool { return len(c.podsOf(t, "llama")(ctx)) == 0 })
 	matches(t, c.run(t, "list"), `^llama +JobSet +Suspended`)
 	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	matches(t, stdout, `llama is suspended`)
 	c.run(t, "resume", "llama")
-	c.allRun(t, "llama", 4)
+	c.podsOf(t, "llama").are(t, "all run", 4, runs)
 }
 
 func (c *cluster) jobSetIsDeleted(t *testing.T) {
@@ -195,7 +194,7 @@ func (c *cluster) jobSetIsDeleted(t *testing.T) {
 	eventually(t, "nothing is left of it", func(ctx context.Context) bool {
 		_, noSet := c.dynamic.Resource(jobSets()).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
 		_, noGroup := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
-		return apierrors.IsNotFound(noSet) && apierrors.IsNotFound(noGroup) && len(c.podsOf(ctx, t, "llama")) == 0
+		return apierrors.IsNotFound(noSet) && apierrors.IsNotFound(noGroup) && len(c.podsOf(t, "llama")(ctx)) == 0
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestLeaderWorkerSet(t *testing.T) {
 	t.Run("the node joins", func(t *testing.T) { c.bothReplicasRun(t) })
 	t.Run("a member dies", func(t *testing.T) { c.replicaIsMadeAgain(t) })
 	t.Run("delete", func(t *testing.T) { c.serviceIsDeleted(t) })
+	t.Run("samples", func(t *testing.T) {
+		c.samples(t, slices.Concat(samplesIn(t, filepath.Join(module, "config", "samples"), leaderworkerset.Kind), samplesIn(t, filepath.Join(module, "docs", "examples"), leaderworkerset.Kind)))
+	})
 }
 
 func services() schema.GroupVersionResource {
@@ -78,16 +82,6 @@ func (c *cluster) replicasOf(ctx context.Context, t *testing.T, name string) map
 	return all
 }
 
-// up is how many pods of a replica run.
-func up(pods []corev1.Pod) (n int) {
-	for _, pod := range pods {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // refusesServices: what cannot be a gang is not silently none.
 func (c *cluster) refusesServices(t *testing.T) {
 	path := serviceFile(t, "late", "\n  startupPolicy: LeaderReady")
@@ -110,16 +104,10 @@ func (c *cluster) oneReplicaWaits(t *testing.T) {
 		all := c.replicasOf(ctx, t, "llama")
 		running, waiting = "", ""
 		for replica, pods := range all {
-			refused := 0
-			for _, pod := range pods {
-				if refusedToSchedule(&pod) {
-					refused++
-				}
-			}
-			if up(pods) == 3 {
+			if count(pods, runs) == 3 {
 				running = replica
 			}
-			if refused == 3 {
+			if count(pods, refusedToSchedule) == 3 {
 				waiting = replica
 			}
 		}
@@ -152,7 +140,7 @@ func (c *cluster) bothReplicasRun(t *testing.T) {
 	c.node(t, "joins", "8")
 	eventually(t, "both replicas run", func(ctx context.Context) bool {
 		all := c.replicasOf(ctx, t, "llama")
-		return up(all["0"]) == 3 && up(all["1"]) == 3
+		return count(all["0"], runs) == 3 && count(all["1"], runs) == 3
 	})
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 	matches(t, c.run(t, "list"), `^llama +LeaderWorkerSet +Running +6/6`)
@@ -188,7 +176,7 @@ func (c *cluster) replicaIsMadeAgain(t *testing.T) {
 				return false
 			}
 		}
-		return up(now) == 3
+		return count(now, runs) == 3
 	})
 	kept := uids(c.replicasOf(t.Context(), t, "llama")["0"])
 	for uid := range uids(before["0"]) {

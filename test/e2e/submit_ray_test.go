@@ -62,34 +62,13 @@ func TestRay(t *testing.T) {
 	t.Run("delete", func(t *testing.T) { c.rayIsDeleted(t) })
 	t.Run("a job", func(t *testing.T) { c.rayJobRuns(t) })
 	t.Run("a job is suspended", func(t *testing.T) { c.rayJobIsSuspended(t) })
-	t.Run("samples", func(t *testing.T) { c.raySamples(t, filepath.Join(module, "config", "samples")) })
-}
-
-// rayPods are the pods of Ray, of all clusters in the namespace.
-func (c *cluster) rayPods(ctx context.Context, t *testing.T) []corev1.Pod {
-	t.Helper()
-	pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{LabelSelector: "ray.io/is-ray-node=yes"})
-	must(t, err)
-	return pods.Items
-}
-
-// rayHas waits until so many pods of Ray are as they should be, and no more are there.
-func (c *cluster) rayHas(t *testing.T, what string, want int, is func(*corev1.Pod) bool) {
-	t.Helper()
-	eventually(t, what, func(ctx context.Context) bool {
-		pods, count := c.rayPods(ctx, t), 0
-		for i := range pods {
-			if is(&pods[i]) {
-				count++
-			}
-		}
-		return count == want && len(pods) == want
+	t.Run("samples", func(t *testing.T) {
+		c.samples(t, samplesIn(t, filepath.Join(module, "config", "samples"), ray.JobKind, ray.ClusterKind))
 	})
 }
 
-func runs(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil
-}
+// rayPods are the pods of Ray, of all clusters in the namespace.
+func (c *cluster) rayPods(t *testing.T) podLister { return c.selected(t, "ray.io/is-ray-node=yes") }
 
 func (c *cluster) rayWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "llama.yaml")
@@ -99,12 +78,7 @@ func (c *cluster) rayWaits(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	c.run(t, "submit", "-f", path)
-	c.rayHas(t, "all members are refused", 4, refusedToSchedule)
-	for _, pod := range c.rayPods(t.Context(), t) {
-		if name, _ := schedulerplugins.NameOf(&pod); name != "llama" || pod.Spec.NodeName != "" || pod.Spec.SchedulerName != "gang-scheduler" {
-			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
-		}
-	}
+	c.rayPods(t).wait(t, 4, "llama")
 	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "raycluster/llama")
 	if code < 3 {
 		t.Errorf("exit code %d", code)
@@ -116,14 +90,14 @@ func (c *cluster) rayWaits(t *testing.T) {
 
 func (c *cluster) rayRuns(t *testing.T) {
 	c.node(t, "joins", "8")
-	c.rayHas(t, "all run", 4, runs)
+	c.rayPods(t).are(t, "all run", 4, runs)
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 	matches(t, c.run(t, "list"), `^llama +RayCluster +Running +4/4`)
 	matches(t, c.run(t, "describe", "llama"), `RayCluster`, `head`, `gpu`)
 	matches(t, c.run(t, "top", "job"), `llama`)
 	matches(t, c.run(t, "events", "llama"), `Scheduled`, `CreatedHeadPod`)
 	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `gpu-2`, `head-0`)
-	matches(t, c.run(t, "why-pending", "pod/"+c.rayPods(t.Context(), t)[0].Name), `llama`)
+	matches(t, c.run(t, "why-pending", "pod/"+c.rayPods(t)(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "raycluster/llama", "--min-available", "3", "--cpu", "200m")
 	if code == 0 || !strings.Contains(stderr, "delete it, and submit the changed file") {
@@ -133,18 +107,18 @@ func (c *cluster) rayRuns(t *testing.T) {
 
 func (c *cluster) rayIsSuspended(t *testing.T) {
 	c.run(t, "suspend", "llama")
-	c.rayHas(t, "its pods are gone", 0, runs)
+	c.rayPods(t).are(t, "its pods are gone", 0, runs)
 	matches(t, c.run(t, "list"), `^llama +RayCluster +Suspended`)
 	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	matches(t, stdout, `llama is suspended`)
 	c.run(t, "resume", "llama")
-	c.rayHas(t, "all run again", 4, runs)
+	c.rayPods(t).are(t, "all run again", 4, runs)
 }
 
 func (c *cluster) rayLosesMember(t *testing.T) {
-	lost := c.rayPods(t.Context(), t)[0]
+	lost := c.rayPods(t)(t.Context())[0]
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), lost.Name, metav1.DeleteOptions{}))
-	c.rayHas(t, "another takes its place", 4, func(p *corev1.Pod) bool { return runs(p) && p.UID != lost.UID })
+	c.rayPods(t).are(t, "another takes its place", 4, func(p *corev1.Pod) bool { return runs(p) && p.UID != lost.UID })
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 }
 
@@ -159,14 +133,14 @@ func (c *cluster) rayIsGone(t *testing.T, resource, name string) {
 	eventually(t, "nothing is left of "+name, func(ctx context.Context) bool {
 		_, noJob := c.dynamic.Resource(schema.GroupVersionResource{Group: ray.Group, Version: ray.Version, Resource: resource}).Namespace(space).Get(ctx, name, metav1.GetOptions{})
 		_, noGroup := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(ctx, name, metav1.GetOptions{})
-		return apierrors.IsNotFound(noJob) && apierrors.IsNotFound(noGroup) && len(c.rayPods(ctx, t)) == 0
+		return apierrors.IsNotFound(noJob) && apierrors.IsNotFound(noGroup) && len(c.rayPods(t)(ctx)) == 0
 	})
 }
 
 // rayJobRuns: a RayJob is one job, with its RayCluster and without the pod that submits its entrypoint.
 func (c *cluster) rayJobRuns(t *testing.T) {
 	c.run(t, "submit", "ray", "train", "--image", "x", "--workers", "3", "--gpus", "8", "--cpu", "100m", "--memory", "64Mi", "--", "python", "train.py")
-	c.rayHas(t, "all run", 4, runs)
+	c.rayPods(t).are(t, "all run", 4, runs)
 	c.run(t, "wait", "train", "--for", "running", "--timeout", "1m")
 	eventually(t, "its entrypoint is submitted", func(ctx context.Context) bool {
 		jobs, err := c.client.BatchV1().Jobs(space).List(ctx, metav1.ListOptions{})
@@ -180,7 +154,7 @@ func (c *cluster) rayJobRuns(t *testing.T) {
 	matches(t, c.run(t, "get", "rayjob/train"), `head-0 .*Running`, `worker-2 .*Running`)
 	matches(t, c.run(t, "logs", "train", "--tail", "1"), `worker-2`)
 	matches(t, c.run(t, "events", "train"), `CreatedRayCluster`, `CreatedHeadPod`)
-	pod := c.rayPods(t.Context(), t)[0]
+	pod := c.rayPods(t)(t.Context())[0]
 	matches(t, c.run(t, "why-pending", "pod/"+pod.Name), `train`)
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "suspend", "raycluster/"+pod.Labels["ray.io/cluster"])
 	if code == 0 || !strings.Contains(stderr, "RayJob train made it, and decides whether it runs\nhint: suspend that: gangctl suspend rayjob/train") {
@@ -190,10 +164,10 @@ func (c *cluster) rayJobRuns(t *testing.T) {
 
 func (c *cluster) rayJobIsSuspended(t *testing.T) {
 	c.run(t, "suspend", "train")
-	c.rayHas(t, "its pods are gone", 0, runs)
+	c.rayPods(t).are(t, "its pods are gone", 0, runs)
 	matches(t, c.run(t, "list"), `^train +RayJob +Suspended`)
 	c.run(t, "resume", "train")
-	c.rayHas(t, "all run again, in another RayCluster", 4, runs)
+	c.rayPods(t).are(t, "all run again, in another RayCluster", 4, runs)
 	c.run(t, "wait", "train", "--for", "running", "--timeout", "1m")
 	c.run(t, "delete", "train")
 	c.rayIsGone(t, ray.JobResource, "train")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
@@ -40,12 +41,17 @@ func TestTrainJob(t *testing.T) {
 	c.applyRuntimes(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
 		filepath.Join(manifests, "runtimes", "torchtune", "llama3_2", "llama3_2_1B.yaml"))
 	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
+	t.Run("a launcher that follows", func(t *testing.T) { c.launcherFollows(t) })
 	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.trainJobRuns(t) })
 	t.Run("progress", func(t *testing.T) { c.trainJobReports(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.trainJobIsSuspended(t) })
 	t.Run("delete", func(t *testing.T) { c.trainJobIsDeleted(t) })
 	t.Run("a runtime with a policy", func(t *testing.T) { c.respectsRuntimes(t, module) })
+	t.Run("samples", func(t *testing.T) {
+		c.applyRuntimes(t, filepath.Join(module, "examples", "flux", "flux-runtime.yaml"))
+		c.samples(t, samplesIn(t, filepath.Join(module, "examples"), trainjob.Kind))
+	})
 }
 
 // startTrainer runs the controller of Kubeflow Trainer. Its webhooks look for certificates in the folder for temporary files.
@@ -102,10 +108,31 @@ func (c *cluster) refusesTrainJobs(t *testing.T) {
 	if code != 1 || !strings.Contains(stderr, "there is no ClusterTrainingRuntime torch-distribted\nhint: did you mean torch-distributed? the runtimes of the cluster are: deepspeed-distributed, torch-distributed") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	_, stderr, code = gangctlAt(t, c.Kubeconfig, "submit", "-f", trainJobFile(t, "deep", "deepspeed-distributed"))
-	if code != 1 || !strings.Contains(stderr, "launcher starts only after node (dependsOn): its members cannot start together\nhint: add --dialect none") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+}
+
+// launcherFollows: a launcher that is made when its nodes are ready is a gang of its own.
+func (c *cluster) launcherFollows(t *testing.T) {
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "-f", trainJobFile(t, "deep", "deepspeed-distributed"))
+	if code != 0 || !strings.Contains(stderr, "launcher starts only after node (dependsOn): each of them is a gang of its own") {
+		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
+	step := func(name string) podLister {
+		return c.selected(t, jobset.NameLabel+"=deep,jobset.sigs.k8s.io/replicatedjob-name="+name)
+	}
+	step("node").are(t, "the nodes run", 3, runs)
+	step("launcher").wait(t, 1, "deep-launcher")
+	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "deep")
+	if code < 3 {
+		t.Errorf("exit code %d", code)
+	}
+	matches(t, stdout, `^BLOCKED  deep launcher: `, "deep has 2 roles, each a gang of its own: 1 runs, and this is about launcher")
+	c.node(t, "deep", "8")
+	step("launcher").are(t, "the launcher runs", 1, runs)
+	c.run(t, "wait", "deep", "--for", "running", "--timeout", "1m")
+	matches(t, c.run(t, "list"), `^deep +TrainJob +Running +4/4`)
+	c.run(t, "delete", "deep")
+	eventually(t, "nothing is left of it", func(ctx context.Context) bool { return len(c.podsOf(t, "deep")(ctx)) == 0 })
+	must(t, c.client.CoreV1().Nodes().Delete(t.Context(), "deep", now()))
 }
 
 func (c *cluster) trainJobWaits(t *testing.T) {
@@ -116,20 +143,7 @@ func (c *cluster) trainJobWaits(t *testing.T) {
 	}
 	c.run(t, append(args, "--dry-run=server")...)
 	c.run(t, args...)
-	eventually(t, "all members are refused", func(ctx context.Context) bool {
-		refused := 0
-		for _, pod := range c.podsOf(ctx, t, "llama") {
-			if refusedToSchedule(&pod) {
-				refused++
-			}
-		}
-		return refused == 4
-	})
-	for _, pod := range c.podsOf(t.Context(), t, "llama") {
-		if name, _ := schedulerplugins.NameOf(&pod); name != "llama" || pod.Spec.NodeName != "" || pod.Spec.SchedulerName != "gang-scheduler" {
-			t.Errorf("%s is in gang %q of %s, on node %q", pod.Name, name, pod.Spec.SchedulerName, pod.Spec.NodeName)
-		}
-	}
+	c.podsOf(t, "llama").wait(t, 4, "llama")
 	stdout, _, code = gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	if code < 3 {
 		t.Errorf("exit code %d", code)
@@ -145,14 +159,14 @@ func (c *cluster) trainJobWaits(t *testing.T) {
 
 func (c *cluster) trainJobRuns(t *testing.T) {
 	c.node(t, "joins", "8")
-	c.allRun(t, "llama", 4)
+	c.podsOf(t, "llama").are(t, "all run", 4, runs)
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 	matches(t, c.run(t, "list"), `^llama +TrainJob +Running +4/4`)
 	matches(t, c.run(t, "describe", "llama"), `TrainJob`, `node`)
 	matches(t, c.run(t, "top", "job"), `llama`)
 	matches(t, c.run(t, "events", "llama"), `Scheduled`)
 	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `node-3`)
-	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t.Context(), t, "llama")[0].Name), `llama`)
+	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t, "llama")(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "suspend", "jobset/llama")
 	if code == 0 || !strings.Contains(stderr, "TrainJob llama made it, and decides whether it runs\nhint: suspend that: gangctl suspend trainjob/llama") {
@@ -172,12 +186,12 @@ func (c *cluster) trainJobReports(t *testing.T) {
 
 func (c *cluster) trainJobIsSuspended(t *testing.T) {
 	c.run(t, "suspend", "llama")
-	eventually(t, "its pods are gone", func(ctx context.Context) bool { return len(c.podsOf(ctx, t, "llama")) == 0 })
+	c.podsOf(t, "llama").are(t, "its pods are gone", 0, runs)
 	matches(t, c.run(t, "list"), `^llama +TrainJob +Suspended`)
 	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "llama")
 	matches(t, stdout, `llama is suspended`)
 	c.run(t, "resume", "llama")
-	c.allRun(t, "llama", 4)
+	c.podsOf(t, "llama").are(t, "all run", 4, runs)
 }
 
 func (c *cluster) trainJobIsDeleted(t *testing.T) {
@@ -188,7 +202,7 @@ func (c *cluster) trainJobIsDeleted(t *testing.T) {
 	}
 	eventually(t, "nothing is left of it", func(ctx context.Context) bool {
 		return gone(ctx, trainJobs()) && gone(ctx, jobSets()) && gone(ctx, schedulerplugins.GVR()) &&
-			gone(ctx, trainjob.RuntimeResource(trainjob.RuntimeKind)) && len(c.podsOf(ctx, t, "llama")) == 0
+			gone(ctx, trainjob.RuntimeResource(trainjob.RuntimeKind)) && len(c.podsOf(t, "llama")(ctx)) == 0
 	})
 }
 
@@ -208,7 +222,7 @@ func (c *cluster) respectsRuntimes(t *testing.T, module string) {
 	if code != 0 || strings.Contains(stdout, "podgroup") || !strings.Contains(stderr, "makes a PodGroup of every TrainJob, in dialect scheduler-plugins: no other one is added") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	c.allRun(t, "own", 4)
+	c.podsOf(t, "own").are(t, "all run", 4, runs)
 	group, err := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(t.Context(), "own", metav1.GetOptions{})
 	must(t, err)
 	if n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember"); n != 4 {

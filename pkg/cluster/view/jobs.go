@@ -122,23 +122,24 @@ type Query struct {
 	Kind string
 	// Namespace and Name find the object.
 	Namespace, Name string
-	// Replica is one of the gangs of a job of several; nil for the job.
-	Replica *int32
+	// Portion is one of the gangs of a job of several, as [gang.Job.Portion] has it; empty for the job.
+	Portion string
 }
 
 // Find returns the job of a query: by name, or as the owner of a pod. The error is a [gang.JobNotFoundError], a
-// [gang.AmbiguousJobError] or a [gang.ReplicaNotFoundError].
+// [gang.AmbiguousJobError] or a [gang.PortionNotFoundError].
 func (w *View) Find(q Query) (*gang.Job, error) {
 	job, err := w.find(q)
-	if err != nil || q.Replica == nil {
+	if err != nil || q.Portion == "" {
 		return job, err
 	}
-	for _, one := range w.Gang(job).Each {
-		if *one.Replica == *q.Replica {
+	g := w.Gang(job)
+	for _, one := range g.Each {
+		if strings.EqualFold(one.Portion(), q.Portion) {
 			return one.Job, nil
 		}
 	}
-	return nil, &gang.ReplicaNotFoundError{Job: job, Replica: *q.Replica}
+	return nil, &gang.PortionNotFoundError{Job: g.Job, Portion: q.Portion}
 }
 
 func (w *View) find(q Query) (*gang.Job, error) {

@@ -47,6 +47,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Long: `Check what has to be true so that gangs run: the API server, versions, your rights, custom resources and whose they are,
 schedulers and operators that live, their rights rule by rule, devices, clocks. Nothing is changed. What a component may not do
 is printed as the YAML that grants it, and no more than it. A check that could not be made is reported, and counts as failed.
+Of each kind of job that is served it is reported whether it would be a gang: what makes its pods, and which scheduler starts them together.
 
 --pre looks at what matters before 'gangctl install scheduler': above all whether you may write everything that it writes; all
 that you may not is reported at once, with the YAML that an administrator can apply.

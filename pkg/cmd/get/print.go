@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -96,6 +97,13 @@ func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now
 func gangName(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "none: the job does not declare that its members belong together"
+	}
+	if len(s.Roles) > 0 {
+		steps := make([]string, len(s.Roles))
+		for i, role := range s.Roles {
+			steps[i] = fmt.Sprintf("%d of %d %s", role.MinAvailable, role.Total, role.Name)
+		}
+		return fmt.Sprintf("%s start together, each role by itself (%s)", strings.Join(steps, ", "), s.Dialect)
 	}
 	return fmt.Sprintf("%d of %d members start together (%s)", s.MinAvailable, s.Total, s.Dialect)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
@@ -45,7 +46,8 @@ func NewOperatorCommand(f *cmdutil.Factory, runF func(context.Context, *Operator
 		Use:   "operator",
 		Short: "Install the Kubeflow Training Operator, or let the one that is there make gangs",
 		Long: `Install the Kubeflow Training Operator ` + manifests.Version + `, which turns TFJobs into pods: its release's own manifests, for TFJobs
-only unless --kinds names more, with the rights that these need and no others.
+only unless --kinds names more, with the rights that these need and no others. For TrainJobs of Kubeflow Trainer v2, and for JobSets,
+LeaderWorkerSets and Ray jobs, gangctl has no manifests: --kinds trainjobs is refused with the command by which the project installs it.
 
 An operator that is there already is left alone, and that is the advice: 'gangctl submit' makes the gang of each job
 itself. Where jobs are submitted by other means, too, --gang-scheduler has the operator make gangs, for every kind of
@@ -95,6 +97,15 @@ of the operator leaves that role, and may take the flag away again.`,
 	return cmd
 }
 
+// unknownKind refuses a kind of job that the training operator does not handle. Those of other projects are installed as these have it.
+func unknownKind(name string) error {
+	if r, known := kind.ByName(name); known && r.Controller.Install != "" {
+		return failure.Usagef("--kinds %q: the training operator does not handle them, and gangctl has no manifests of %s", name, r.Controller.Name).
+			WithHint("install it as its project has it: %s", r.Controller.Install)
+	}
+	return failure.Usagef("--kinds %q: must be %s, or some of %s", name, allKinds, strings.Join(manifests.Kinds(), ", "))
+}
+
 func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	typed := cmd.Flags().Changed
 	// The user's settings are those of jobs and count for nothing here.
@@ -115,7 +126,7 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	}
 	for _, kind := range kinds {
 		if !slices.Contains(manifests.Kinds(), kind) {
-			return failure.Usagef("--kinds %q: must be %s, or some of %s", kind, allKinds, strings.Join(manifests.Kinds(), ", "))
+			return unknownKind(kind)
 		}
 	}
 	for _, flag := range []string{"namespace", "kinds", "image", "image-pull-secret"} {

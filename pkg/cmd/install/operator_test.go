@@ -56,6 +56,7 @@ func TestOperatorRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"x":                         "operator takes no arguments",
 		"--kinds sparkjobs":         `--kinds "sparkjobs": must be all, or some of tfjobs, `,
+		"--kinds tfjobs,trainjobs":  `--kinds "trainjobs": the training operator does not handle them, and gangctl has no manifests of trainer-controller-manager`,
 		"--image x@sha256:0":        `--image "x@sha256:0": invalid reference format`,
 		"--diff --dry-run server":   "--diff and --dry-run cannot be used together",
 		"--release newest":          `--release: release "newest": want MAJOR.MINOR`,

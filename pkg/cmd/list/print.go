@@ -3,6 +3,7 @@ package list
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,11 +41,18 @@ func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) 
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), shown, rows)
 }
 
-// gangName reads like `3/4`: so many of so many members must start together. Of a job of several gangs it is like `2x3/3`.
+// gangName reads like `3/4`: so many of so many members must start together. Of a job of several gangs it is like `2x3/3`, and like `1/1+3/3`
+// where they are unlike.
 func gangName(s summary.Summary) string {
 	switch {
 	case s.Dialect == "":
 		return "-"
+	case len(s.Roles) > 0:
+		sizes := make([]string, len(s.Roles))
+		for i, role := range s.Roles {
+			sizes[i] = fmt.Sprintf("%d/%d", role.MinAvailable, role.Total)
+		}
+		return strings.Join(sizes, "+")
 	case s.Replicas > 0:
 		return fmt.Sprintf("%dx%d/%d", s.Replicas, s.MinAvailable, s.Total/s.Replicas)
 	}

@@ -171,7 +171,9 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 	j := &desiredJob{
 		prepare:   prepare,
 		namespace: p.job.GetNamespace(), source: o.name(), kind: p.kind, request: o.request(p.kind.GroupKind), schedulers: o.schedulers(p.read),
-		foreign: p.group != nil && slices.Contains([]gang.Dialect{gang.Volcano, gang.KubeBatch}, render.DialectOf(p.group)),
+		foreign: slices.ContainsFunc(p.groups, func(group *unstructured.Unstructured) bool {
+			return slices.Contains([]gang.Dialect{gang.Volcano, gang.KubeBatch}, render.DialectOf(group))
+		}),
 		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
 			c, err := o.complete(p, render.FileSpec{
 				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
@@ -184,16 +186,16 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 			return c.Objects(), c.Notes, nil
 		},
 	}
-	j.request.Declared = p.group != nil || member || scheduler != ""
+	j.request.Declared = len(p.groups) > 0 || member || scheduler != ""
 	return j, nil
 }
 
 // complete makes a gang of a job of the file.
 func (o *FileOptions) complete(p part, s render.FileSpec) (*render.Completed, error) {
 	if p.runtime != nil {
-		return render.CompleteTrainJob(p.job, p.runtime.object, p.group, s)
+		return render.CompleteTrainJob(p.job, p.runtime.object, p.groups, s)
 	}
-	return render.Complete(p.job, p.group, s)
+	return render.Complete(p.job, p.groups, s)
 }
 
 // schedulers are those that the members of a job request by a name that is neither Kubernetes' own nor gangctl's. A name that

@@ -137,8 +137,8 @@ type part struct {
 	job  *unstructured.Unstructured
 	kind gang.JobReader
 	read gang.Job
-	// group is the object in the file that declares its gang; nil without.
-	group *unstructured.Unstructured
+	// groups are the objects in the file that declare its gang: one, unless the job has several gangs.
+	groups []*unstructured.Unstructured
 	// runtime is that of a TrainJob; nil for other kinds.
 	runtime *runtimeOf
 }
@@ -151,14 +151,14 @@ func pair(parts []part, groups []*unstructured.Unstructured) error {
 		if err != nil {
 			return err
 		}
-		if other := p.group; other != nil {
-			return fmt.Errorf("%s has two PodGroups, %s and %s", named(p.job), other.GetName(), group.GetName())
+		if len(p.groups) > 0 && p.read.Division != gang.ByRole {
+			return fmt.Errorf("%s has two PodGroups, %s and %s", named(p.job), p.groups[0].GetName(), group.GetName())
 		}
 		if own := group.GetNamespace(); own != "" && own != p.read.Meta.Namespace {
 			return fmt.Errorf("PodGroup %s is in namespace %s, but its %s in %s", group.GetName(), own, p.read.Kind.Kind, p.read.Meta.Namespace)
 		}
 		group.SetNamespace(p.read.Meta.Namespace)
-		p.group = group
+		p.groups = append(p.groups, group)
 	}
 	return refuseShared(parts)
 }

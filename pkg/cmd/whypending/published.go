@@ -48,7 +48,7 @@ const (
 // few GETs; nil where there is none that can be used. Why there is none is an
 // error only for who insists on it.
 func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.Answer, error) {
-	if o.Source == sourceCluster || o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Replica != nil || o.Apply.given() {
+	if o.Source == sourceCluster || o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Replica != "" || o.Apply.given() {
 		return nil, nil
 	}
 	client, err := o.Client()

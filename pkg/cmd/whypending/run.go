@@ -68,7 +68,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
-	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name, Replica: o.Replica}
+	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name, Portion: o.Replica}
 	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{})
 	if err != nil {
 		return nil, cmdutil.ExplainName(err)

@@ -26,8 +26,8 @@ type Options struct {
 
 	// Kind and Name are the job of the query; an empty name lists every pending gang.
 	Kind, Name string
-	// Replica is one of the gangs of a job of several; nil for the first that does not run.
-	Replica       *int32
+	// Replica is one of the gangs of a job of several, by its number or role; empty for the first that does not run.
+	Replica       string
 	AllNamespaces bool
 	Quiet         bool
 	Verbose       bool
@@ -50,7 +50,6 @@ type Options struct {
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
-	replica := int32(0)
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
 		Short: "Explain why a gang does not run, and what would make it",
@@ -61,8 +60,8 @@ names one of the ways.
 NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, trainjob/, jobset/, lws/, rayjob/, job/ or pod/. Without a name, every gang of the
 namespace that waits is listed with its reason.
 
-Each replica of a LeaderWorkerSet is a gang of its own. The answer is about the first that does not run, with how many others have the
-same one; --replica, or a pod/ of it, chooses another.
+Each replica of a LeaderWorkerSet is a gang of its own, and so is each replicated job of a JobSet that starts in order. The answer is about
+the first that does not run, with how many others have the same one; --replica, or a pod/ of it, chooses another.
 
 The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 another user has to, 6 never,
 7 it holds resources without running, 8 unknown, 9 it has failed. See also gangctl help exit-codes.
@@ -77,6 +76,9 @@ What you may not see is named, with what the answer loses by it and the rule tha
   # why does the second replica of a LeaderWorkerSet wait?
   gangctl why-pending lws/llama --replica 1
 
+  # why do the workers of a JobSet wait that starts in order?
+  gangctl why-pending jobset/llama --replica workers
+
   # do the second of the ways that it offers
   gangctl why-pending llama --apply 2
 
@@ -88,9 +90,6 @@ What you may not see is named, with what the answer loses by it and the rule tha
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Resize = func(ctx context.Context, args []string) error { return runResize(ctx, f, args) }
-			if cmd.Flags().Changed("replica") {
-				o.Replica = &replica
-			}
 			if err := o.parse(args); err != nil {
 				return err
 			}
@@ -107,7 +106,7 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Without a name: the gangs of all namespaces")
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "Print the first line only")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "Print every node with every reason")
-	flags.Int32Var(&replica, "replica", 0, "Of a LeaderWorkerSet: explain this replica, instead of the first that does not run")
+	flags.StringVar(&o.Replica, "replica", "", "Explain this replica of a LeaderWorkerSet, or this role of a JobSet that starts in order, instead of the first that does not run")
 	flags.StringVar(&o.Node, "node", "", "Explain also why not this node")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "Answer again whenever the answer changes, until the gang runs")
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
@@ -152,8 +151,8 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	case o.AllNamespaces && o.Name != "":
 		return failure.Usagef("--all-namespaces is for the list of all gangs; %q is one", o.Name).WithHint("name its namespace with -n")
-	case o.Replica != nil && (o.Name == "" || *o.Replica < 0):
-		return failure.Usagef("--replica is the number of a replica, from 0 on, of one job").WithHint("gangctl why-pending lws/NAME --replica 0")
+	case typed("replica") && (o.Name == "" || o.Replica == ""):
+		return failure.Usagef("--replica is the number of a replica, from 0 on, or a role, of one job").WithHint("gangctl why-pending lws/NAME --replica 0")
 	case o.Name == "" && (o.Node != "" || o.Verbose):
 		return failure.Usagef("--node and --verbose need the name of a job").WithHint("gangctl why-pending NAME --node NODE")
 	case o.Quiet && o.Verbose:

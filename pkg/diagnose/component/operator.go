@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,6 +18,11 @@ import (
 // Operators are the Deployments of the job's controller.
 func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
 	return controllersOf(v, g.Kind.GroupKind(), g.Reader)
+}
+
+// ControllersOf are the Deployments of the controller of a kind of job.
+func ControllersOf(v *view.View, reader gang.JobReader) []*appsv1.Deployment {
+	return controllersOf(v, reader.GroupKind, reader)
 }
 
 // controllersOf are the Deployments of the controller of a kind.
@@ -51,7 +57,10 @@ func OperatorsOf(r gang.JobReader) []string {
 	return names
 }
 
-// InstallOperator is the command that installs an operator which handles kinds of job; "" if it has none for one of them.
+// Install is the command that installs the controller of a kind of job: gangctl's own, or that of the controller's project; "" if there is none.
+func Install(r gang.JobReader) string { return cmp.Or(r.Controller.Install, InstallOperator(r)) }
+
+// InstallOperator is the command of gangctl that installs an operator which handles kinds of job; "" if it has none for one of them.
 func InstallOperator(readers ...gang.JobReader) string {
 	var resources []string
 	for _, r := range readers {

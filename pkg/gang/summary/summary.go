@@ -27,6 +27,9 @@ type Summary struct {
 	// Replicas is how many gangs a job of several has, and RunningReplicas how many of them run; 0 for a job of one gang. MinAvailable is that
 	// of each.
 	Replicas, RunningReplicas int
+	// Roles are the gangs of a job of which each role is one, in the order in which they start; nil for all others. MinAvailable is that of
+	// all of them then.
+	Roles []Role
 	// Dialect is how the gang is declared; empty if gangctl knows of no gang.
 	Dialect gang.Dialect
 	// Group is the name of the gang in that dialect.
@@ -39,6 +42,13 @@ type Summary struct {
 	Reason string
 	// Rows are the members that are listed.
 	Rows []Row
+}
+
+// Role is a role that is a gang by itself.
+type Role struct {
+	Name string
+	// MinAvailable is how many of Total members must start together.
+	MinAvailable, Total int
 }
 
 // Finished reports whether the job has come to its end.
@@ -88,7 +98,12 @@ func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 		running, all := g.Replicas()
 		s.RunningReplicas, s.Replicas = int(running), int(all)
 		for _, one := range g.Each {
-			s.MinAvailable, s.Dialect, s.Group = int(one.Min), one.Named.Dialect, ""
+			s.Dialect, s.Group = one.Named.Dialect, ""
+			if job.Division == gang.ByRole {
+				s.Roles = append(s.Roles, Role{one.Portion(), int(one.Min), int(one.Total())})
+				continue
+			}
+			s.MinAvailable = int(one.Min)
 		}
 	}
 	for _, role := range job.Roles {
@@ -152,7 +167,7 @@ func (s *Summary) reason(job *gang.Job) string {
 		return ""
 	}
 	if s.RunningReplicas > 0 {
-		return fmt.Sprintf("%d/%d replicas run; %s", s.RunningReplicas, s.Replicas, s.firstReason())
+		return fmt.Sprintf("%d/%d %ss run; %s", s.RunningReplicas, s.Replicas, job.PortionNoun(), s.firstReason())
 	}
 	return s.firstReason()
 }

@@ -81,7 +81,7 @@ func TestReport(t *testing.T) {
 	s.remove("gang-scheduler")
 	placed := NewOutcome("smoke", Smoke, "it is placed", okf("fine"), warnf("hm"))
 	r := NewReport(Cluster(), s.facts(), placed)
-	if r.Status != Fail || r.Summary.Warn != 2 || r.Summary.Fail != 1 || r.Checks[len(r.Checks)-1].Status != Warn {
+	if r.Status != Fail || r.Summary.Warn != 3 || r.Summary.Fail != 1 || r.Checks[len(r.Checks)-1].Status != Warn {
 		t.Errorf("%s %+v", r.Status, r.Summary)
 	}
 	data, err := json.Marshal(r)

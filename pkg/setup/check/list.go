@@ -52,6 +52,7 @@ func Cluster() []Check {
 		{ID: "pods-unserved", Category: Schedule, Title: "every waiting pod has a scheduler", Needs: []string{deployments, leases, pods, events}, Judge: unservedPods},
 		{ID: "operator-alive", Category: Operators, Title: "a training operator turns TFJobs into pods", Needs: []string{deployments, tfJobs, webhooks}, Judge: operatorsAlive},
 		{ID: "operator-gang", Category: Operators, Title: "the operator's gangs have a scheduler", Needs: []string{deployments, leases, pods, events}, Judge: operatorGangs},
+		{ID: "kinds-gang", Category: Operators, Title: "every kind of job that is served would be a gang", Needs: []string{deployments, leases, pods, events}, Judge: kindGangs},
 		{ID: "rbac-scheduler", Category: RBAC, Title: "the gang scheduler holds every right that it uses", Needs: []string{clusterRoles, clusterBinding, roles, roleBindings, deployments, accounts}, Judge: schedulerRules},
 		{ID: "rbac-limit", Category: RBAC, Title: "of jobs the gang scheduler may change only whether they are suspended", Needs: []string{clusterRoles, clusterBinding, deployments, accounts, limits, limitBindings}, Judge: schedulerLimits},
 		{ID: "rbac-operator", Category: RBAC, Title: "the training operator holds every right that it uses", Needs: []string{clusterRoles, clusterBinding, roles, roleBindings, deployments, accounts}, Judge: operatorRules},

@@ -87,14 +87,19 @@ func candidates(f Facts, scheduler string) ([]Choice, error) {
 	return nil, nothing
 }
 
-// inOrder are the dialects that declare gangs. Those that the scheduler is known to read come first.
-func inOrder(scheduler string) []gang.Writer {
-	order := []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.Volcano, gang.KubeBatch, gang.Labels}
+// Order are the dialects that declare gangs, the one that is chosen before others first.
+func Order() []gang.Writer {
 	var writers []gang.Writer
-	for _, d := range order {
+	for _, d := range []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.Volcano, gang.KubeBatch, gang.Labels} {
 		w, _ := dialect.WriterOf(d)
 		writers = append(writers, w)
 	}
+	return writers
+}
+
+// inOrder is the order for members of a scheduler: dialects that it is known to read come first.
+func inOrder(scheduler string) []gang.Writer {
+	writers := Order()
 	if scheduler != "" {
 		slices.SortStableFunc(writers, func(a, b gang.Writer) int { return cmp.Compare(affinity(b, scheduler), affinity(a, scheduler)) })
 	}

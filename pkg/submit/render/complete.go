@@ -46,9 +46,9 @@ type FileSpec struct {
 // Completed is a job of a file that is a gang, with notes for the user.
 type Completed struct {
 	Job *unstructured.Unstructured
-	// PodGroup is nil where the gang needs no object, or none is declared.
-	PodGroup *unstructured.Unstructured
-	Notes    []string
+	// PodGroups are empty where the gang needs no object, or none is declared; a job of several gangs has one for each.
+	PodGroups []*unstructured.Unstructured
+	Notes     []string
 	// runtime is that of the job's own, and trial the job with the one that it had; made is what the controller will make of it. They are
 	// nil where there is none.
 	runtime, trial, made *unstructured.Unstructured
@@ -56,12 +56,9 @@ type Completed struct {
 
 // Objects are what the job is submitted as.
 func (c *Completed) Objects() *Objects {
-	o := &Objects{Job: c.Job, Trial: c.trial, Made: c.made}
+	o := &Objects{Job: c.Job, Trial: c.trial, Made: c.made, Owned: c.PodGroups}
 	if c.runtime != nil {
 		o.Needed = []*unstructured.Unstructured{c.runtime}
-	}
-	if c.PodGroup != nil {
-		o.Owned = []*unstructured.Unstructured{c.PodGroup}
 	}
 	return o
 }
@@ -76,8 +73,8 @@ func (e *ContradictionError) Error() string {
 
 // Complete makes a gang of a job of any kind with at least one member, if the file has not done so: with the PodGroup of the
 // file if there is one, of whatever dialect, else in the dialect of the group reference of its pods, else in that of the command line.
-// The objects given are not changed.
-func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed, error) {
+// Of a job whose roles start one after the other each role becomes one. The objects given are not changed.
+func Complete(job *unstructured.Unstructured, podGroups []*unstructured.Unstructured, s FileSpec) (*Completed, error) {
 	reader, ok := kind.ByKind(job.GroupVersionKind().GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("gangctl does not know jobs of kind %s", job.GroupVersionKind())
@@ -86,29 +83,44 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	if err != nil {
 		return nil, err
 	}
-	c := &completion{Completed: Completed{Job: job.DeepCopy()}, reader: reader, roles: read.Roles, declared: read, s: s}
-	if podGroup != nil {
-		c.PodGroup = podGroup.DeepCopy()
+	job = job.DeepCopy()
+	if s.CommandLine != "" {
+		set(job, s.CommandLine, "metadata", "annotations", provenance.CommandAnnotation)
 	}
-	if err := c.read(); err != nil {
+	if divided(read, podGroups) {
+		return completeEach(job, reader, read, podGroups, s)
+	}
+	c := &completion{Completed: Completed{Job: job}, reader: reader, roles: read.Roles, declared: read, s: s}
+	if len(podGroups) > 0 {
+		c.podGroup = podGroups[0].DeepCopy()
+	}
+	if _, err := c.run(); err != nil {
 		return nil, err
 	}
-	if s.CommandLine != "" {
-		set(c.Job, s.CommandLine, "metadata", "annotations", provenance.CommandAnnotation)
+	return &c.Completed, nil
+}
+
+// run makes the roles a gang, and reports whether anything was to be declared for that.
+func (c *completion) run() (declared bool, err error) {
+	if err := c.read(); err != nil {
+		return false, err
 	}
 	declare, err := c.decide()
-	if err == nil && declare && reader.Dialect == "" {
+	if err == nil && declare && c.reader.Dialect == "" {
 		err = c.declare()
 	}
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if scheduler := cmp.Or(c.scheduler, c.requestedScheduler()); scheduler != "" && (declare || s.SchedulerSet) {
+	if scheduler := cmp.Or(c.scheduler, c.requestedScheduler()); scheduler != "" && (declare || c.s.SchedulerSet) {
 		for _, role := range c.roles {
-			set(c.Job, scheduler, append(reader.TemplatePath(role), "spec", "schedulerName")...)
+			set(c.Job, scheduler, append(c.reader.TemplatePath(role), "spec", "schedulerName")...)
 		}
 	}
-	return &c.Completed, nil
+	if c.podGroup != nil {
+		c.PodGroups = []*unstructured.Unstructured{c.podGroup}
+	}
+	return declare, nil
 }
 
 // Declared returns the scheduler that the members of a job request, empty if the job names none, and whether they are labelled as
@@ -122,9 +134,14 @@ func Declared(job *unstructured.Unstructured) (scheduler string, member bool, er
 	if err != nil {
 		return "", false, err
 	}
-	c := &completion{roles: read.Roles}
-	err = c.read()
-	return c.scheduler, c.name != "", err
+	for _, roles := range gangsOf(read) {
+		c := &completion{roles: roles}
+		if err := c.read(); err != nil {
+			return "", false, err
+		}
+		scheduler, member = cmp.Or(scheduler, c.scheduler), member || c.name != ""
+	}
+	return scheduler, member, nil
 }
 
 // requestedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
@@ -148,6 +165,10 @@ type completion struct {
 	// roles are those of the job; once the gang is being declared, those that are in it only.
 	roles []gang.Role
 	s     FileSpec
+	// groupName is what a group is called that is added.
+	groupName string
+	// podGroup is the object that declares the gang; nil without one.
+	podGroup *unstructured.Unstructured
 
 	// dialect and name are those of the gang that pods refer to; name is empty if none does.
 	dialect gang.Dialect
@@ -253,7 +274,7 @@ func (c *completion) decide() (bool, error) {
 	switch {
 	case c.reader.Dialect != "" && c.name == "":
 		return c.decideImplied()
-	case c.PodGroup != nil:
+	case c.podGroup != nil:
 		return true, c.checkPodGroup()
 	case c.name == "":
 		return c.decideUndeclared()
@@ -284,10 +305,10 @@ func sameReference(a, b gang.Dialect) bool {
 
 // checkPodGroup holds the PodGroup of the file against the pods and the command line.
 func (c *completion) checkPodGroup() error {
-	own, name := DialectOf(c.PodGroup), c.PodGroup.GetName()
+	own, name := DialectOf(c.podGroup), c.podGroup.GetName()
 	switch {
 	case own == "":
-		return fmt.Errorf("it holds PodGroup %s of %s, which gangctl does not know", name, c.PodGroup.GetAPIVersion())
+		return fmt.Errorf("it holds PodGroup %s of %s, which gangctl does not know", name, c.podGroup.GetAPIVersion())
 	case c.name != "" && !sameReference(own, c.dialect):
 		return fmt.Errorf("it holds PodGroup %s, but its pods are labelled as gang %s in dialect %s", name, c.name, c.dialect)
 	case c.name != "" && c.name != name:
@@ -406,21 +427,21 @@ func (c *completion) adopt() bool {
 
 // replace gives a gang whose PodGroup the cluster does not serve one of scheduling.x-k8s.io.
 func (c *completion) replace() error {
-	group := c.PodGroup.GroupVersionKind().Group
+	group := c.podGroup.GroupVersionKind().Group
 	if c.s.Serves == nil || c.s.Serves(group) || (c.dialect != gang.Volcano && c.dialect != gang.KubeBatch) {
 		return nil
 	}
 	reader, _ := dialect.ReaderOf(c.dialect)
-	d, err := reader.Decode(c.PodGroup)
+	d, err := reader.Decode(c.podGroup)
 	if err != nil {
 		return err
 	}
-	note := fmt.Sprintf("PodGroup %s is one of scheduling.x-k8s.io now, as the cluster serves none of %s", c.PodGroup.GetName(), group)
-	if queue, _, _ := unstructured.NestedString(c.PodGroup.Object, "spec", "queue"); queue != "" {
+	note := fmt.Sprintf("PodGroup %s is one of scheduling.x-k8s.io now, as the cluster serves none of %s", c.podGroup.GetName(), group)
+	if queue, _, _ := unstructured.NestedString(c.podGroup.Object, "spec", "queue"); queue != "" {
 		note += fmt.Sprintf("; its queue, %s, is left out", queue)
 	}
 	c.Notes = append(c.Notes, note)
-	c.dialect, c.s.Version, c.s.MinAvailable, c.PodGroup = gang.SchedulerPlugins, schema.GroupVersion{}, d.MinMember, nil
+	c.dialect, c.s.Version, c.s.MinAvailable, c.podGroup = gang.SchedulerPlugins, schema.GroupVersion{}, d.MinMember, nil
 	return nil
 }
 

@@ -144,6 +144,28 @@ func podGroupNamed(t *testing.T, name string) *unstructured.Unstructured {
 	return object(t, "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: "+name+", namespace: research}\nspec: {minMember: 2}\n")
 }
 
+// held are the PodGroups of a file that holds this one; nil for none.
+func held(group *unstructured.Unstructured) []*unstructured.Unstructured {
+	if group == nil {
+		return nil
+	}
+	return []*unstructured.Unstructured{group}
+}
+
+// inOrder is a JobSet whose workers are made when its driver runs.
+func inOrder(t *testing.T) *unstructured.Unstructured {
+	u := object(t, setFile)
+	set(u, "InOrder", "spec", "startupPolicy", "startupPolicyOrder")
+	return u
+}
+
+// withRack has each Job of its workers in a rack of its own, which the node of the first pod decides.
+func withRack(t *testing.T) *unstructured.Unstructured {
+	u := object(t, setFile)
+	set(u, "rack", "metadata", "annotations", "alpha.jobset.sigs.k8s.io/exclusive-topology")
+	return u
+}
+
 // fileSpec is what `submit -f` requests without further flags.
 func fileSpec(options ...func(*FileSpec)) FileSpec {
 	s := FileSpec{Dialect: gang.SchedulerPlugins, Scheduler: "gang-scheduler"}
@@ -166,7 +188,7 @@ func TestCompleteAnyNumberOfMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cpu, _, _ := unstructured.NestedString(c.PodGroup.Object, "spec", "minResources", "cpu"); cpu != "2147483647" {
+	if cpu, _, _ := unstructured.NestedString(c.PodGroups[0].Object, "spec", "minResources", "cpu"); cpu != "2147483647" {
 		t.Errorf("the gang needs %q cpu", cpu)
 	}
 }
@@ -205,7 +227,10 @@ func TestComplete(t *testing.T) {
 		"native podgroup":    {job: object(t, file), group: groupOf(t, "scheduling.k8s.io/v1beta1", "schedulingPolicy: {gang: {minCount: 2}}"), s: fileSpec()},
 		"batch job":          {job: object(t, batchFile), s: fileSpec()},
 		"job set":            {job: object(t, setFile), s: fileSpec()},
-		"ray job":            {job: object(t, rayFile), s: operatorOf("")},
+		"job set in order": {job: inOrder(t), s: fileSpec(),
+			notes: []string{"its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): each of them is a gang of its own"}},
+		"job set in order with a podgroup": {job: inOrder(t), group: podGroupNamed(t, "mine"), s: fileSpec()},
+		"ray job":                          {job: object(t, rayFile), s: operatorOf("")},
 		"ray job of the operator": {job: leftTo(t), s: fileSpec(),
 			notes: []string{"its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator: nothing is declared"}},
 		"ray job of volcano": {job: object(t, rayFile), s: operatorOf("volcano"),
@@ -232,7 +257,7 @@ func TestComplete(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tt.job.DeepCopy()
-			c, err := Complete(tt.job, tt.group, tt.s)
+			c, err := Complete(tt.job, held(tt.group), tt.s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,8 +271,8 @@ func TestComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.PodGroup != nil {
-				group, err := yaml.Marshal(c.PodGroup.Object)
+			for _, u := range c.PodGroups {
+				group, err := yaml.Marshal(u.Object)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -266,7 +291,7 @@ func TestComplete(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
 			}
-			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves, Operator: tt.s.Operator})
+			again, err := Complete(c.Job, c.PodGroups, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves, Operator: tt.s.Operator})
 			if err != nil {
 				t.Fatalf("what was completed cannot be completed again: %v", err)
 			}
@@ -304,8 +329,6 @@ func TestCompleteRefuses(t *testing.T) {
 	set(twoSchedulers, "b", "spec", "tfReplicaSpecs", "Worker", "template", "spec", "schedulerName")
 	tooMany := podGroupNamed(t, "mine")
 	set(tooMany, int64(4), "spec", "minMember")
-	inOrder := object(t, setFile)
-	set(inOrder, "InOrder", "spec", "startupPolicy", "startupPolicyOrder")
 	tests := map[string]struct {
 		job, group *unstructured.Unstructured
 		s          FileSpec
@@ -314,7 +337,8 @@ func TestCompleteRefuses(t *testing.T) {
 		"left to nobody":        {job: leftTo(t), s: operatorOf(""), want: "its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator, which makes none: its members would start one by one"},
 		"left to a scheduler":   {job: object(t, rayFile), s: operatorOf("yunikorn"), want: "kuberay-operator gives its pods to scheduler yunikorn, and makes a gang of them only with the label ray.io/gang-scheduling-enabled: its members would start one by one"},
 		"left, and declared":    {job: leftTo(t), s: typed("dialect", "volcano"), want: "--dialect contradicts the file: its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator"},
-		"one after the other":   {job: inOrder, s: fileSpec(), want: "its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): its members cannot start together"},
+		"after the first":       {job: withRack(t), s: fileSpec(), want: "the other pods of a Job of workers are made only when its first has a node (annotation alpha.jobset.sigs.k8s.io/exclusive-topology): its members cannot start together"},
+		"each by itself":        {job: inOrder(t), s: typed("min-available", "xx"), want: "--min-available contradicts the file: its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): each of them is a gang of its own"},
 		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members request scheduler gang"},
 		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members request two schedulers, a and b: a gang has one"},
 		"two gangs":             {job: twoNames, s: fileSpec(), want: "the pods of PS are in the gang a (scheduler-plugins), those of Worker in b (scheduler-plugins)"},
@@ -334,7 +358,7 @@ func TestCompleteRefuses(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Complete(tt.job, tt.group, tt.s)
+			_, err := Complete(tt.job, held(tt.group), tt.s)
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Fatalf("got  %v\nwant %s", err, tt.want)
 			}

@@ -30,18 +30,18 @@ func (c *completion) declare() error {
 		return err
 	}
 	d := gang.Declaration{
-		Key:       gang.Key{Dialect: c.dialect, Namespace: c.Job.GetNamespace(), Name: cmp.Or(c.name, c.Job.GetName())},
+		Key:       gang.Key{Dialect: c.dialect, Namespace: c.Job.GetNamespace(), Name: cmp.Or(c.name, c.groupName, c.Job.GetName())},
 		MinMember: n, MinResources: c.minResources(n), Queue: cmp.Or(c.s.Queue, c.declared.Queue), PriorityClass: c.declared.PriorityClass,
 	}
-	if c.PodGroup != nil {
-		d.Key.Name = c.PodGroup.GetName()
+	if c.podGroup != nil {
+		d.Key.Name = c.podGroup.GetName()
 	}
 	if err := c.refer(writer, d); err != nil {
 		return err
 	}
 	c.policy(d)
-	if c.PodGroup == nil {
-		c.PodGroup = groupObject(writer, d, Spec{Gang: GangSpec{Version: c.s.Version}})
+	if c.podGroup == nil {
+		c.podGroup = groupObject(writer, d, Spec{Gang: GangSpec{Version: c.s.Version}})
 		c.timeout()
 	}
 	return nil
@@ -54,15 +54,15 @@ func (c *completion) total() int32 { return gang.Job{Roles: c.roles}.Total() }
 func (c *completion) timeout() {
 	seconds, found, _ := unstructured.NestedFieldNoCopy(c.Job.Object, append(slices.Clone(c.reader.Policy), "scheduleTimeoutSeconds")...)
 	if c.dialect == gang.SchedulerPlugins && len(c.reader.Policy) > 0 && found && seconds != nil {
-		set(c.PodGroup, seconds, "spec", "scheduleTimeoutSeconds")
+		set(c.podGroup, seconds, "spec", "scheduleTimeoutSeconds")
 	}
 }
 
 // minimum is how many members must start together: as the PodGroup has it, the labels, the command line, the job's policy, or all.
 func (c *completion) minimum() (int32, error) {
-	if c.PodGroup != nil {
+	if c.podGroup != nil {
 		reader, _ := dialect.ReaderOf(c.dialect)
-		d, err := reader.Decode(c.PodGroup)
+		d, err := reader.Decode(c.podGroup)
 		return d.MinMember, err
 	}
 	n := c.s.MinAvailable

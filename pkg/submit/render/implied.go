@@ -20,8 +20,8 @@ func (c *completion) decideImplied() (bool, error) {
 	case c.s.Dialect == gang.None:
 		c.ungroup()
 		return false, nil
-	case c.PodGroup != nil:
-		return false, fmt.Errorf("it holds PodGroup %s, but %s", c.PodGroup.GetName(), each)
+	case c.podGroup != nil:
+		return false, fmt.Errorf("it holds PodGroup %s, but %s", c.podGroup.GetName(), each)
 	case c.declared.Sequential != "":
 		return false, fmt.Errorf("%s: %w", c.declared.Sequential, ErrSequential)
 	case c.s.DialectSet && c.s.Dialect != c.reader.Dialect:

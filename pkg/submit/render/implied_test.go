@@ -55,8 +55,8 @@ func TestCompleteImplied(t *testing.T) {
 			if got, _, _ := unstructured.NestedString(c.Job.Object, tt.at...); got != tt.want {
 				t.Errorf("%s is %q, want %q", tt.at[len(tt.at)-1], got, tt.want)
 			}
-			if _, found, _ := unstructured.NestedMap(c.Job.Object, "spec", "leaderWorkerTemplate", "leaderTemplate"); found || c.PodGroup != nil {
-				t.Errorf("a leader's template: %v; a PodGroup: %v", found, c.PodGroup)
+			if _, found, _ := unstructured.NestedMap(c.Job.Object, "spec", "leaderWorkerTemplate", "leaderTemplate"); found || len(c.PodGroups) > 0 {
+				t.Errorf("a leader's template: %v; a PodGroup: %v", found, c.PodGroups)
 			}
 			if !strings.Contains(strings.Join(c.Notes, "\n"), tt.note) {
 				t.Errorf("notes %v, want %q", c.Notes, tt.note)
@@ -80,7 +80,7 @@ func TestCompleteImpliedRefuses(t *testing.T) {
 		"a group":             {job: serviceOf(t, nil), group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but each of its replicas is a gang of its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Complete(tt.job, tt.group, tt.s)
+			_, err := Complete(tt.job, held(tt.group), tt.s)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("got %v", err)
 			}

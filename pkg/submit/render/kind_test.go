@@ -121,7 +121,7 @@ func TestKindsAreReadBack(t *testing.T) {
 					if d, err := r.Decode(group[0]); err != nil || d.MinMember != s.members() {
 						t.Errorf("group %+v, %v", d, err)
 					}
-					again, err := Complete(objects.Job, group[0], FileSpec{Dialect: w.Dialect})
+					again, err := Complete(objects.Job, group, FileSpec{Dialect: w.Dialect})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -24,7 +24,7 @@ const patchManager = "gangctl.dev/submit"
 // CompleteTrainJob makes a gang of a TrainJob, whose pods come from its runtime: labels go into a patch of the runtime. Fields of pods that
 // a TrainJob may not patch, such as schedulerName, need a runtime that has them: where the job's has not, it gets one of its own, a copy
 // with these fields. A runtime of nil is not known: it is taken for one that has one step. A runtime that makes a PodGroup of every job is respected. The objects given are not changed.
-func CompleteTrainJob(job, runtime, podGroup *unstructured.Unstructured, s FileSpec) (*Completed, error) {
+func CompleteTrainJob(job, runtime *unstructured.Unstructured, podGroups []*unstructured.Unstructured, s FileSpec) (*Completed, error) {
 	t := &training{job: job.DeepCopy(), runtime: runtime, s: s}
 	if runtime == nil {
 		runtime = trainjob.Assumed()
@@ -36,11 +36,11 @@ func CompleteTrainJob(job, runtime, podGroup *unstructured.Unstructured, s FileS
 	steady, first := trainjob.WithoutFirst(expected)
 	var c *Completed
 	if own := trainjob.GroupOf(runtime); own != "" && s.Dialect != gang.None {
-		c, err = t.respect(own, steady, first, podGroup)
+		c, err = t.respect(own, steady, first, podGroups)
 	} else {
 		inner := s
 		inner.CommandLine = ""
-		c, err = Complete(steady, podGroup, inner)
+		c, err = Complete(steady, podGroups, inner)
 	}
 	if err != nil {
 		return nil, err
@@ -64,11 +64,11 @@ type training struct {
 }
 
 // respect leaves the gang to the PodGroup that the runtime's policy makes, and adds the scheduler.
-func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, first []string, podGroup *unstructured.Unstructured) (*Completed, error) {
+func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, first []string, podGroups []*unstructured.Unstructured) (*Completed, error) {
 	where := fmt.Sprintf("its runtime, %s, makes a PodGroup of every TrainJob, in dialect %s", t.runtime.GetName(), own)
 	switch {
-	case podGroup != nil:
-		return nil, fmt.Errorf("it holds PodGroup %s, but %s", podGroup.GetName(), where)
+	case len(podGroups) > 0:
+		return nil, fmt.Errorf("it holds PodGroup %s, but %s", podGroups[0].GetName(), where)
 	case t.s.DialectSet && t.s.Dialect != own:
 		return nil, &ContradictionError{Flag: "dialect", File: where}
 	case t.s.MinAvailable > 0:

@@ -64,7 +64,7 @@ func TestCompleteTrainJob(t *testing.T) {
 	type result struct {
 		runtime         string // what the TrainJob refers to
 		patched, copied bool
-		group           int64 // its minimum; 0 for no group of ours
+		group           int64 // its minimum, or those of all together; 0 for no group of ours
 		notes, refused  string
 		cause           error
 		contradicted    string
@@ -77,12 +77,13 @@ func TestCompleteTrainJob(t *testing.T) {
 		"a runtime that ships":           {torchRuntime(t), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4, notes: "a copy of torch-distributed with schedulerName"}},
 		"one that names the scheduler":   {torchRuntime(t, "POD", scheduled), fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4}},
 		"initializers are no members":    {torchRuntime(t, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4}},
-		"a job that is made when ready":  {torchRuntime(t, "FIRST", initializer, "DEPENDS", ready), fileSpec(), result{cause: ErrSequential, refused: "node starts only after data"}},
+		"a job that is made when ready":  {torchRuntime(t, "FIRST", initializer, "DEPENDS", ready), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 5, notes: "node starts only after data (dependsOn): each of them is a gang of its own"}},
 		"no gang, on request":            {torchRuntime(t), fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet, s.Scheduler = gang.None, true, "" }), result{runtime: "/torch-distributed"}},
 		"a minimum":                      {torchRuntime(t, "POD", scheduled), fileSpec(func(s *FileSpec) { s.MinAvailable = 3 }), result{runtime: "/torch-distributed", patched: true, group: 3}},
 		"a runtime that makes the group": {torchRuntime(t, "POLICY", policy), fileSpec(), result{runtime: "TrainingRuntime/llama", copied: true, notes: "no other one is added"}},
 		"one that does all":              {torchRuntime(t, "POLICY", policy, "POD", scheduled), fileSpec(), result{runtime: "/torch-distributed", notes: "no other one is added"}},
 		"its group waits for itself":     {torchRuntime(t, "POLICY", policy, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{cause: ErrSequential, refused: "waits for data"}},
+		"its group waits, too":           {torchRuntime(t, "POLICY", policy, "FIRST", initializer, "DEPENDS", ready), fileSpec(), result{cause: ErrSequential, refused: "node starts only after data"}},
 		"its group is all members":       {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.MinAvailable = 3 }), result{contradicted: "min-available"}},
 		"its group is of a dialect":      {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet = gang.Volcano, true }), result{contradicted: "dialect"}},
 		"a runtime that is not known":    {nil, fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4, notes: "its runtime was not read"}},
@@ -110,8 +111,9 @@ func TestCompleteTrainJob(t *testing.T) {
 			patches, _, _ := unstructured.NestedSlice(c.Job.Object, "spec", "runtimePatches")
 			o := c.Objects()
 			got := result{runtime: kind + "/" + runtime, patched: len(patches) == 1, copied: len(o.Needed) == 1}
-			if c.PodGroup != nil {
-				got.group, _, _ = unstructured.NestedInt64(c.PodGroup.Object, "spec", "minMember")
+			for _, group := range c.PodGroups {
+				n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember")
+				got.group += n
 			}
 			notes := strings.Join(c.Notes, "; ")
 			if got.runtime != tt.want.runtime || got.patched != tt.want.patched || got.copied != tt.want.copied || got.group != tt.want.group || !strings.Contains(notes, tt.want.notes) || tt.want.notes == "" && notes != "" && !got.copied {
@@ -123,7 +125,7 @@ func TestCompleteTrainJob(t *testing.T) {
 			if len(o.All()) != len(o.Needed)+1+len(o.Owned) || got.copied && o.All()[0].GetKind() != "TrainingRuntime" {
 				t.Errorf("created in the order %v", o.All())
 			}
-			if label := `"scheduling.x-k8s.io/pod-group":"llama"`; tt.want.group > 0 && (!strings.Contains(string(mustJSON(t, c.Job)), label) || !strings.Contains(string(mustJSON(t, o.Made)), label)) {
+			if label := `"scheduling.x-k8s.io/pod-group":"llama`; tt.want.group > 0 && (!strings.Contains(string(mustJSON(t, c.Job)), label) || !strings.Contains(string(mustJSON(t, o.Made)), label)) {
 				t.Errorf("no label in %s, or in %s", mustJSON(t, c.Job), mustJSON(t, o.Made))
 			}
 			if scheduler := `"schedulerName":"gang-scheduler"`; got.copied && !strings.Contains(string(mustJSON(t, o.Needed[0])), scheduler) {

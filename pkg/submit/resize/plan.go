@@ -132,7 +132,7 @@ func stepsOf(g *gang.Gang, spec *whatif.Spec) (roles []command.RolePatch, steps 
 	}
 	steps, ok := command.Steps(g.Kind, roles, further...)
 	if !ok {
-		return nil, nil, &RefusedError{fmt.Sprintf("gangctl changes no %s of %s where it is: delete it, and submit the changed file", g.Kind.Kind, g.Kind.GroupVersion())}
+		return nil, nil, &RefusedError{elsewhere(g)}
 	}
 	return roles, steps, nil
 }

@@ -32,7 +32,7 @@ func missing(c *stage.Context, age time.Duration, others []string) *stage.Findin
 		"no controller turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(age)).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		Run(command.Kubectl("", "get", "deployments", "-A"))
-	if install := component.InstallOperator(g.Reader); install != "" && len(others) == 0 {
+	if install := component.Install(g.Reader); install != "" && len(others) == 0 {
 		f.Run(install)
 	}
 	if len(others) > 0 {

@@ -161,8 +161,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 		f.Run(component.OperatorLog(c.View, c.Gang))
 	}
 	if g.Sequential != "" && g.Count(gang.Pending) > 0 {
-		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the others are made only when these run, so it waits for itself", exist, of, what, need)
-		f.As(answer.Blocked, answer.User).Detail("%s", g.Sequential)
+		waitsForItself(c, f, exist, of, need, what)
 	}
 	out.Add(f)
 }

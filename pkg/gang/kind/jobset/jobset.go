@@ -30,17 +30,11 @@ const (
 
 // Labels of Jobs and pods.
 const (
-	nameLabel  = "jobset.sigs.k8s.io/jobset-name"
+	// NameLabel names the JobSet.
+	NameLabel  = "jobset.sigs.k8s.io/jobset-name"
 	uidLabel   = "jobset.sigs.k8s.io/jobset-uid"
 	roleLabel  = "jobset.sigs.k8s.io/replicatedjob-name"
 	indexLabel = "jobset.sigs.k8s.io/job-index"
-)
-
-// Annotations of JobSets and of the Jobs in them: each Job has a topology domain for itself, which the node of its first pod decides,
-// unless the nodes were labelled for that before.
-const (
-	exclusiveAnnotation    = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-	nodeSelectorAnnotation = "alpha.jobset.sigs.k8s.io/node-selector"
 )
 
 // Reader reads this kind.
@@ -48,8 +42,9 @@ func Reader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"jobset", "jobsets", "js"},
-		Read:  read, NameLabels: []string{nameLabel}, OwnsPart: ownsPart, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"}},
+		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"},
+			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml"},
 	}
 }
 
@@ -72,9 +67,13 @@ type replicatedJob struct {
 	// Replicas is 1 where it is absent.
 	Replicas  *int32                  `json:"replicas,omitempty"`
 	Template  batchv1.JobTemplateSpec `json:"template,omitempty"`
-	DependsOn []struct {
-		Name string `json:"name"`
-	} `json:"dependsOn,omitempty"`
+	DependsOn []dependency            `json:"dependsOn,omitempty"`
+}
+
+// dependency is a replicated job that has to be Ready or Complete before the Jobs of another are made.
+type dependency struct {
+	Name   string `json:"name"`
+	Status string `json:"status,omitempty"`
 }
 
 func read(u *unstructured.Unstructured) (gang.Job, error) {
@@ -84,7 +83,7 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.Map("spec"), &s); err != nil {
 		return job, fmt.Errorf("decode spec: %w", err)
 	}
-	job.Suspended, job.Sequential = s.Suspend, sequential(s, u.GetAnnotations())
+	job.Suspended = s.Suspend
 	seen := map[string]bool{}
 	for _, r := range s.ReplicatedJobs {
 		if seen[r.Name] {
@@ -102,6 +101,7 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 		job.Problems = append(job.Problems, "spec.replicatedJobs is empty")
 	}
 	readStatus(&job, f)
+	divide(&job, s, f, u.GetAnnotations())
 	return job, f.Err
 }
 
@@ -154,36 +154,6 @@ func (r replicatedJob) indexed() bool {
 	return job.Completions == nil || *job.Completions <= orOne(job.Parallelism)
 }
 
-// sequential is why not all pods are made at once; "" if they are.
-func sequential(s spec, annotations map[string]string) string {
-	var active []replicatedJob
-	for _, r := range s.ReplicatedJobs {
-		if orOne(r.Replicas) > 0 && r.size() > 0 {
-			active = append(active, r)
-		}
-	}
-	for _, r := range active {
-		if len(r.DependsOn) > 0 {
-			return fmt.Sprintf("its replicated job %s starts only after %s (dependsOn)", r.Name, r.DependsOn[0].Name)
-		}
-	}
-	if s.StartupPolicy.Order == "InOrder" && len(active) > 1 {
-		return fmt.Sprintf("its replicated jobs start one after the other, %s after %s (startupPolicyOrder: InOrder)", active[1].Name, active[0].Name)
-	}
-	for _, r := range active {
-		if r.size() > 1 && (exclusive(annotations) || exclusive(r.Template.Annotations)) {
-			return fmt.Sprintf("the other pods of a Job of %s are made only when its first has a node (annotation %s)", r.Name, exclusiveAnnotation)
-		}
-	}
-	return ""
-}
-
-func exclusive(annotations map[string]string) bool {
-	_, set := annotations[exclusiveAnnotation]
-	_, before := annotations[nodeSelectorAnnotation]
-	return set && !before
-}
-
 func readStatus(job *gang.Job, f *gang.Fields) {
 	conditions := f.List("status", "conditions")
 	job.Seen = len(conditions) > 0 || len(f.List("status", "replicatedJobsStatus")) > 0
@@ -197,7 +167,7 @@ func readStatus(job *gang.Job, f *gang.Fields) {
 
 // Labelled is the JobSet that the labels of a pod name, and the replicated job; empty for pods of none.
 func Labelled(pod *corev1.Pod) (name, role string) {
-	return pod.Labels[nameLabel], pod.Labels[roleLabel]
+	return pod.Labels[NameLabel], pod.Labels[roleLabel]
 }
 
 // ownsPart reports whether a pod of a Job is one of the JobSet's: its labels are those of the Job, which the controller writes. Releases
@@ -207,7 +177,7 @@ func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReferen
 	if part.Kind != "Job" || written && uid != string(job.UID) {
 		return false
 	}
-	return pod.Labels[nameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")
+	return pod.Labels[NameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")
 }
 
 // placeOf reads the replicated job, the number of the Job in it, and the index in the Job.
@@ -240,7 +210,7 @@ func labels(job *gang.Job, p gang.Place) map[string]string {
 		}
 	}
 	name := fmt.Sprintf("%s-%s-%d", job.Meta.Name, p.Role, number)
-	return map[string]string{nameLabel: job.Meta.Name, roleLabel: p.Role, indexLabel: strconv.Itoa(number), "job-name": name, batchv1.JobNameLabel: name}
+	return map[string]string{NameLabel: job.Meta.Name, roleLabel: p.Role, indexLabel: strconv.Itoa(number), "job-name": name, batchv1.JobNameLabel: name}
 }
 
 func template(role string) []string {

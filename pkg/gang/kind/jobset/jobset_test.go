@@ -112,7 +112,7 @@ func pod(name, uid, role, number, index, part string) *corev1.Pod {
 	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: map[string]string{},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: part, UID: types.UID(part), Controller: &yes}}}}
-	for key, value := range map[string]string{nameLabel: "llama", uidLabel: uid, roleLabel: role, indexLabel: number, "batch.kubernetes.io/job-completion-index": index} {
+	for key, value := range map[string]string{NameLabel: "llama", uidLabel: uid, roleLabel: role, indexLabel: number, "batch.kubernetes.io/job-completion-index": index} {
 		if value != "" {
 			p.Labels[key] = value
 		}

@@ -51,7 +51,8 @@ func Reader() gang.JobReader {
 		Names: []string{"leaderworkerset", "leaderworkersets", "lws"},
 		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, ByLabel: true, Dialect: gang.LeaderWorkerSet,
 		PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"}},
+		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"},
+			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/v0.9.0/manifests.yaml"},
 	}
 }
 
@@ -79,7 +80,7 @@ func orOne(n *int32) int32 {
 }
 
 func read(u *unstructured.Unstructured) (gang.Job, error) {
-	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u), Replicated: true}
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u), Division: gang.ByPart}
 	f := &gang.Fields{Object: u}
 	var s spec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.Map("spec"), &s); err != nil {

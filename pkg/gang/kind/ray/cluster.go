@@ -52,7 +52,8 @@ func ClusterReader() gang.JobReader {
 }
 
 func controller() gang.Controller {
-	return gang.Controller{Name: "kuberay-operator", Images: []string{"kuberay/operator", "kuberay-operator"}}
+	return gang.Controller{Name: "kuberay-operator", Images: []string{"kuberay/operator", "kuberay-operator"},
+		Install: "kubectl create -k 'https://github.com/ray-project/kuberay.git/ray-operator/config/default?ref=v1.4.2'"}
 }
 
 // WrittenCluster is what is read of what users write of a RayCluster.

@@ -19,7 +19,7 @@ func join(job, made *gang.Job) {
 	if err != nil {
 		return // the JobSet is the controller's: it was read before
 	}
-	job.Made, job.Roles, job.Sequential = made, read.Roles, read.Sequential
+	job.Made, job.Roles, job.Sequential, job.Division = made, read.Roles, read.Sequential, read.Division
 	job.Problems = append(slices.Clip(job.Problems), read.Problems...)
 	job.Before = unfinished(made.Object, first)
 }

@@ -39,7 +39,8 @@ func Reader() gang.JobReader {
 		Read:  read, Makes: sets.GroupKind, Join: join, NameLabels: sets.NameLabels, OwnsPart: ownsPart, PlaceOf: sets.PlaceOf, Labels: sets.Labels,
 		Template:   func(role string) []string { return []string{"spec", "runtimePatches", role} },
 		WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"}},
+		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"},
+			Install: "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'"},
 	}
 }
 

@@ -1,0 +1,51 @@
+package podgroup
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// waitsForItself makes of a finding about missing members that the controller makes them only when the others run, and offers what would help.
+func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, what string) {
+	g := c.Gang
+	f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the others are made only when these run, so it waits for itself", exist, of, what, need)
+	f.As(answer.Blocked, answer.User).Detail("%s", g.Sequential)
+	if g.Decl.Key.Dialect == g.Reader.Dialect && g.Reader.Dialect != "" {
+		ungroup(c, f)
+	}
+}
+
+// ungroup offers to take the pods out of the gangs that their controller's labels imply: no label of theirs has to go for that, and the
+// controller makes them again of the changed templates.
+func ungroup(c *stage.Context, f *stage.Finding) {
+	g := c.Gang
+	change := &unstructured.Unstructured{Object: map[string]any{}}
+	none := func(u *unstructured.Unstructured) {
+		for _, role := range g.Roles {
+			path := append(slices.Clone(g.Reader.TemplatePath(role)), "metadata", "annotations", gang.DialectAnnotation)
+			whatif.Set(u, string(gang.None), path...)
+		}
+	}
+	none(change)
+	text, err := json.Marshal(change.Object)
+	if err != nil {
+		return
+	}
+	f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "take its pods out of gangs, so that members start as they are made", Change: map[string]any{"dialect": string(gang.None)},
+			Command: command.Kubectl(g.Meta.Namespace, "patch", g.Ref(), "--type=merge", "-p", string(text))},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(whatif.Gone(s, g.ExistingPods()), g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, none)
+		},
+	})
+}

@@ -1,0 +1,97 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
+)
+
+// kindGangs reports of each kind of job whether it would be a gang here: whether it is served, whether anything makes its pods, and which
+// scheduler starts them together.
+func kindGangs(f *Facts) []Finding {
+	var findings []Finding
+	var absent []string
+	for _, r := range kind.Readers() {
+		if r.Group != batchv1.GroupName && !f.View.Snap.Serves(schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Kind) {
+			absent = append(absent, r.Kind)
+			continue
+		}
+		findings = append(findings, kindGang(f, r))
+	}
+	if len(absent) > 0 {
+		findings = append(findings, okf("not served: %s", strings.Join(absent, ", ")))
+	}
+	return findings
+}
+
+func kindGang(f *Facts, r gang.JobReader) Finding {
+	by, how := gangsOf(f, r)
+	controller := controllerOf(f, r)
+	switch {
+	case controller == "":
+		return warnf("%s: nothing is seen that makes pods of it: %s does not run here", r.Kind, r.Controller.Name).hint("%s", component.Install(r))
+	case by == "":
+		return warnf("%s: no gang: %s, and its pods would start one by one", r.Kind, how).hint("%s", installHint)
+	}
+	return okf("%s: a gang of scheduler %s, %s; pods are made by %s", r.Kind, by, how, controller)
+}
+
+// controllerOf is what makes pods of a kind of job; empty if nothing is seen.
+func controllerOf(f *Facts, r gang.JobReader) string {
+	if len(r.Controller.Images) == 0 {
+		return "Kubernetes itself"
+	}
+	for _, d := range component.ControllersOf(f.View, r) {
+		return fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name)
+	}
+	for _, job := range f.View.Jobs() {
+		if job.Kind.GroupKind() == r.GroupKind && job.Seen {
+			return "a controller that is no Deployment"
+		}
+	}
+	if r.Controller.Install == "" && validated(f) {
+		return "an operator that is no Deployment"
+	}
+	return ""
+}
+
+// gangsOf is the scheduler that would start a job of a kind together, and how it knows the gang; or empty, and why there is none.
+func gangsOf(f *Facts, r gang.JobReader) (scheduler, how string) {
+	if name, _ := component.SchedulerOfOperator(f.View, r); name != "" {
+		if find(f, name).alive(f) {
+			return name, "whose group its controller makes"
+		}
+		return "", fmt.Sprintf("its controller makes groups for scheduler %s, which gives no sign of life", name)
+	}
+	own := slices.ContainsFunc(aliveNames(f), func(name string) bool { return readsGangs(f, name) && ownName(f, name) })
+	if r.Dialect != "" {
+		if own {
+			return install.SchedulerInstance, "which reads the labels of its controller"
+		}
+		return "", fmt.Sprintf("only scheduler %s reads the labels of its controller, and it gives no sign of life", install.SchedulerInstance)
+	}
+	for _, w := range choose.Order() {
+		reader, _ := dialect.ReaderOf(w.Dialect)
+		if w.Object != nil && !slices.ContainsFunc(reader.Kinds, func(k gang.Served) bool { return servesKind(f, k) }) {
+			continue
+		}
+		how := fmt.Sprintf("in dialect %s", w.Dialect)
+		if own && w.Dialect != gang.Native {
+			return install.SchedulerInstance, how
+		}
+		if by := readers(f, reader); len(by) > 0 {
+			return by[0], how
+		}
+	}
+	return "", "no scheduler of gangs gives a sign of life"
+}

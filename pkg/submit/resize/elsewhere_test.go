@@ -1,0 +1,37 @@
+package resize
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// A kind that resize does not change is refused with what to do instead.
+func TestElsewhere(t *testing.T) {
+	least := int32(2)
+	for _, tt := range []struct {
+		kind    string
+		minimum *int32
+		want    string
+	}{
+		{"jobset", nil, "the API of JobSets fixes how many members there are and what they request: delete it, and submit the changed file"},
+		{"trainjob", nil, "the API of TrainJobs fixes how many members"},
+		{"lws", nil, "changed by kubectl -n team scale leaderworkerset.leaderworkerset.x-k8s.io/llama --replicas=3"},
+		{"raycluster", nil, "the PodGroup would stay as it is: delete it"},
+		{"rayjob", &least, "its autoscaler changes its size"},
+		{"tfjob", nil, "gangctl changes no TFJob of kubeflow.org/v1 where it is: delete it"},
+	} {
+		reader, _ := kind.ByName(tt.kind)
+		job := &gang.Job{Reader: reader, Kind: reader.WithVersion(reader.Versions[0]), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}, MinMember: tt.minimum}
+		if tt.kind == "lws" {
+			job.Division, job.Roles = gang.ByPart, []gang.Role{{Name: "leader", Replicas: 3, PartSize: 1}}
+		}
+		if got := elsewhere(&gang.Gang{Job: job}); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s", tt.kind, got)
+		}
+	}
+}

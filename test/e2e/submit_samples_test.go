@@ -1,0 +1,352 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/document"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
+)
+
+// What became of a sample.
+const (
+	whole     = "started whole"
+	refused   = "refused with a reason"
+	left      = "left to the operator or to Kueue"
+	partly    = "started partly"
+	unrun     = "a gang by dry run, not run"
+	undecided = "neither a gang nor refused"
+)
+
+// sample is a file of a project with a job in it.
+type sample struct{ name, path string }
+
+// samplesIn are the files below a folder that hold a job of one of some kinds, and the blocks of pages there, where the project keeps them: nothing
+// is kept of them.
+func samplesIn(t *testing.T, dir string, kinds ...string) (all []sample) {
+	t.Helper()
+	job := regexp.MustCompile(`(?m)^kind: (` + strings.Join(kinds, "|") + `)\s*$`)
+	fenced, blocks := regexp.MustCompile("(?ms)^```ya?ml\n(.*?)^```"), t.TempDir()
+	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		extension := filepath.Ext(path)
+		if err != nil || entry.IsDir() || extension != ".yaml" && extension != ".md" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		if extension == ".yaml" && job.Match(data) {
+			all = append(all, sample{name, path})
+		}
+		for i, block := range fenced.FindAllSubmatch(data, -1) {
+			if extension == ".yaml" || !job.Match(block[1]) {
+				continue
+			}
+			file := filepath.Join(blocks, fmt.Sprintf("%d.yaml", len(all)))
+			if err := os.WriteFile(file, block[1], 0o600); err != nil {
+				return err
+			}
+			all = append(all, sample{fmt.Sprintf("%s, block %d", name, i), file})
+		}
+		return nil
+	}))
+	if len(all) == 0 {
+		t.Errorf("no samples in %s", dir)
+	}
+	return all
+}
+
+// samples submits files, unedited, on a cluster that is one node short, and then whole. Nodes hold a pod each, of whatever resources and labels the
+// file requests.
+func (c *cluster) samples(t *testing.T, all []sample) {
+	nodes, err := c.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	like := nodes.Items[0]
+	for _, node := range nodes.Items {
+		must(t, c.client.CoreV1().Nodes().Delete(t.Context(), node.Name, now()))
+	}
+	counts := map[string]int{}
+	for i, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			r := &sampleRun{cluster: c, namespace: fmt.Sprintf("sample-%d", i), like: like}
+			result := r.run(t, s)
+			counts[result]++
+			if result == partly || result == undecided {
+				t.Errorf("%s: %s", s.name, result)
+			}
+		})
+	}
+	for _, result := range []string{whole, refused, left, partly, unrun, undecided} {
+		t.Logf("%d of %d samples: %s", counts[result], len(all), result)
+	}
+	if bad := counts[refused]; bad*20 > len(all) && len(all) >= 20 {
+		t.Errorf("%d of %d samples are refused", bad, len(all))
+	}
+}
+
+// sampleRun is one sample in a namespace of its own.
+type sampleRun struct {
+	*cluster
+	namespace string
+	like      corev1.Node
+	nodes     int
+	// objects are what the file is submitted as, and job the one of them that has members.
+	objects []*unstructured.Unstructured
+	job     *unstructured.Unstructured
+	// minimum is that of each gang.
+	minimum map[string]int
+}
+
+func (r *sampleRun) run(t *testing.T, s sample) string {
+	args := []string{"submit", "-f", s.path}
+	if data, err := os.ReadFile(s.path); err == nil && !regexp.MustCompile(`(?m)^  namespace:`).Match(data) {
+		args = append(args, "-n", r.namespace)
+	}
+	stdout, stderr, code := gangctlAt(t, r.Kubeconfig, append(args, "--dry-run=client", "-o", "yaml")...)
+	switch {
+	case code != 0 && strings.HasPrefix(stderr, "error: "):
+		t.Logf("refused: %s", strings.TrimSpace(stderr))
+		return refused
+	case code != 0:
+		return undecided
+	case strings.Contains(stderr, "leaves the gang to"):
+		return left
+	}
+	r.read(t, stdout)
+	if suspended, _, _ := unstructured.NestedBool(r.job.Object, "spec", "suspend"); suspended {
+		return left
+	}
+	if len(r.minimum) == 0 {
+		t.Logf("no gang:\n%s", stdout)
+		return undecided
+	}
+	if strings.Contains(stdout, "persistentVolumeClaim") || strings.Contains(stdout, "volumeClaimTemplates") {
+		return unrun // no volumes are provided here
+	}
+	r.prepare(t)
+	// Objects of kinds that are not served here are the sample's, too.
+	stdout, stderr, code = gangctlAt(t, r.Kubeconfig, append(args, "--dry-run=server", "-o", "yaml")...)
+	if code != 0 {
+		t.Logf("not run: %s", strings.TrimSpace(stderr))
+		return unrun
+	}
+	r.objects = nil
+	r.read(t, stdout)
+	defer r.clean(t)
+	want := 0
+	for _, n := range r.minimum {
+		want += n
+	}
+	r.add(t, want-1)
+	r.cluster.run(t, args...)
+	eventually(t, "one gang waits, and the others run", func(ctx context.Context) bool {
+		r.complete(ctx, t)
+		pods := r.pods(ctx, t)
+		waiting := count(pods, refusedToSchedule)
+		return waiting > 0 && waiting+count(pods, runs) == len(pods) && r.isWhole(pods)
+	})
+	if !r.isWhole(r.pods(t.Context(), t)) {
+		return partly
+	}
+	r.add(t, 1)
+	eventually(t, "all run", func(ctx context.Context) bool {
+		r.complete(ctx, t)
+		pods := r.pods(ctx, t)
+		return count(pods, runs) >= want && r.isWhole(pods)
+	})
+	return whole
+}
+
+// read finds the job and the gangs of what a file is submitted as.
+func (r *sampleRun) read(t *testing.T, text string) {
+	t.Helper()
+	docs, err := document.Split([]byte(text))
+	must(t, err)
+	r.minimum = map[string]int{}
+	for _, doc := range docs {
+		u := &unstructured.Unstructured{}
+		must(t, u.UnmarshalJSON(doc.JSON))
+		list := []unstructured.Unstructured{*u}
+		if u.IsList() {
+			all, err := u.ToList()
+			must(t, err)
+			list = all.Items
+		}
+		for i := range list {
+			u := &list[i]
+			r.objects = append(r.objects, u)
+			if n, found, _ := unstructured.NestedInt64(u.Object, "spec", "minMember"); found && u.GetKind() == "PodGroup" {
+				r.minimum[u.GetName()] = int(n)
+			}
+			if reader, known := jobkinds.ByKind(u.GroupVersionKind().GroupKind()); known && reader.Group != "batch" {
+				r.job = u
+			}
+		}
+	}
+	if r.job.GetKind() != leaderworkerset.Kind {
+		return
+	}
+	read, err := leaderworkerset.Reader().Job(r.job)
+	must(t, err)
+	for n := range read.Gangs() {
+		r.minimum[fmt.Sprintf("%s-%d", read.Meta.Name, n)] = int(read.Total() / read.Gangs())
+	}
+}
+
+// prepare makes the namespaces and the accounts that the file takes for there.
+func (r *sampleRun) prepare(t *testing.T) {
+	t.Helper()
+	r.home(t, r.namespace)
+	for _, u := range r.objects {
+		if u.GetNamespace() != "" {
+			r.home(t, u.GetNamespace())
+		}
+		for _, name := range valuesOf(u.Object, "serviceAccountName") {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(name)}}
+			_, err := r.client.CoreV1().ServiceAccounts(r.job.GetNamespace()).Create(t.Context(), account, metav1.CreateOptions{})
+			if !apierrors.IsAlreadyExists(err) && !slices.ContainsFunc(r.objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "ServiceAccount" }) {
+				must(t, err)
+			}
+		}
+	}
+}
+
+// valuesOf are the values of a field of a name, wherever it is in an object.
+func valuesOf(value any, name string) (all []any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, each := range value {
+			if key == name {
+				all = append(all, each)
+			}
+			all = append(all, valuesOf(each, name)...)
+		}
+	case []any:
+		for _, each := range value {
+			all = append(all, valuesOf(each, name)...)
+		}
+	}
+	return all
+}
+
+// add adds nodes that hold a pod each, with the labels and as much as anyone requests of what the file requests.
+func (r *sampleRun) add(t *testing.T, n int) {
+	t.Helper()
+	capacity := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("100Ti"), corev1.ResourceEphemeralStorage: resource.MustParse("100Ti")}
+	labels := map[string]string{}
+	for _, u := range r.objects {
+		for _, field := range []string{"requests", "limits"} {
+			for _, list := range valuesOf(u.Object, field) {
+				list, _ := list.(map[string]any)
+				for name := range list {
+					if strings.Contains(name, "/") {
+						capacity[corev1.ResourceName(name)] = resource.MustParse("1k")
+					}
+				}
+			}
+		}
+		for _, selector := range valuesOf(u.Object, "nodeSelector") {
+			selector, _ := selector.(map[string]any)
+			for key, value := range selector {
+				labels[key] = fmt.Sprint(value)
+			}
+		}
+	}
+	for range n {
+		node := r.like.DeepCopy()
+		node.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", r.namespace, r.nodes), Labels: map[string]string{}, Annotations: r.like.Annotations}
+		for _, set := range []map[string]string{r.like.Labels, labels} {
+			for key, value := range set {
+				node.Labels[key] = value
+			}
+		}
+		node.Labels[corev1.LabelHostname] = node.Name
+		node.Status.Capacity, node.Status.Allocatable = capacity, capacity
+		made, err := r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+		must(t, err)
+		made.Status = node.Status
+		_, err = r.client.CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+		must(t, err)
+		r.nodes++
+	}
+}
+
+// pods are those of gangs.
+func (r *sampleRun) pods(ctx context.Context, t *testing.T) (all []corev1.Pod) {
+	t.Helper()
+	pods, err := r.client.CoreV1().Pods(r.job.GetNamespace()).List(ctx, metav1.ListOptions{})
+	must(t, err)
+	for _, pod := range pods.Items {
+		if groupOfPod(&pod) != "" {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+func groupOfPod(pod *corev1.Pod) string {
+	if set := pod.Labels[leaderworkerset.NameLabel]; set != "" {
+		return set + "-" + pod.Labels[leaderworkerset.GroupIndexLabel]
+	}
+	name, _ := schedulerplugins.NameOf(pod)
+	return name
+}
+
+// isWhole reports whether of each gang no pod has a node, or as many as it needs.
+func (r *sampleRun) isWhole(pods []corev1.Pod) bool {
+	bound := map[string]int{}
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" {
+			bound[groupOfPod(&pod)]++
+		}
+	}
+	for group, n := range bound {
+		if n < r.minimum[group] {
+			return false
+		}
+	}
+	return true
+}
+
+// complete ends pods that are in no gang, such as initializers: they have ended before the members are made.
+func (r *sampleRun) complete(ctx context.Context, t *testing.T) {
+	t.Helper()
+	pods, err := r.client.CoreV1().Pods(r.job.GetNamespace()).List(ctx, metav1.ListOptions{})
+	must(t, err)
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; groupOfPod(pod) == "" && pod.Status.Phase != corev1.PodSucceeded {
+			pod.Status.Phase = corev1.PodSucceeded
+			_, err := r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				t.Errorf("complete %s: %v", pod.Name, err)
+			}
+		}
+	}
+}
+
+// clean removes the job and the nodes.
+func (r *sampleRun) clean(t *testing.T) {
+	reader, _ := jobkinds.ByKind(r.job.GroupVersionKind().GroupKind())
+	r.cluster.run(t, "delete", reader.Argument(r.job.GetName()), "-n", r.job.GetNamespace())
+	eventually(t, "nothing is left of it", func(ctx context.Context) bool { return len(r.pods(ctx, t)) == 0 })
+	for n := range r.nodes {
+		must(t, r.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprintf("%s-%d", r.namespace, n), now()))
+	}
+}
