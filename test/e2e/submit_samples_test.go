@@ -140,8 +140,9 @@ func (r *sampleRun) run(t *testing.T, s sample) string {
 		t.Logf("no gang:\n%s", stdout)
 		return undecided
 	}
-	if strings.Contains(stdout, "persistentVolumeClaim") || strings.Contains(stdout, "volumeClaimTemplates") {
-		return unrun // no volumes are provided here
+	// Here are no volumes, and no scheduler besides gangctl's.
+	if regexp.MustCompile(`persistentVolumeClaim|volumeClaimTemplates|volumeClaimPolicies|schedulerName: (volcano|yunikorn|kai-scheduler)`).MatchString(stdout) {
+		return unrun
 	}
 	r.prepare(t)
 	// The API server knows the runtime of a TrainJob, unless that is in the file.
@@ -154,11 +155,12 @@ func (r *sampleRun) run(t *testing.T, s sample) string {
 		want += n
 	}
 	r.add(t, want-1)
-	if _, stderr, code = gangctlAt(t, r.Kubeconfig, args...); code != 0 {
+	if stdout, stderr, code = gangctlAt(t, r.Kubeconfig, args...); code != 0 {
 		t.Logf("not run: %s", strings.TrimSpace(stderr)) // objects of kinds that are not served here are the sample's, too
 		r.removeNodes(t)
 		return unrun
 	}
+	r.rename(stdout)
 	defer r.clean(t)
 	eventually(t, "one gang waits, and the others run", func(ctx context.Context) bool {
 		r.complete(ctx, t)
@@ -212,6 +214,22 @@ func (r *sampleRun) read(t *testing.T, text string) {
 	for n := range read.Gangs() {
 		r.minimum[fmt.Sprintf("%s-%d", read.Meta.Name, n)] = int(read.Total() / read.Gangs())
 	}
+}
+
+// rename takes the name of the job from what submit printed: a file may leave it to be generated, and each dry run generates another one.
+func (r *sampleRun) rename(created string) {
+	ref := strings.ToLower(r.job.GetKind()) + "." + r.job.GroupVersionKind().Group + "/"
+	was := r.job.GetName()
+	for _, line := range strings.Split(created, "\n") {
+		if name, found := strings.CutPrefix(line, ref); found {
+			r.job.SetName(strings.TrimSuffix(name, " created"))
+		}
+	}
+	minimum := map[string]int{}
+	for group, n := range r.minimum {
+		minimum[strings.Replace(group, was, r.job.GetName(), 1)] = n
+	}
+	r.minimum = minimum
 }
 
 // prepare makes the namespaces and the accounts that the file takes for there.
