@@ -77,6 +77,19 @@ func fuzz(f *testing.F) {
 	})
 }
 
+// A target that drops its own valid objects tries nothing.
+func TestTargetsTakeTheirObjects(t *testing.T) {
+	for name, x := range targets() {
+		made, err := newTarget(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := made.changed(nil, ""); !ok {
+			t.Errorf("%s drops the objects that it changes", name)
+		}
+	}
+}
+
 // Every decoder has a target.
 func TestEveryDecoderHasATarget(t *testing.T) {
 	dialects, kinds := map[gang.Dialect]bool{}, map[string]bool{}

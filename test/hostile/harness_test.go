@@ -141,7 +141,9 @@ func newTarget(x format) (target, error) {
 	if err := c.Done().Write(&text); err != nil {
 		return target{}, err
 	}
-	documents, err := document.Split(text.Bytes())
+	// Pods of a JobSet have its uid as a label, of which an API server takes no colon and no slash.
+	named := "JobSet:" + tenant + "/" + jobName
+	documents, err := document.Split(bytes.ReplaceAll(text.Bytes(), []byte(named), []byte(strings.NewReplacer(":", ".", "/", ".").Replace(named))))
 	if err != nil {
 		return target{}, err
 	}
