@@ -30,6 +30,7 @@ type domain struct {
 	candidates []*candidate
 	slots      []int // by role
 	free       int   // the sum of slots
+	room       int   // of its candidates
 	preference int64 // of the nodes that the gang would fill, summed over its members
 }
 
@@ -214,7 +215,7 @@ func (t *task) split(of *topology, candidates []*candidate, accept func(*candida
 			at[number] = len(domains)
 		}
 		d := &domains[at[number]-1]
-		d.candidates = append(d.candidates, s)
+		d.candidates, d.room = append(d.candidates, s), add(d.room, s.room)
 		for i, n := range s.slots {
 			d.slots[i] = add(d.slots[i], n)
 			d.free = add(d.free, n)
@@ -250,34 +251,32 @@ func add(a, b int) int {
 func (t *task) rankDomains(l level, domains []domain) {
 	slices.SortFunc(domains, func(a, b domain) int {
 		first, second := a.candidates[0], b.candidates[0]
-		order := cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.free, b.free))
+		order := cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.room, b.room))
 		for i := 0; i < len(l.wider) && order == 0; i++ {
-			order = cmp.Compare(t.freeAround(l.wider[i], first), t.freeAround(l.wider[i], second))
+			order = cmp.Compare(t.roomAround(l.wider[i], first), t.roomAround(l.wider[i], second))
 		}
 		return cmp.Or(order, cmp.Compare(l.domains.nodes[b.number], l.domains.nodes[a.number]),
 			strings.Compare(a.name(l.key), b.name(l.key)), cmp.Compare(a.number, b.number))
 	})
 }
 
-// freeAround is how many slots there are in the domain that a candidate is in; 0 if it is in none.
-func (t *task) freeAround(of *topology, s *candidate) int {
-	free, known := t.freeSlots[of]
+// roomAround is how much room there is in the domain that a candidate is in; 0 if it is in none.
+func (t *task) roomAround(of *topology, s *candidate) int {
+	room, known := t.rooms[of]
 	if !known {
-		free = make([]int, len(of.nodes))
+		room = make([]int, len(of.nodes))
 		for _, other := range t.candidates {
-			for _, n := range other.slots {
-				if d := of.domain[other.pos]; d >= 0 {
-					free[d] = add(free[d], n)
-				}
+			if d := of.domain[other.pos]; d >= 0 {
+				room[d] = add(room[d], other.room)
 			}
 		}
-		if t.freeSlots == nil {
-			t.freeSlots = map[*topology][]int{}
+		if t.rooms == nil {
+			t.rooms = map[*topology][]int{}
 		}
-		t.freeSlots[of] = free
+		t.rooms[of] = room
 	}
 	if d := of.domain[s.pos]; d >= 0 {
-		return free[d]
+		return room[d]
 	}
 	return 0
 }

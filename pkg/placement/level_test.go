@@ -86,6 +86,22 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// A small gang goes where the least is free, too: what is left of a node counts, and not only as much as the gang could use.
+func TestLevelsOfSmallGangs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes []string
+		want  string
+	}{
+		"the rack with the least room":            {[]string{"r1 b1", "r1 b1", "r2 b1 used 4", "r2 b1"}, "r2"},
+		"the rack in the block that is not whole": {[]string{"r1 b1", "r2 b1", "r3 b2", "r4 b2 used 4"}, "r4"},
+	} {
+		g := Gang{Topology: gang.Topology{Preferred: []string{"rack", "block"}}, Roles: []Role{role("Worker", 1, aPod("w", amounts("gpu", 1)))}}
+		if r := Place(t.Context(), NewCluster(levelled(tc.nodes...)), g, Options{Pack: true}); r.Domain != tc.want {
+			t.Errorf("%s: it goes to %s, want %s", name, r.Domain, tc.want)
+		}
+	}
+}
+
 // Where no domain that the gang prefers has room for all members, they are in as few of them as possible.
 func TestLevelsInFewDomains(t *testing.T) {
 	rack := gang.Topology{Preferred: []string{"rack"}}

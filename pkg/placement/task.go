@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ type task struct {
 	sharedKeys    []string       // topology keys of which all members must share the values
 	sharedVolumes []*sharedVolume
 	candidates    []*candidate
-	freeSlots     map[*topology][]int // by topology, then domain: the slots of the candidates
+	rooms         map[*topology][]int // by topology, then domain: the room of the candidates
 	deadline      time.Time
 	steps         int
 	overBudget    bool
@@ -147,7 +148,15 @@ func (k *searchRole) alone(n *node) int {
 	if len(k.rules.absent) > 0 {
 		return 0
 	}
-	slots := int64(k.count)
+	return min(k.count, k.room(n))
+}
+
+// room returns how many members fit on a node by amounts, however many there are; a role that requests nothing has no more than its own.
+func (k *searchRole) room(n *node) int {
+	if len(k.charges) == 0 {
+		return k.count
+	}
+	slots := int64(math.MaxInt64)
 	for _, c := range k.charges {
 		slots = min(slots, (n.alloc.at(c.pos)-n.used.at(c.pos))/c.amount)
 	}

@@ -23,8 +23,8 @@ func threads() []thread {
 	twoOfFour := []machine{{name: "n1", cpu: "4"}, {name: "n2", cpu: "4"}}
 	return []thread{
 		{name: "volcano-sh/volcano#5805", test: "a freed place", dialect: "volcano", machines: twoOfFour, run: freedPlace, stock: "the other pod has the place"},
-		{name: "volcano-sh/volcano#5205", test: "six nodes", dialect: "volcano", machines: sixNodes(), run: preferredRack, stock: "are in the racks", chance: true},
-		{name: "volcano-sh/volcano#4343", test: "four members in two racks", dialect: "volcano", machines: sixNodes(), run: fewRacks, stock: "are in the racks", chance: true},
+		{name: "volcano-sh/volcano#5205", test: "six nodes", dialect: "volcano", machines: inOrder(2, 3, 4, 5, 0, 1), run: preferredRack, stock: "are in the racks", chance: true},
+		{name: "volcano-sh/volcano#4343", test: "four members in two racks", dialect: "volcano", machines: inOrder(0, 2, 4, 1, 3, 5), run: fewRacks},
 		{name: "volcano-sh/volcano#4374", test: "preemption in one rack", dialect: "volcano", machines: fourNodes(), run: preemptionInOneRack, long: true},
 		{name: "volcano-sh/volcano#4607", test: "a gang is preempted as a whole", dialect: "volcano", machines: twoOfFour, run: preemptedAsAWhole, stock: "1 of 2 members of the victim goes on"},
 		{name: "volcano-sh/volcano#5984", test: "one of eleven goes", dialect: "volcano", machines: []machine{{name: "n1", cpu: "11"}}, run: oneOfElevenGoes, long: true},
@@ -51,6 +51,14 @@ func sixNodes() []machine {
 		{name: "n1", cpu: "4", rack: "h1"}, {name: "n2", cpu: "4", rack: "h1"}, {name: "n3", cpu: "4", rack: "h2"},
 		{name: "n4", cpu: "4", rack: "h2"}, {name: "n5", cpu: "4", rack: "h3"}, {name: "n6", cpu: "4", rack: "h3"},
 	}
+}
+
+// inOrder are the six nodes in another order of creation, by which kube-scheduler comes to them.
+func inOrder(positions ...int) (all []machine) {
+	for _, at := range positions {
+		all = append(all, sixNodes()[at])
+	}
+	return all
 }
 
 func fourNodes() []machine { return sixNodes()[:4] }

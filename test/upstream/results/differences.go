@@ -4,10 +4,12 @@ package results
 func Differences() []Difference {
 	const podgroup, queueing, topology, preemption = "podgroup", "podgroup/queueing", "podgroup/topology_aware_scheduling", "preemption/podgroup"
 	const beyond = "TestPodGroupScheduling/gang_schedules_with_workload-aware_preemption_(TopologyAwareWorkloadScheduling_enabled:"
-	const aboveMinimum = "nobody has to go for a member above the minimum of the gang, which is three of four"
+	const aboveMinimum = "nobody has to go for a member above the minimum of the gang"
 	const consumed = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_pod_group_preemption_when_resources_are_consumed_by_lower_priority_existing_pods_"
 	const percentage = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_preemption_and_schedules_on_a_single_rack," +
 		"_choosing_placement_with_highest_allocation_percentage_with_pre-existing_pods_in_cluster_"
+	const additional = "TestTopologyAwareSchedulingWithGangPolicy/gang_with_minCount_<_pod_count_schedules_on_a_single_rack_without_preemption," +
+		"_additional_pod_triggers_preemption_on_the_same_rack_"
 	const youngest = "the youngest pod goes, and the gang to its rack; the test expects the fullest rack, which it is if the pods were created in the same second"
 	const added = "_pod_group_member_pod_added_mid-cycle_is_correctly_buffered_and_retried_after_unschedulable_attempt"
 	const planned = "the gang has no placement, and is refused before the plugin of the test is called that would add a member"
@@ -22,6 +24,8 @@ func Differences() []Difference {
 		},
 		{topology, consumed + "(CPG:_false)", "0015", "the gang has its places when one pod is gone, and the test expects two to go", false},
 		{topology, consumed + "(CPG:_true)", "0012", "members are packed onto as few nodes as hold them, so that one pod has to go, and the test expects two to go", false},
+		{topology, additional + "(CPG:_false)", "0015", aboveMinimum, false},
+		{topology, additional + "(CPG:_true)", "0015", aboveMinimum, false},
 		{topology, percentage + "(CPG:_false)", "0015", youngest, true},
 		{topology, percentage + "(CPG:_true)", "0015", youngest, true},
 		{preemption, "TestPodGroupPreemption/Partial_Preemption_with_basic_policy", "0015", "the pod of the lowest priority goes, and not that on the node with the best score", false},
