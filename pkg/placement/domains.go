@@ -5,8 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -88,7 +88,7 @@ func (c *Cluster) Around(key string) []string {
 		}
 	}
 	delete(names, key)
-	delete(names, corev1.LabelHostname)
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return describesNode(name) })
 	var around []string
 	size := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -98,6 +98,13 @@ func (c *Cluster) Around(key string) []string {
 	}
 	slices.SortStableFunc(around, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
 	return around
+}
+
+// describesNode reports whether a well-known label is about what a node is, and not about where it is.
+func describesNode(label string) bool {
+	domain, _, _ := strings.Cut(label, "/")
+	describing := []string{"kubernetes.io", "node.kubernetes.io", "beta.kubernetes.io", "feature.node.kubernetes.io", "nvidia.com", "amd.com"}
+	return slices.Contains(describing, domain) && label != "nvidia.com/gpu.clique" // which is a domain of NVLink
 }
 
 // holds reports whether each domain is within one value of a label, and how many values that are.

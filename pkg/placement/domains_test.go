@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -38,9 +39,10 @@ func TestDomains(t *testing.T) {
 func TestAround(t *testing.T) {
 	o := levelled("r1 b1", "r1 b1", "r2 b1", "r3 b2", "r4 b2", "- b3")
 	for i, n := range o.Nodes {
-		n.Labels["zone"], n.Labels["arch"], n.Labels["pool"] = "z1", "amd64", fmt.Sprint("p", i%2)
+		n.Labels["zone"], n.Labels["pool"] = "z1", fmt.Sprint("p", i%2)
+		n.Labels[corev1.LabelArchStable], n.Labels["nvidia.com/gpu.product"] = "amd64", "H100" // which say what a node is, not where
 	}
-	if got := NewCluster(o).Around("rack"); !slices.Equal(got, []string{"block", "arch", "zone"}) {
+	if got := NewCluster(o).Around("rack"); !slices.Equal(got, []string{"block", "zone"}) {
 		t.Errorf("around racks are %v", got)
 	}
 	if got := NewCluster(o).Around("zone"); len(got) > 0 {

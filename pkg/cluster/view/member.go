@@ -53,7 +53,7 @@ type labelledJob struct {
 func (w *View) podsByLabel() map[labelledJob][]*corev1.Pod {
 	type ofSnapshot struct{}
 	return Once(w, ofSnapshot{}, func() map[labelledJob][]*corev1.Pod {
-		kinds := w.labelledKinds()
+		kinds := labelledKinds()
 		all := map[labelledJob][]*corev1.Pod{}
 		for _, pod := range w.Snap.Pods {
 			for _, reader := range kinds {

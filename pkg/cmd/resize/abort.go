@@ -25,6 +25,9 @@ func (o *Options) abort(ctx context.Context, t *target) error {
 	case t.begun == nil:
 		return failure.Errorf("%s: no change of it has begun", op)
 	}
+	if p, err := resize.New(t.gang, t.job.Object, t.group, t.begun.Change, t.begun); err == nil && p.Launcher && !p.Job.Changed() {
+		return failure.Errorf("%s: the job is changed, and only its launcher is not", op).WithHint("complete it with: %s", again(t.job))
+	}
 	group, err := resize.Restored(t.gang, t.group, *t.begun)
 	if err != nil {
 		return failure.Errorf("%s: %w", op, err)

@@ -33,7 +33,8 @@ import (
 //	group   the group object is changed
 //	finish  the job is changed, goes on, and no longer keeps anything
 //
-// After any of them, a run that finds what the job keeps comes to the same end. Where one write is enough, there is no other.
+// After any of them, a run that finds what the job keeps comes to the same end. Where one write is enough, there is no other. A job with a launcher
+// that has to be made again keeps its change until that is done: the MPI Operator makes it of what the job then is, also while it is suspended.
 type applier struct {
 	client            *kube.Client
 	io                *iostreams.IOStreams
@@ -63,12 +64,33 @@ func (a *applier) apply(ctx context.Context) error {
 	if err := a.await(ctx); err != nil {
 		return err // undone, it would be resumed while pods end, which fails a job
 	}
-	for _, step := range []func(context.Context) error{a.rehearseFinish, a.remakeLauncher, a.changeGroup, a.finish} {
+	for _, step := range []func(context.Context) error{a.rehearseFinish, a.changeGroup, a.finish} {
 		if err := step(ctx); err != nil {
 			return a.undo(ctx, err)
 		}
 	}
+	if err := a.launch(ctx); err != nil {
+		return unlaunched(a.job, err)
+	}
 	return nil
+}
+
+// launch has the launcher made again of the job as it now is, which only then forgets its change.
+func (a *applier) launch(ctx context.Context) error {
+	if !a.plan.Launcher || !a.begun() {
+		return nil
+	}
+	if err := a.remakeLauncher(ctx); err != nil {
+		return err
+	}
+	_, err := a.jobObject().patch(ctx, a.stored, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: nil}}})
+	return err
+}
+
+// unlaunched is why a job that is changed still has its old launcher.
+func unlaunched(job *gang.Job, cause error) error {
+	why := failure.From(cause)
+	return failure.WithCode(why.Code, "%w; the job is changed, its launcher is not", why).WithHint("%s", lines(why.Hint, "complete it with: "+again(job)))
 }
 
 // applyAtOnce does what is one write. The operator makes a launcher again from what the job is then.
@@ -248,7 +270,7 @@ func (a *applier) finished() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.begun() {
+	if a.begun() && !a.plan.Launcher {
 		err = unstructured.SetNestedField(fields, nil, "metadata", "annotations", resize.Annotation)
 	}
 	if err == nil && a.plan.Intent.Resume && suspend.Suspended(a.stored) {

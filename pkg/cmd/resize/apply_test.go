@@ -37,6 +37,8 @@ var (
 // apiServer keeps a job of four workers and its PodGroup, and fails where a test has it fail.
 type apiServer struct {
 	*dynamicfake.FakeDynamicClient
+	// jobs is the kind of the job.
+	jobs schema.GroupVersionResource
 	// writes are those that were stored; from the write that is number dies on, counted from 0, nothing is answered any more, if it is not negative.
 	writes, dies int
 	// loses is the number of the write, counted from 1, that is stored and whose answer is lost; 0 for none.
@@ -47,15 +49,22 @@ type apiServer struct {
 
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	s := clustertest.New().Add(clustertest.Gang{Namespace: "team", Name: "llama", Workers: 4, GPUs: 2, Missing: 4}).Done()
-	var objects []runtime.Object
+	return serving(t, tfjobs, clustertest.Gang{Workers: 4, GPUs: 2, Missing: 4})
+}
+
+// serving is a server that keeps a job of a kind, called llama, and its PodGroup.
+func serving(t *testing.T, kind schema.GroupVersionResource, g clustertest.Gang, more ...runtime.Object) *apiServer {
+	t.Helper()
+	g.Namespace, g.Name = "team", "llama"
+	s := clustertest.New().Add(g).Done()
+	objects := more
 	for _, list := range s.Custom {
 		for _, u := range list {
 			objects = append(objects, u)
 		}
 	}
-	kinds := map[schema.GroupVersionResource]string{tfjobs: "TFJobList", podGroups: "PodGroupList"}
-	a := &apiServer{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...), dies: -1}
+	kinds := map[schema.GroupVersionResource]string{kind: "JobList", podGroups: "PodGroupList"}
+	a := &apiServer{jobs: kind, FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...), dies: -1}
 	a.PrependReactor("*", "*", a.react)
 	return a
 }
@@ -101,7 +110,7 @@ func (a *apiServer) get(t *testing.T, gvr schema.GroupVersionResource) *unstruct
 // target is the job as it is stored now.
 func (a *apiServer) target(t *testing.T) *target {
 	t.Helper()
-	object, group := a.get(t, tfjobs), a.get(t, podGroups)
+	object, group := a.get(t, a.jobs), a.get(t, podGroups)
 	job, err := jobs.Read(object)
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +131,15 @@ func (a *apiServer) target(t *testing.T) *target {
 // applier plans two workers from what is stored now, as a run of the command does.
 func (a *apiServer) applier(t *testing.T) *applier {
 	t.Helper()
-	two, to := int32(2), a.target(t)
-	plan, err := resize.New(to.gang, to.job.Object, to.group, resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &two}}}, to.begun)
+	two := int32(2)
+	return a.applying(t, resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &two}}})
+}
+
+// applying plans a change of what is stored now.
+func (a *apiServer) applying(t *testing.T, c resize.Change) *applier {
+	t.Helper()
+	to := a.target(t)
+	plan, err := resize.New(to.gang, to.job.Object, to.group, c, to.begun)
 	if err != nil {
 		t.Fatal(err)
 	}

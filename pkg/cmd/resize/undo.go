@@ -36,6 +36,8 @@ func (a *applier) undo(ctx context.Context, cause error) error {
 	}
 	if err == nil {
 		switch kept := now.GetAnnotations()[resize.Annotation]; {
+		case a.plan.Launcher && a.keeps(kept) && a.finishedAs(now):
+			return unlaunched(a.job, why)
 		case kept == "" && a.begun() && a.finishedAs(now):
 			return nil // all of it was written, and the answer was lost
 		case !a.keeps(kept):

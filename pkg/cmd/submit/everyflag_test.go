@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -27,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func flagValues(kind string) map[string][]string {
 	all := map[string][]string{
 		"name": {"--name", "bert"}, "image": {"--image", "other:2"}, "workers": {"--workers", "5"}, "ps": {"--ps", "1"}, "chief": {"--chief", "1"},
-		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "3"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"},
+		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "3"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"}, "ephemeral-storage": {"--ephemeral-storage", "50Gi"},
 		"gpu-resource": {"--gpu-resource", "amd.com/gpu", "--gpus", "1"}, "env": {"--env", `Q=a"b, c: d # e`}, "working-dir": {"--working-dir", "/work"},
 		"scheduler": {"--scheduler", "mine"}, "min-available": {"--min-available", "2", "--workers", "3"}, "dialect": {"--dialect", "labels"}, "queue": {"--queue", "fast", "--dialect", "volcano"},
 		"priority-class": {"--priority-class", "high"}, "restart-policy": {"--restart-policy", "Never"}, "clean-pod-policy": {"--clean-pod-policy", "All"},
@@ -46,16 +47,22 @@ func flagValues(kind string) map[string][]string {
 		"tensorboard-image": {"--tensorboard-image", "tb:1", "--tensorboard", "s3://logs/llama"},
 		"slots-per-worker":  {"--slots-per-worker", "7"}, "framework": {"--framework", "torch"}, "nproc-per-node": {"--nproc-per-node", "4"},
 		"chief-image": {"--chief-image", "c:1", "--chief", "1"}, "chief-gpus": {"--chief-gpus", "1", "--chief", "1"}, "chief-cpu": {"--chief-cpu", "1", "--chief", "1"}, "chief-memory": {"--chief-memory", "1Gi", "--chief", "1"},
-		"ps-image": {"--ps-image", "p:1", "--ps", "1"}, "ps-gpus": {"--ps-gpus", "1", "--ps", "1"}, "ps-cpu": {"--ps-cpu", "1", "--ps", "1"}, "ps-memory": {"--ps-memory", "1Gi", "--ps", "1"},
-		"worker-image": {"--worker-image", "w:1"}, "worker-gpus": {"--worker-gpus", "1"}, "worker-cpu": {"--worker-cpu", "1"}, "worker-memory": {"--worker-memory", "1Gi"},
-		"evaluator-image": {"--evaluator-image", "e:1", "--evaluator", "1"}, "evaluator-gpus": {"--evaluator-gpus", "1", "--evaluator", "1"}, "evaluator-cpu": {"--evaluator-cpu", "1", "--evaluator", "1"}, "evaluator-memory": {"--evaluator-memory", "1Gi", "--evaluator", "1"},
-		"launcher-image": {"--launcher-image", "l:1"}, "launcher-gpus": {"--launcher-gpus", "1"}, "launcher-cpu": {"--launcher-cpu", "1"}, "launcher-memory": {"--launcher-memory", "1Gi"},
-		"master-image": {"--master-image", "m:1"}, "master-gpus": {"--master-gpus", "1"}, "master-cpu": {"--master-cpu", "1"}, "master-memory": {"--master-memory", "1Gi"},
+		"chief-ephemeral-storage": {"--chief-ephemeral-storage", "20Gi", "--chief", "1"},
+		"ps-image":                {"--ps-image", "p:1", "--ps", "1"}, "ps-gpus": {"--ps-gpus", "1", "--ps", "1"}, "ps-cpu": {"--ps-cpu", "1", "--ps", "1"}, "ps-memory": {"--ps-memory", "1Gi", "--ps", "1"},
+		"ps-ephemeral-storage": {"--ps-ephemeral-storage", "20Gi", "--ps", "1"},
+		"worker-image":         {"--worker-image", "w:1"}, "worker-gpus": {"--worker-gpus", "1"}, "worker-cpu": {"--worker-cpu", "1"}, "worker-memory": {"--worker-memory", "1Gi"},
+		"worker-ephemeral-storage": {"--worker-ephemeral-storage", "20Gi"},
+		"evaluator-image":          {"--evaluator-image", "e:1", "--evaluator", "1"}, "evaluator-gpus": {"--evaluator-gpus", "1", "--evaluator", "1"}, "evaluator-cpu": {"--evaluator-cpu", "1", "--evaluator", "1"}, "evaluator-memory": {"--evaluator-memory", "1Gi", "--evaluator", "1"},
+		"evaluator-ephemeral-storage": {"--evaluator-ephemeral-storage", "20Gi", "--evaluator", "1"},
+		"launcher-image":              {"--launcher-image", "l:1"}, "launcher-gpus": {"--launcher-gpus", "1"}, "launcher-cpu": {"--launcher-cpu", "1"}, "launcher-memory": {"--launcher-memory", "1Gi"},
+		"launcher-ephemeral-storage": {"--launcher-ephemeral-storage", "20Gi"},
+		"master-image":               {"--master-image", "m:1"}, "master-gpus": {"--master-gpus", "1"}, "master-cpu": {"--master-cpu", "1"}, "master-memory": {"--master-memory", "1Gi"},
+		"master-ephemeral-storage": {"--master-ephemeral-storage", "20Gi"},
 	}
 	if kind != "tf" {
 		all["template"] = []string{"--template", "testdata/template-" + kind + ".yaml"}
 	}
-	for _, what := range []string{"image", "gpus", "cpu", "memory"} {
+	for _, what := range append(resize.FlagRequests(), "image") {
 		all["head-"+what] = []string{"--head-" + what, strings.TrimPrefix(all["launcher-"+what][1], "l:")}
 	}
 	if kind == "ray" {
@@ -200,7 +207,7 @@ func TestFlagsTogether(t *testing.T) {
 
 // overruled reports whether a flag for all is hidden behind those for each: the job has one role with members, and those set it.
 func overruled(name string, args []string) bool {
-	return slices.Contains([]string{"image", "gpus", "cpu", "memory"}, name) && slices.ContainsFunc(args, func(w string) bool { return strings.HasSuffix(w, "-"+name) })
+	return slices.Contains(append(resize.FlagRequests(), "image"), name) && slices.ContainsFunc(args, func(w string) bool { return strings.HasSuffix(w, "-"+name) })
 }
 
 // What people type into free text arrives as it is, and breaks nothing.

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // FitFlags describe a job that is never submitted, for `gangctl fit`.
@@ -26,7 +27,7 @@ type FitFlags struct {
 }
 
 // fitFlags are the flags that matter to where a gang has room.
-var fitFlags = []string{"gpu-resource", "cpu", "memory", "limit-cpu", "limit-memory", "device", "min-available", "queue", "priority-class", "scheduler",
+var fitFlags = []string{"gpu-resource", "cpu", "memory", resize.FlagStorage, "limit-cpu", "limit-memory", "device", "min-available", "queue", "priority-class", "scheduler",
 	"dialect", "node-selector", "toleration", "topology", "topology-preferred", "affinity-node", "affinity-pod", "affinity-same-node", "affinity-spread", "service-account",
 	"host-network", "rdma", "shm", "data", "image", "label", "from"}
 
@@ -57,7 +58,7 @@ func NewFitFlags(shared *cmdutil.Factory, cmd *cobra.Command, name string) *FitF
 	}
 	names = append(names, fitFlags...)
 	for _, r := range f.o.Roles {
-		for _, what := range []string{"gpus", "cpu", "memory"} {
+		for _, what := range resize.FlagRequests() {
 			names = append(names, r.flag()+"-"+what)
 		}
 	}

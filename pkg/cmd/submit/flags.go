@@ -60,6 +60,8 @@ const unset int64 = -1
 type resources struct {
 	GPUs        int64
 	CPU, Memory *resource.Quantity
+	// Storage is local disk.
+	Storage *resource.Quantity
 }
 
 // flag is the prefix of the role's flags, and the middle of its members' names.
@@ -84,6 +86,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flagvalue.Count(flags, &o.All.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each "+strings.Join(training, ", and of the "))
 	flagvalue.Quantity(flags, &o.All.CPU, "cpu", "CPUs of each member")
 	flagvalue.Quantity(flags, &o.All.Memory, "memory", "Memory of each member")
+	flagvalue.Quantity(flags, &o.All.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that the GPU flags count")
 	flags.StringArrayVar(&o.Env, "env", nil, "Environment variable NAME=VALUE of each member (repeatable)")
 	flags.StringVar(&o.WorkingDir, "working-dir", "", "Working directory of each member (default: the image's)")
@@ -133,6 +136,7 @@ func addResourceFlags(flags *pflag.FlagSet, r *role) {
 	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+instead)
 	flagvalue.Quantity(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
 	flagvalue.Quantity(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")
+	flagvalue.Quantity(flags, &r.Storage, resize.RoleFlag(r.Name, resize.FlagStorage), "Local disk of each "+name+", instead of --"+resize.FlagStorage)
 }
 
 // gitSyncImage clones repositories.
@@ -193,7 +197,7 @@ func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flagvalue.Quantity(flags, &p.LimitCPU, "limit-cpu", "CPUs that each member may use at most (default: as --cpu)")
 	flagvalue.Quantity(flags, &p.LimitMemory, "limit-memory", "Memory that each member may use at most (default: as --memory)")
-	flags.StringArrayVar(&p.Devices, "device", nil, "Extended resource DOMAIN/NAME=COUNT of each member that --gpus is for (repeatable)")
+	flags.StringArrayVar(&p.Devices, "device", nil, "Extended resource DOMAIN/NAME=COUNT, or huge pages hugepages-SIZE=AMOUNT, of each member that --gpus is for (repeatable)")
 	flags.StringVar(&p.RDMA, "rdma", "", "Give each such member one RDMA device, and the right to lock memory; =DOMAIN/NAME for another resource than "+rdmaResource)
 	flags.Lookup("rdma").NoOptDefVal = rdmaResource
 	flags.StringArrayVar(&p.EnvFrom, "env-from", nil, "Variables from every key of secret/NAME or configmap/NAME (repeatable)")

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // parseKind returns what `gangctl submit KIND ARGS` would work with.
@@ -100,7 +101,7 @@ func TestFlagsAreTheSame(t *testing.T) {
 		var common []string
 		flags.VisitAll(func(f *pflag.Flag) {
 			for _, r := range k.roles() {
-				for _, suffix := range []string{"image", "gpus", "cpu", "memory"} {
+				for _, suffix := range append(resize.FlagRequests(), "image") {
 					if f.Name == r.flag()+"-"+suffix {
 						return
 					}

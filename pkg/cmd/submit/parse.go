@@ -180,7 +180,7 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	}
 	for _, r := range o.Roles {
 		r.Image = cmp.Or(r.Image, o.Image)
-		r.CPU, r.Memory = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory)
+		r.CPU, r.Memory, r.Storage = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory), cmp.Or(r.Storage, o.All.Storage)
 		if r.GPUs == unset {
 			r.GPUs = 0
 			if r.trains {

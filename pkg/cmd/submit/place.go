@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -151,24 +152,27 @@ func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// parseDevices reads DOMAIN/NAME=COUNT, each of at least so many. gpu has flags of its own.
+// parseDevices reads DOMAIN/NAME=COUNT and hugepages-SIZE=AMOUNT, each of at least so many. gpu has flags of its own.
 func parseDevices(texts []string, gpu string, least int64) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for _, text := range texts {
 		name, number, ok := strings.Cut(text, "=")
+		device, example := corev1.ResourceName(name), "for example: --device rdma/hca=1, or --device hugepages-1Gi=16Gi"
 		quantity, err := resource.ParseQuantity(number)
-		switch {
-		case !ok || err != nil || quantity.Value() < least || quantity.Sign() < 0 || !quantity.Equal(*resource.NewQuantity(quantity.Value(), resource.DecimalSI)):
-			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from %d on", text, least).WithHint("for example: --device rdma/hca=1")
-		case len(content.IsLabelKey(name)) > 0 || !strings.Contains(name, "/"):
-			return nil, failure.Usagef("--device %q: %q is not an extended resource, DOMAIN/NAME", text, name).WithHint("for example: --device rdma/hca=1")
+		switch huge := request.IsHugePages(device); {
+		case huge && (err != nil || quantity.Value() < least || !request.IsWhole(device, quantity)):
+			return nil, failure.Usagef("--device %q: must be hugepages-SIZE=AMOUNT, with an amount of whole pages", text).WithHint("%s", example)
+		case !huge && (!ok || err != nil || quantity.Value() < least || !request.IsWhole(device, quantity)):
+			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from %d on", text, least).WithHint("%s", example)
+		case !huge && !request.IsExtended(device):
+			return nil, failure.Usagef("--device %q: %q is neither an extended resource, DOMAIN/NAME, nor huge pages, hugepages-SIZE", text, name).WithHint("%s", example)
 		case name == gpu:
 			return nil, failure.Usagef("--device %s: this resource is what --gpus counts", name).WithHint("use --gpus %s", number)
 		}
-		if _, twice := list[corev1.ResourceName(name)]; twice {
+		if _, twice := list[device]; twice {
 			return nil, failure.Usagef("--device %s is given twice", name)
 		}
-		list[corev1.ResourceName(name)] = quantity
+		list[device] = quantity
 	}
 	return list, nil
 }

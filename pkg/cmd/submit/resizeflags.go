@@ -50,7 +50,8 @@ func NewResizeFlags(flags *pflag.FlagSet) *ResizeFlags {
 	flagvalue.Count(flags, &f.all.GPUs, resize.FlagGPUs, 0, 0, maxGPUs, "GPUs of each member that trains")
 	flagvalue.Quantity(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
 	flagvalue.Quantity(flags, &f.all.Memory, resize.FlagMemory, "Memory of each member")
-	flags.StringArrayVar(&f.devices, resize.FlagDevice, nil, "Extended resource DOMAIN/NAME=COUNT of each member that --gpus is for; 0 drops it (repeatable)")
+	flagvalue.Quantity(flags, &f.all.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
+	flags.StringArrayVar(&f.devices, resize.FlagDevice, nil, "Extended resource DOMAIN/NAME=COUNT, or huge pages hugepages-SIZE=AMOUNT, of each member that --gpus is for; 0 drops it (repeatable)")
 	flagvalue.Count(flags, &f.minAvailable, resize.FlagMinAvailable, 0, 1, maxMinimum, "Members that must start together (default: all, if it was all, or as it is)")
 	flags.StringArrayVar(&f.nodeSelector, resize.FlagNodeSelector, nil, "Label KEY=VALUE that nodes must have, or KEY- for one that they need not have any more (repeatable)")
 	flags.StringArrayVar(&f.tolerations, resize.FlagToleration, nil, "Further taint that members tolerate: KEY[=VALUE][:EFFECT], or all (repeatable)")
@@ -168,6 +169,7 @@ func (f *ResizeFlags) ofRole(job *gang.Job, has gang.Role) resize.Role {
 	}
 	out.CPU = f.quantity(has.Name, resize.FlagCPU, own.CPU, f.all.CPU)
 	out.Memory = f.quantity(has.Name, resize.FlagMemory, own.Memory, f.all.Memory)
+	out.Storage = f.quantity(has.Name, resize.FlagStorage, own.Storage, f.all.Storage)
 	return out
 }
 
@@ -199,7 +201,11 @@ func (f *ResizeFlags) refuseOthers(job *gang.Job) error {
 		if g.RoleByName(r.Name) != nil {
 			continue
 		}
-		for _, name := range []string{r.count, resize.RoleFlag(r.Name, resize.FlagGPUs), resize.RoleFlag(r.Name, resize.FlagCPU), resize.RoleFlag(r.Name, resize.FlagMemory)} {
+		own := []string{r.count}
+		for _, of := range resize.FlagRequests() {
+			own = append(own, resize.RoleFlag(r.Name, of))
+		}
+		for _, name := range own {
 			if name != "" && f.flags.Changed(name) {
 				return failure.Usagef("--%s has no effect: %s has no %s", name, job, r.flag()).WithHint("see its roles with `gangctl get %s -n %s`", resize.Named(job), job.Meta.Namespace)
 			}

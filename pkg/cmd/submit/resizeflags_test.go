@@ -47,6 +47,9 @@ func TestResizeFlags(t *testing.T) {
 		{"TFJob", "PS", "--cpu 4 --ps-cpu 1", "--ps-cpu 1 --worker-cpu 4", `{"roles":[{"name":"PS","cpu":"1"},{"name":"Worker","cpu":"4"}]}`},
 		{"TFJob", "PS", "--ps 2 --worker-gpus 1", "--ps 2 --gpus 1", `{"roles":[{"name":"PS","replicas":2},{"name":"Worker","gpus":1}]}`},
 		{"TFJob", "PS", "--device rdma/hca=2 --device example.com/fpga=0", "--device example.com/fpga=0 --device rdma/hca=2", `{"roles":[{"name":"Worker","devices":{"example.com/fpga":"0","rdma/hca":"2"}}]}`},
+		{"TFJob", "PS", "--ephemeral-storage 100Gi", "--ephemeral-storage 100Gi", `{"roles":[{"name":"PS","ephemeralStorage":"100Gi"},{"name":"Worker","ephemeralStorage":"100Gi"}]}`},
+		{"MPIJob", "Launcher", "--worker-ephemeral-storage 20Gi --device hugepages-1Gi=8Gi", "--worker-ephemeral-storage 20Gi --device hugepages-1Gi=8Gi",
+			`{"roles":[{"name":"Worker","ephemeralStorage":"20Gi","devices":{"hugepages-1Gi":"8Gi"}}]}`},
 		{"PyTorchJob", "Master", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":2}]}`},
 		{"PyTorchJob", "", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":3}]}`},
 		{"MPIJob", "Launcher", "--workers 3 --gpus 8", "--workers 3 --gpus 8", `{"roles":[{"name":"Worker","replicas":3,"gpus":8}]}`},
@@ -95,7 +98,11 @@ func TestResizeFlagsOfOtherKinds(t *testing.T) {
 
 func TestDevicesOfResize(t *testing.T) {
 	for line, want := range map[string]string{
-		"--device rdma=1":                              `"rdma" is not an extended resource`,
+		"--device rdma=1":                              `"rdma" is neither an extended resource`,
+		"--device hugepages-1Gi=1536Mi":                "with an amount of whole pages",
+		"--device hugepages-1Gi":                       "with an amount of whole pages",
+		"--device hugepages-big=1Gi":                   "is neither an extended resource",
+		"--device hugepages-2Mi=512Mi":                 "",
 		"--device rdma/hca=-1":                         "with a whole number from 0 on",
 		"--device rdma/hca=x":                          "with a whole number from 0 on",
 		"--device nvidia.com/gpu=1":                    "this resource is what --gpus counts",

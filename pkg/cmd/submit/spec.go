@@ -106,7 +106,7 @@ func (o *Options) training(roles []render.Role) []string {
 func (o *Options) jobRoles() []render.Role {
 	var roles []render.Role
 	for _, r := range o.Roles {
-		roles = append(roles, render.Role{Name: r.Name, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})
+		roles = append(roles, render.Role{Name: r.Name, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory, Storage: r.Storage})
 	}
 	if o.kind.splitRoles != nil {
 		return o.kind.splitRoles(roles)

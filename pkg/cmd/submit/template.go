@@ -23,6 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 	"github.com/gangctl/gangctl/templates"
 )
 
@@ -131,7 +132,7 @@ func (o *Options) applyTemplate() error {
 		flag string
 		take func()
 	}{
-		{"image", func() { o.Image = "" }}, {"cpu", func() { o.All.CPU = nil }}, {"memory", func() { o.All.Memory = nil }},
+		{"image", func() { o.Image = "" }}, {"cpu", func() { o.All.CPU = nil }}, {"memory", func() { o.All.Memory = nil }}, {resize.FlagStorage, func() { o.All.Storage = nil }},
 		{"restart-policy", func() { o.RestartPolicy = "" }}, {"clean-pod-policy", func() { o.CleanPodPolicy = "" }},
 		{"priority-class", func() {
 			o.PriorityClass = cmp.Or(job.PriorityClass, firstOf(job, func(s corev1.PodSpec) string { return s.PriorityClassName }))

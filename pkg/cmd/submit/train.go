@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
 	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // TrainOptions are what `gangctl submit train` works with. What flags do not set is the runtime's.
@@ -77,6 +78,7 @@ The arguments after -- are the command of every node, exactly as typed: no shell
 	flagvalue.Count(flags, &o.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each node")
 	flagvalue.Quantity(flags, &o.CPU, "cpu", "CPUs of each node")
 	flagvalue.Quantity(flags, &o.Memory, "memory", "Memory of each node")
+	flagvalue.Quantity(flags, &o.Storage, resize.FlagStorage, "Local disk of each node: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that --gpus counts")
 	flagvalue.Count(flags, &o.Procs, "procs-per-node", 0, 1, maxProcesses, "Processes of each node (default: the runtime's, such as one a GPU)")
 	flags.StringVar(&o.Image, "image", "", "Container image of the nodes (default: the runtime's)")
@@ -156,7 +158,9 @@ func (o *TrainOptions) manifest() (*unstructured.Unstructured, error) {
 // requirements are what a node requests: CPU and memory with equal limits, GPUs as limits, from which the API server makes requests.
 func (o *TrainOptions) requirements() map[string]any {
 	requests, limits := map[string]any{}, map[string]any{}
-	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{corev1.ResourceCPU: o.CPU, corev1.ResourceMemory: o.Memory} {
+	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceCPU: o.CPU, corev1.ResourceMemory: o.Memory, corev1.ResourceEphemeralStorage: o.Storage,
+	} {
 		if quantity != nil {
 			requests[string(name)], limits[string(name)] = quantity.String(), quantity.String()
 		}

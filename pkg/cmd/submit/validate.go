@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -145,7 +146,7 @@ func (o *Options) validateRoles(flags *pflag.FlagSet) error {
 		if r.Replicas > 0 {
 			continue
 		}
-		for _, suffix := range []string{"image", "gpus", "cpu", "memory"} {
+		for _, suffix := range append(resize.FlagRequests(), "image") {
 			if name := r.flag() + "-" + suffix; flags.Changed(name) {
 				return failure.Usagef("--%s has no effect: the job has no %s (--%s is 0)", name, r.flag(), r.count).
 					WithHint("add --%s 1, or leave out --%s", r.count, name)

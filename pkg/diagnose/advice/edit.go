@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -81,7 +82,7 @@ func (s *search) offerEdit(e edit) bool {
 	if ok {
 		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
 		if e.Cost == answer.LessCompute {
-			fix.Devices = devicesOf(whatif.Revise(s.g, fix.Edit).Roles)
+			fix.Devices = computeOf(whatif.Revise(s.g, fix.Edit).Roles)
 		}
 		if s.g.Count(gang.Running) > 0 {
 			fix.Cost = joined(fix.Cost, "members that run start again")
@@ -91,10 +92,10 @@ func (s *search) offerEdit(e edit) bool {
 	return ok
 }
 
-// devicesOf is how many devices the members of some roles request in all.
-func devicesOf(roles []gang.Role) (n int64) {
+// computeOf is how many devices the pods of some roles take in all, whichever of their containers requests them.
+func computeOf(roles []gang.Role) (n int64) {
 	for _, role := range roles {
-		n += whatif.Devices(role) * int64(role.Replicas)
+		n += podrequest.Devices(request(role)) * int64(role.Replicas)
 	}
 	return n
 }

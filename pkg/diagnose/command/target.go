@@ -51,12 +51,16 @@ func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok 
 	if j.Unsuspendable {
 		return Then(JSONPatch(j.Namespace, kind, j.Name, steps...), Kubectl(j.Namespace, "delete", "pods", "-l", j.Pods)), true
 	}
+	suspend := func(yes bool) string {
+		return MergePatch(j.Namespace, kind, j.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": yes}}})
+	}
 	all := []string{
-		MergePatch(j.Namespace, kind, j.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+		suspend(true),
 		Kubectl(j.Namespace, "wait", "--for=delete", "pods", "-l", j.Pods, "--timeout=5m"),
 	}
 	if j.Kind.Kind == "MPIJob" && j.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, ChangesLauncher) {
-		all = append(all, Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher")) // the MPI Operator's is a batch Job
+		// The MPI Operator's launcher is a batch Job. It makes it again at once, of what the job is then.
+		return Then(append(all, JSONPatch(j.Namespace, kind, j.Name, steps...), Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher"), suspend(false))...), true
 	}
 	steps = append(steps, Patch{Op: "add", Path: "/spec/runPolicy/suspend", Value: false})
 	return Then(append(all, JSONPatch(j.Namespace, kind, j.Name, steps...))...), true

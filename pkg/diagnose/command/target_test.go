@@ -33,12 +33,12 @@ func template(role string) RolePatch {
 }
 
 // suspended are the commands that change a job while it has no pods.
-func suspended(kind, steps string, further ...string) []string {
-	all := []string{
+func suspended(kind, steps string) []string {
+	return []string{
 		`kubectl -n team patch ` + kind + ` j --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}'`,
 		"kubectl -n team wait --for=delete pods -l training.kubeflow.org/job-name=j --timeout=5m",
+		`kubectl -n team patch ` + kind + ` j --type=json -p '[` + steps + `,{"op":"add","path":"/spec/runPolicy/suspend","value":false}]'`,
 	}
-	return append(append(all, further...), `kubectl -n team patch `+kind+` j --type=json -p '[`+steps+`,{"op":"add","path":"/spec/runPolicy/suspend","value":false}]'`)
 }
 
 func TestChange(t *testing.T) {
@@ -59,8 +59,11 @@ func TestChange(t *testing.T) {
 			`kubectl -n team patch tfjob j --type=json -p '[{"op":"add","path":"/spec/runPolicy/x","value":1}]'`}},
 		"MPIJob, members: they are in a file that follows": {job("MPIJob", "v2beta1"), []RolePatch{replicas("Worker")}, nil, []string{
 			`kubectl -n team patch mpijob j --type=json -p '[{"op":"add","path":"/spec/mpiReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"MPIJob of the MPI Operator, launcher": {job("MPIJob", "v2beta1"), []RolePatch{template("Launcher")}, nil, suspended("mpijob",
-			`{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}`, "kubectl -n team delete job j-launcher")},
+		"MPIJob of the MPI Operator, launcher": {job("MPIJob", "v2beta1"), []RolePatch{template("Launcher")}, nil, []string{
+			`kubectl -n team patch mpijob j --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}'`,
+			"kubectl -n team wait --for=delete pods -l training.kubeflow.org/job-name=j --timeout=5m",
+			`kubectl -n team patch mpijob j --type=json -p '[{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}]'`,
+			"kubectl -n team delete job j-launcher", `kubectl -n team patch mpijob j --type=merge -p '{"spec":{"runPolicy":{"suspend":false}}}'`}},
 		"MPIJob of the Training Operator, launcher": {job("MPIJob", "v1"), []RolePatch{template("Launcher")}, nil, suspended("mpijob",
 			`{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}`)},
 		"no pods, none to delete": {func() Target { j := job("TFJob", "v1"); j.Pods = ""; return j }(), []RolePatch{template("Worker")}, nil, []string{

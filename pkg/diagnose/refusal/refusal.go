@@ -78,6 +78,7 @@ var patterns = []struct {
 	{Namespace, regexp.MustCompile(`because it is being (terminated)`)},
 	{Forbidden, regexp.MustCompile(`User "([^"]+)" cannot create resource "([^"]+)"`)},
 	{LimitRange, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
+	{LimitRange, regexp.MustCompile(`must be less than or equal to (\S+) limit of`)},
 }
 
 // refusedPod is the pod in the API server's message, and what came before it.

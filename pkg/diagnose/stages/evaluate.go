@@ -101,6 +101,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		r := e.evaluate(c)
 		r.Findings = united(d.Gang, r.Findings)
 		overheads(c, r.Findings)
+		runtimeRules(c, r)
 		d.Stages = append(d.Stages, r.Summary(e.name))
 		c = record(d, c, e.name, r)
 	}

@@ -120,11 +120,14 @@ func processes(g *gang.Gang, spec *Spec) []command.Patch {
 	return nil
 }
 
-// devices is how many devices one member of a role requests.
+// Devices is how many devices the container that does the work of a role requests: what --gpus counts, and programs are configured with. Those of
+// other containers are none of its.
 func Devices(r gang.Role) int64 {
-	list := Needs([]gang.Role{{Replicas: 1, Template: r.Template}}, 1)
-	q := list[request.Device(list)]
-	return q.Value()
+	i := r.MainContainer()
+	if i < 0 {
+		return 0
+	}
+	return request.Devices(request.OfContainer(r.Template.Spec.Containers[i].Resources))
 }
 
 // maker is what made the job, if something did that keeps it as it is. A CronJob leaves its Jobs alone.

@@ -146,6 +146,20 @@ func TestCommandsReserveNoMore(t *testing.T) {
 	}
 }
 
+// sidecar gives pods another container with so many devices, and an init container with as many; none for 0.
+func sidecar(gpus int64) func(*corev1.PodSpec) {
+	return func(spec *corev1.PodSpec) {
+		if gpus == 0 {
+			return
+		}
+		limits := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
+		c := corev1.Container{Name: "dataloader", Resources: corev1.ResourceRequirements{Limits: limits}}
+		spec.Containers = append(spec.Containers, c)
+		c.Name = "warmup"
+		spec.InitContainers = append(spec.InitContainers, c)
+	}
+}
+
 // Half of the devices are half of the processes, where the job has a field for how many a member starts.
 func TestCommandsCountProcesses(t *testing.T) {
 	half := func(spec *whatif.Spec) {
@@ -155,18 +169,21 @@ func TestCommandsCountProcesses(t *testing.T) {
 		kind, field string
 		value       any
 		want        string
+		beside      int64
 	}{
-		"MPI":                       {"MPIJob", "slotsPerWorker", int64(8), `{"op":"replace","path":"/spec/slotsPerWorker","value":4}`},
-		"PyTorch":                   {"PyTorchJob", "nprocPerNode", "8", `{"op":"replace","path":"/spec/nprocPerNode","value":"4"}`},
-		"not one a device":          {"MPIJob", "slotsPerWorker", int64(1), ""},
-		"as many as there are":      {"PyTorchJob", "nprocPerNode", "auto", ""},
-		"TensorFlow starts but one": {"TFJob", "slotsPerWorker", int64(8), ""},
+		"MPI":                       {"MPIJob", "slotsPerWorker", int64(8), `{"op":"replace","path":"/spec/slotsPerWorker","value":4}`, 0},
+		"PyTorch":                   {"PyTorchJob", "nprocPerNode", "8", `{"op":"replace","path":"/spec/nprocPerNode","value":"4"}`, 0},
+		"PyTorch, with a sidecar":   {"PyTorchJob", "nprocPerNode", "8", `{"op":"replace","path":"/spec/nprocPerNode","value":"4"}`, 1},
+		"not one a device":          {"MPIJob", "slotsPerWorker", int64(1), "", 0},
+		"as many as all containers": {"MPIJob", "slotsPerWorker", int64(9), "", 1},
+		"as many as there are":      {"PyTorchJob", "nprocPerNode", "auto", "", 0},
+		"TensorFlow starts but one": {"TFJob", "slotsPerWorker", int64(8), "", 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := clustertest.New().Nodes(1, 8).Add(clustertest.Gang{Name: "gang", Kind: tt.kind, Workers: 1, GPUs: 8, Job: func(job map[string]any) {
 				job["spec"].(map[string]any)[tt.field] = tt.value
-			}}).Done()
+			}, Spec: sidecar(tt.beside)}).Done()
 			got, _ := whatif.Commands(gangOf(t, s, "gang"), half)
 			if !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, tt.field) {
 				t.Errorf("got %s", got)

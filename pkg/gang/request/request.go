@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/kubernetes/pkg/features"
@@ -65,16 +66,16 @@ func OfResource(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return Amount(name, Of(pod)[name])
 }
 
-func defaultRequests(c *corev1.Container) {
-	for name, limit := range c.Resources.Limits {
-		if _, ok := c.Resources.Requests[name]; ok {
-			continue
-		}
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = corev1.ResourceList{}
-		}
-		c.Resources.Requests[name] = limit
+func defaultRequests(c *corev1.Container) { c.Resources.Requests = OfContainer(c.Resources) }
+
+// OfContainer returns what a container of a template requests: a limit without a request counts as one.
+func OfContainer(r corev1.ResourceRequirements) corev1.ResourceList {
+	if len(r.Limits) == 0 {
+		return r.Requests
 	}
+	list := maps.Clone(r.Limits)
+	maps.Copy(list, r.Requests)
+	return list
 }
 
 // Quantity converts an amount to a quantity of the API. Amounts are thousandths of a core for cpu and the resource's own unit
@@ -144,6 +145,23 @@ func IsGPU(name corev1.ResourceName) bool {
 	return strings.Contains(s, "/") && strings.Contains(s, "gpu")
 }
 
+// IsExtended reports whether a name is that of an extended resource, DOMAIN/NAME.
+func IsExtended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && len(content.IsLabelKey(string(name))) == 0
+}
+
+// IsHugePages reports whether a name is that of huge pages of a size, such as hugepages-1Gi.
+func IsHugePages(name corev1.ResourceName) bool {
+	size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	page, err := resource.ParseQuantity(size)
+	return huge && err == nil && page.Sign() > 0 && page.String() == size
+}
+
+// IsWhole reports whether a quantity is whole devices, or whole huge pages, of which the API takes no part.
+func IsWhole(name corev1.ResourceName, q resource.Quantity) bool {
+	return q.Sign() >= 0 && q.Equal(*resource.NewQuantity(q.Value(), resource.DecimalSI)) && q.Value()%Unit(name) == 0
+}
+
 // Device is the accelerator in a list: the GPU if there is one, else the first other extended resource; "" without.
 func Device(list corev1.ResourceList) corev1.ResourceName {
 	var other corev1.ResourceName
@@ -162,11 +180,17 @@ func Device(list corev1.ResourceList) corev1.ResourceName {
 	return other
 }
 
+// Devices is how many there are of the [Device] of a list.
+func Devices(list corev1.ResourceList) int64 {
+	q := list[Device(list)]
+	return q.Value()
+}
+
 // Set makes a container request another amount of a resource. Its limit follows where it was no more than the request, or would be less
-// than it now is; what was neither requested nor limited gets both. A device that is set to zero is no longer requested.
+// than it now is; what was neither requested nor limited gets both. Devices, and huge pages, that are set to zero are no longer requested.
 func Set(r *corev1.ResourceRequirements, name corev1.ResourceName, to resource.Quantity) {
 	device := strings.Contains(string(name), "/")
-	if device && to.IsZero() {
+	if to.IsZero() && (device || IsHugePages(name)) {
 		delete(r.Requests, name)
 		delete(r.Limits, name)
 		return

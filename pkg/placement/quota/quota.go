@@ -59,6 +59,30 @@ func Applies(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
 	return true
 }
 
+// Scopes are the scopes by which the quota chooses pods, as people write them: Terminating, PriorityClass in gold or silver.
+func Scopes(q *corev1.ResourceQuota) (all []string) {
+	for _, scope := range q.Spec.Scopes {
+		all = append(all, string(scope))
+	}
+	if q.Spec.ScopeSelector == nil {
+		return all
+	}
+	for _, r := range q.Spec.ScopeSelector.MatchExpressions {
+		text := string(r.ScopeName)
+		switch r.Operator {
+		case corev1.ScopeSelectorOpIn:
+			text += " in " + strings.Join(r.Values, " or ")
+		case corev1.ScopeSelectorOpNotIn:
+			text += " other than " + strings.Join(r.Values, " and ")
+		case corev1.ScopeSelectorOpDoesNotExist:
+			text = "no " + text
+		default: // it exists
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
 func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
 	switch r.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:

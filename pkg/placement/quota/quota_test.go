@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,5 +169,20 @@ func TestRelease(t *testing.T) {
 	}
 	if used := got[0].Status.Used["pods"]; used.Cmp(resource.MustParse("1")) != 0 {
 		t.Errorf("got %s", used.String())
+	}
+}
+
+// Scopes read as people write them.
+func TestScopes(t *testing.T) {
+	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}, ScopeSelector: &corev1.ScopeSelector{
+		MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"gold", "silver"}},
+			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpNotIn, Values: []string{"low"}},
+			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpDoesNotExist},
+			{ScopeName: corev1.ResourceQuotaScopeCrossNamespacePodAffinity, Operator: corev1.ScopeSelectorOpExists},
+		}}}}
+	want := []string{"Terminating", "PriorityClass in gold or silver", "PriorityClass other than low", "no PriorityClass", "CrossNamespacePodAffinity"}
+	if diff := cmp.Diff(want, Scopes(q)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -71,7 +71,9 @@ func resources(preset corev1.ResourceRequirements, role Role, gpu corev1.Resourc
 		}
 		(*list)[name] = q
 	}
-	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{corev1.ResourceCPU: role.CPU, corev1.ResourceMemory: role.Memory} {
+	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceCPU: role.CPU, corev1.ResourceMemory: role.Memory, corev1.ResourceEphemeralStorage: role.Storage,
+	} {
 		if quantity != nil {
 			set(&r.Requests, name, *quantity)
 			set(&r.Limits, name, *quantity)

@@ -20,11 +20,11 @@ type Role struct {
 	Image    string
 	// GPUs is the count per member.
 	GPUs int64
-	// CPU and Memory, per member, become requests and equal limits; nil sets neither.
-	CPU, Memory *resource.Quantity
+	// CPU, Memory and Storage, which is local disk, become requests and equal limits of each member; nil sets neither.
+	CPU, Memory, Storage *resource.Quantity
 	// Limits are those of CPU and memory that are to differ from the requests.
 	Limits corev1.ResourceList
-	// Devices are further extended resources, per member.
+	// Devices are further extended resources, and huge pages, per member.
 	Devices corev1.ResourceList
 }
 

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // What is more than this is taken for a slip of the finger, or for a tenant's mischief.
@@ -55,13 +57,25 @@ type Role struct {
 	Device corev1.ResourceName `json:"device,omitempty"`
 	CPU    *resource.Quantity  `json:"cpu,omitempty"`
 	Memory *resource.Quantity  `json:"memory,omitempty"`
-	// Devices are further extended resources of each member; 0 of one means that it requests none any more.
+	// Storage is the local disk of each member.
+	Storage *resource.Quantity `json:"ephemeralStorage,omitempty"`
+	// Devices are further extended resources of each member, and huge pages; 0 of one means that it requests none any more.
 	Devices corev1.ResourceList `json:"devices,omitempty"`
 }
 
 // Empty reports whether nothing about the role changes.
 func (r Role) Empty() bool {
-	return r.Replicas == nil && r.GPUs == nil && r.CPU == nil && r.Memory == nil && len(r.Devices) == 0
+	return r.Replicas == nil && !r.Requests()
+}
+
+// Requests reports whether what the members request changes.
+func (r Role) Requests() bool {
+	return r.GPUs != nil || r.CPU != nil || r.Memory != nil || r.Storage != nil || len(r.Devices) > 0
+}
+
+// quantities are the requests that are no counts, by resource; nil for one that stays.
+func (r Role) quantities() map[corev1.ResourceName]*resource.Quantity {
+	return map[corev1.ResourceName]*resource.Quantity{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: r.Memory, corev1.ResourceEphemeralStorage: r.Storage}
 }
 
 // Empty reports whether nothing changes.
@@ -78,6 +92,11 @@ func (c Change) role(name string) Role {
 		}
 	}
 	return Role{Name: name}
+}
+
+// reaches reports whether the pods of a role change.
+func (c Change) reaches(role string) bool {
+	return c.role(role).Requests() || len(c.NodeSelector)+len(c.AnyNode)+len(c.Tolerations) > 0 || c.PriorityClass != ""
 }
 
 // Validate refuses what no job can have. A change may come from an annotation, which whoever may write the job may write.
@@ -124,31 +143,29 @@ func (r Role) validate() error {
 	if r.GPUs != nil && (*r.GPUs < 0 || *r.GPUs > MaxDevices) {
 		return fmt.Errorf("%d devices: must be from 0 to %d", *r.GPUs, MaxDevices)
 	}
-	if r.Device != "" && !extended(r.Device) {
+	if r.Device != "" && !request.IsExtended(r.Device) {
 		return fmt.Errorf("%q: not an extended resource, DOMAIN/NAME", r.Device)
 	}
 	if len(r.Devices) > maxRules {
 		return fmt.Errorf("%d devices: at most %d", len(r.Devices), maxRules)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Devices)) {
-		switch q := r.Devices[name]; {
-		case !extended(name):
-			return fmt.Errorf("%q: not an extended resource, DOMAIN/NAME", name)
-		case q.Sign() < 0 || q.Value() > MaxDevices || !q.Equal(*resource.NewQuantity(q.Value(), resource.DecimalSI)):
+		q := r.Devices[name]
+		switch huge := request.IsHugePages(name); {
+		case !huge && !request.IsExtended(name):
+			return fmt.Errorf("%q: neither an extended resource, DOMAIN/NAME, nor huge pages", name)
+		case !request.IsWhole(name, q):
+			return fmt.Errorf("%s of %s: must be a whole number of them", q.String(), name)
+		case !huge && q.Value() > MaxDevices:
 			return fmt.Errorf("%s of %s: must be from 0 to %d", q.String(), name, MaxDevices)
 		}
 	}
-	for _, q := range []*resource.Quantity{r.CPU, r.Memory} {
+	for _, q := range r.quantities() {
 		if q != nil && q.Sign() <= 0 {
 			return fmt.Errorf("a request of %s: must be greater than zero", q)
 		}
 	}
 	return nil
-}
-
-// extended reports whether a name is that of an extended resource.
-func extended(name corev1.ResourceName) bool {
-	return len(content.IsLabelKey(string(name))) == 0 && strings.Contains(string(name), "/")
 }
 
 // validatePlace checks what rules where members may run.

@@ -1,15 +1,15 @@
 package resize
 
 import (
+	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Of is the change that comes to the same as an edit of what a job specifies; ok is false if there is none that flags can make.
@@ -65,47 +65,39 @@ func roleChange(before, after gang.Role) Role {
 	if i < 0 || j < 0 {
 		return r
 	}
-	was, is := before.Template.Spec.Containers[i].Resources, after.Template.Spec.Containers[j].Resources
-	if n := devicesOf(after); n != devicesOf(before) && (n == 0 || deviceOf(was) == deviceOf(is)) {
+	was, is := request.OfContainer(before.Template.Spec.Containers[i].Resources), request.OfContainer(after.Template.Spec.Containers[j].Resources)
+	counted := [2]corev1.ResourceName{request.Device(was), request.Device(is)} // once: users may request any number of resources
+	if n := whatif.Devices(after); n != whatif.Devices(before) && (n == 0 || counted[0] == counted[1]) {
 		r.GPUs = &n
 	}
-	counted := [2]corev1.ResourceName{deviceOf(was), deviceOf(is)} // once: users may request any number of resources
-	for name := range union(was, is) {
-		q := amountOf(is, name)
-		if name == counted[0] || name == counted[1] || !strings.Contains(string(name), "/") || q.Cmp(amountOf(was, name)) == 0 {
+	for name := range both(was, is) {
+		q, had := is[name], was[name]
+		if q.Cmp(had) == 0 || name == counted[0] || name == counted[1] {
 			continue
 		}
-		if r.Devices == nil {
-			r.Devices = corev1.ResourceList{}
+		switch {
+		case name == corev1.ResourceCPU:
+			r.CPU = &q
+		case name == corev1.ResourceMemory:
+			r.Memory = &q
+		case name == corev1.ResourceEphemeralStorage:
+			r.Storage = &q
+		case request.IsExtended(name) || request.IsHugePages(name):
+			if r.Devices == nil {
+				r.Devices = corev1.ResourceList{}
+			}
+			r.Devices[name] = q
 		}
-		r.Devices[name] = q
-	}
-	if q := amountOf(is, corev1.ResourceCPU); q.Cmp(amountOf(was, corev1.ResourceCPU)) != 0 {
-		r.CPU = &q
-	}
-	if q := amountOf(is, corev1.ResourceMemory); q.Cmp(amountOf(was, corev1.ResourceMemory)) != 0 {
-		r.Memory = &q
 	}
 	return r
 }
 
-// union are the resources that one of two lists of requests and limits has.
-func union(a, b corev1.ResourceRequirements) map[corev1.ResourceName]bool {
-	names := map[corev1.ResourceName]bool{}
-	for _, list := range []corev1.ResourceList{a.Requests, a.Limits, b.Requests, b.Limits} {
-		for name := range list {
-			names[name] = true
-		}
-	}
-	return names
-}
-
-// amountOf is what a container requests of a resource: a limit stands for the request.
-func amountOf(r corev1.ResourceRequirements, name corev1.ResourceName) resource.Quantity {
-	if q, ok := r.Requests[name]; ok {
-		return q
-	}
-	return r.Limits[name]
+// both are two lists in one, for their names.
+func both(a, b corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // addPlace adds what is different about where the pods of a role may run.

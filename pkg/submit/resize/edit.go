@@ -37,7 +37,7 @@ func (r Role) edit(role *gang.Role) {
 		return
 	}
 	resources := &role.Template.Spec.Containers[i].Resources
-	for name, q := range map[corev1.ResourceName]*resource.Quantity{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: r.Memory} {
+	for name, q := range r.quantities() {
 		if q != nil {
 			request.Set(resources, name, *q)
 		}
@@ -56,9 +56,9 @@ func (r Role) edit(role *gang.Role) {
 	request.Set(resources, device, *resource.NewQuantity(*r.GPUs, resource.DecimalSI))
 }
 
-// deviceOf is the device that a container requests, or is limited to.
+// deviceOf is the device that a container requests.
 func deviceOf(r corev1.ResourceRequirements) corev1.ResourceName {
-	return cmp.Or(request.Device(r.Limits), request.Device(r.Requests))
+	return request.Device(request.OfContainer(r))
 }
 
 // place changes where the pods of a role may run, and how urgent they are.
@@ -89,7 +89,7 @@ func (c Change) problem(g *gang.Gang) string {
 		if role == nil {
 			return fmt.Sprintf("it has no %s: it has %s", strings.ToLower(r.Name), roleNames(g))
 		}
-		if role.MainContainer() < 0 && (r.CPU != nil || r.Memory != nil || r.GPUs != nil || len(r.Devices) > 0) {
+		if role.MainContainer() < 0 && r.Requests() {
 			return fmt.Sprintf("its %s has no container", strings.ToLower(role.Name))
 		}
 	}

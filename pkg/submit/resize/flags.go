@@ -19,6 +19,7 @@ const (
 	FlagGPUs          = "gpus"
 	FlagCPU           = "cpu"
 	FlagMemory        = "memory"
+	FlagStorage       = "ephemeral-storage"
 	FlagGPUResource   = "gpu-resource"
 	FlagDevice        = "device"
 	FlagMinAvailable  = "min-available"
@@ -33,6 +34,9 @@ const (
 func FlagRoles() []string {
 	return []string{"Worker", "PS", "Chief", "Master", "Evaluator", "Launcher"}
 }
+
+// FlagRequests are the flags for what the members of a role request, of which each role has its own as well.
+func FlagRequests() []string { return []string{FlagGPUs, FlagCPU, FlagMemory, FlagStorage} }
 
 // CountFlag is the flag for how many members of a role there are; "" for a role whose number is fixed.
 func CountFlag(role string) string {
@@ -115,7 +119,7 @@ func Args(job *gang.Job, c Change) (args []string, ok bool) {
 		}
 		flag(name, strconv.Itoa(int(n)))
 	}
-	for _, of := range []string{FlagGPUs, FlagCPU, FlagMemory} {
+	for _, of := range FlagRequests() {
 		for _, f := range requestFlags(job, c, of) {
 			flag(f[0], f[1])
 		}
@@ -193,6 +197,8 @@ func (r Role) requested(of string) string {
 		return quantity(r.CPU)
 	case of == FlagMemory:
 		return quantity(r.Memory)
+	case of == FlagStorage:
+		return quantity(r.Storage)
 	case r.GPUs == nil:
 		return ""
 	}

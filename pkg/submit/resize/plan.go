@@ -108,7 +108,7 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	}
 	p.Restarts = restarts(g, roles)
 	p.Recreate = fixed(g, roles, steps)
-	p.Launcher = g.Kind.Kind == "MPIJob" && g.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, command.ChangesLauncher)
+	p.Launcher = g.Kind.Kind == "MPIJob" && g.Kind.Version == "v2beta1" && (slices.ContainsFunc(roles, command.ChangesLauncher) || begun != nil && c.reaches("launcher"))
 	p.Notes = stale(g, spec)
 	return p, nil
 }

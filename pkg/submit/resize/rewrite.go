@@ -26,24 +26,9 @@ func rewrite(g *gang.Gang, spec *whatif.Spec) {
 	if i < 0 || max(was.Replicas, is.Replicas) > MaxReplicas { // of which nothing was written: it would be as long as they are many
 		return
 	}
-	from := render.IndexedSize{Members: was.Replicas, Devices: devicesOf(was)}
-	to := render.IndexedSize{Members: is.Replicas, Devices: devicesOf(*is)}
+	from := render.IndexedSize{Members: was.Replicas, Devices: whatif.Devices(was)}
+	to := render.IndexedSize{Members: is.Replicas, Devices: whatif.Devices(*is)}
 	render.ResizeIndexed(&is.Template.Spec.Containers[i], g.Meta.Namespace, g.Meta.Name, from, to)
-}
-
-// devicesOf is how many devices the container that does the work requests.
-func devicesOf(role gang.Role) int64 {
-	i := role.MainContainer()
-	if i < 0 {
-		return 0
-	}
-	r := role.Template.Spec.Containers[i].Resources
-	device := deviceOf(r)
-	if q, ok := r.Limits[device]; ok {
-		return q.Value()
-	}
-	q := r.Requests[device]
-	return q.Value()
 }
 
 // derived are the variables that the operator of a kind sets for every member when it makes it, whatever the template has.
@@ -101,7 +86,7 @@ func countsOf(roles []gang.Role) []int64 {
 	var members, devices int64
 	var each []int64
 	for _, r := range roles {
-		n, d := int64(r.Replicas), devicesOf(r)
+		n, d := int64(r.Replicas), whatif.Devices(r)
 		members, devices = members+n, devices+n*d
 		each = append(each, n, d, n*d)
 	}

@@ -26,11 +26,12 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
+	seen := g.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
 	kueueController(c, out)
 	if len(g.Reader.Controller.Images) == 0 {
 		return stage.OK("run by Kubernetes itself")
 	}
-	pending := (!g.Seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""
+	pending := (!seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {
 		return stage.OK("")
 	}
@@ -38,7 +39,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	all := component.Operators(c.View, c.Gang)
 	operators, others := handling(c, all)
 	switch {
-	case c.View.Assumed && !g.Seen:
+	case c.View.Assumed && !seen:
 		// A job that was only just assumed to be submitted: what counts is that its controller is there.
 		switch {
 		case len(operators) > 0 && component.AllDown(operators):
@@ -54,10 +55,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case len(operators) > 0 && component.AllDown(operators):
 		out.NoPods = true
 		out.Add(down(c, operators[0], age))
-	case len(operators) > 0 && !g.Seen && age > operatorNotices && staleLease(c, operators[0]) != nil:
+	case len(operators) > 0 && !seen && age > operatorNotices && staleLease(c, operators[0]) != nil:
 		out.NoPods = true
 		out.Add(leaderLost(c, operators[0], staleLease(c, operators[0])))
-	case len(operators) > 0 && !g.Seen && age > operatorSilent:
+	case len(operators) > 0 && !seen && age > operatorSilent:
 		out.NoPods = true
 		out.Add(inactive(c, operators[0], age))
 	}

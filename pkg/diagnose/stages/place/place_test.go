@@ -33,6 +33,27 @@ func TestTolerates(t *testing.T) {
 	}
 }
 
+// A toleration that Kubernetes gives to every pod was not meant for the taint of a dead node; one that people wrote may have been for theirs.
+func TestSlip(t *testing.T) {
+	exists := corev1.TolerationOpExists
+	given := []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: exists, Effect: corev1.TaintEffectNoExecute}, {Key: corev1.TaintNodeUnreachable, Operator: exists, Effect: corev1.TaintEffectNoExecute}}
+	for name, tt := range map[string]struct {
+		taint corev1.Taint
+		own   corev1.Toleration
+		want  int
+	}{
+		"a dead node":        {corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "spot", Operator: exists}, -1},
+		"another effect":     {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicated", Operator: exists, Effect: corev1.TaintEffectNoExecute}, 2},
+		"a slip of the key":  {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicatd", Operator: exists}, 2},
+		"it is as it should": {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicated", Operator: exists}, -1},
+	} {
+		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{tt.taint}}}
+		if got := Slip([]*corev1.Node{node}, append(given[:2:2], tt.own), tt.taint); got != tt.want {
+			t.Errorf("%s: got %d", name, got)
+		}
+	}
+}
+
 // What a pod requires of its node's labels, as the answer writes it.
 func TestRequirements(t *testing.T) {
 	spec := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd", "class": "h100"}}

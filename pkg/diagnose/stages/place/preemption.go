@@ -65,7 +65,11 @@ func preemption(c *stage.Context, f *stage.Finding) {
 	case len(lower) == 0:
 		f.Fact("victims", false)
 	case mine.Policy != "":
-		f.Detail("its preemptionPolicy is %s: it may not preempt %s", mine.Policy, phrase.NamesOf(lower, name))
+		by := ""
+		if class := c.Request.Roles[0].Pod.Spec.PriorityClassName; class != "" {
+			by = " by PriorityClass " + class
+		}
+		f.Detail("its preemptionPolicy is %s%s: it may not preempt %s", mine.Policy, by, phrase.NamesOf(lower, name))
 	default:
 		f.Detail("its scheduler may preempt %s, and has not yet", phrase.NamesOf(lower, name))
 	}

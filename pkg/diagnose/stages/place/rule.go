@@ -173,12 +173,14 @@ func slotsBy(cluster *placement.Cluster, role placement.Role, key string) (parts
 
 // volumeZone finds that the data is in one place, the room in another.
 func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
-	where, key := "its volumes are elsewhere", corev1.LabelTopologyZone
+	where, key, at := "its volumes are elsewhere", corev1.LabelTopologyZone, "in"
 	if places := boundPlaces(c, role); len(places) > 0 {
 		claim := places[0].claim
 		where, key = volumesAre(places), places[0].key
 		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).
 			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
+	} else if nodes := volumeNodes(c.Matrices[role.Name]); len(nodes) > 0 {
+		where, key, at = "its volumes can only be on "+phrase.Names(nodes), corev1.LabelHostname, "on"
 	}
 	device := request.Device(request.Of(role.Pod))
 	free := map[string]int64{}
@@ -188,9 +190,22 @@ func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
 	}
 	var parts []string
 	for _, zone := range slices.Sorted(maps.Keys(free)) {
-		parts = append(parts, fmt.Sprintf("%s in %s", phrase.Amount(device, free[zone]), zone))
+		parts = append(parts, fmt.Sprintf("%s %s %s", phrase.Amount(device, free[zone]), at, zone))
 	}
 	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
+}
+
+// volumeNodes are the nodes where a role can have its volumes, where that is a matter of single nodes: those of local disks.
+func volumeNodes(m placement.Matrix) (names []string) {
+	if len(m.Rejected(placement.VolumeNode)) == 0 {
+		return nil
+	}
+	for _, row := range m.Rows {
+		if !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return v.Constraint == placement.VolumeNode }) {
+			names = append(names, row.Node)
+		}
+	}
+	return names
 }
 
 // claimPlace is where the volume of a claim is, or may be made: the label of nodes, and its values, that place it.

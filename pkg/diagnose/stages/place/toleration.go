@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -86,8 +87,12 @@ func keyValue(key, value string) string {
 	return key + "=" + value
 }
 
+// ofNodes begins the keys of the taints that Kubernetes gives to nodes, and of the tolerations that it gives to pods.
+const ofNodes = "node.kubernetes.io/"
+
 // Slip is the index of a toleration that was probably meant for a taint: it does not match that, nor any other taint of the
-// nodes. It is -1 if there is none, or the taint keeps no pod off.
+// nodes. It is -1 if there is none, or the taint keeps no pod off. Those of Kubernetes for the states of nodes, which every pod gets, are meant as they
+// are.
 func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Taint) int {
 	matches := func(taint corev1.Taint) bool {
 		return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
@@ -100,7 +105,7 @@ func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Ta
 		if t.Key != taint.Key {
 			alike = suggest.Nearest(t.Key, []string{taint.Key}) != ""
 		}
-		return alike && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+		return alike && !strings.HasPrefix(t.Key, ofNodes) && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
 			return slices.ContainsFunc(n.Spec.Taints, func(other corev1.Taint) bool { return tolerates(t, other) })
 		})
 	})

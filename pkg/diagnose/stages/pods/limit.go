@@ -27,7 +27,7 @@ type breach struct {
 	role      string
 	container string // empty for the pod as a whole
 	resource  corev1.ResourceName
-	// field is limit or request, or ratio: the limit is too many times the request.
+	// field is limit or request, or ratio: the limit is too many times the request, or default: the limit that is filled in is below the request.
 	field       string
 	have, bound resource.Quantity
 	// request is what the limit is too many times of.
@@ -50,14 +50,19 @@ func (b breach) String() string {
 		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and %s has %s for a request of %s, a ratio of %s", b.lr.Name, b.resource, b.bound.String(),
 			what, b.have.String(), b.request.String(), times)
 	}
+	if b.field == "default" {
+		return fmt.Sprintf("LimitRange %s gives a container without a limit of its own one of %s %s, and %s requests %s", b.lr.Name, b.bound.String(), b.resource, what, b.have.String())
+	}
 	return fmt.Sprintf("LimitRange %s allows %s %s %s a %s, %s has a %s of %s", b.lr.Name, bound, b.bound.String(), b.resource, unit, what, b.field, b.have.String())
 }
 
 // value is the amount that is allowed. Of a ratio it is the limit that the request allows, or the request that the limit needs
-// for.
+// for; where the default is too low, it is the limit that the request needs.
 func (b breach) value(raise bool) resource.Quantity {
 	times := b.bound.AsApproximateFloat64()
 	switch {
+	case b.field == "default":
+		return b.have
 	case b.field != "ratio":
 		return b.bound
 	case raise:
@@ -74,7 +79,7 @@ func (b breach) allowed(role gang.Role, raise bool) (key, text string) {
 	if b.container != role.Main {
 		member = "container " + b.container + " of " + member
 	}
-	if b.field == "ratio" && !raise {
+	if b.field == "default" || b.field == "ratio" && !raise {
 		return key + ".limit", fmt.Sprintf("limit %s to %s in %s", b.resource, to.String(), member)
 	}
 	return key, fmt.Sprintf("request %s %s in %s", to.String(), b.resource, member)
@@ -91,7 +96,7 @@ func (b breach) respect(r *corev1.ResourceRequirements, raise bool) {
 		if limited && limit.Cmp(to) < 0 {
 			r.Limits[b.resource] = to
 		}
-	case b.field == "ratio":
+	case b.field == "ratio", b.field == "default":
 		patch.SetAmount(&r.Limits, b.resource, to)
 	default:
 		if limited && limit.Cmp(to) > 0 {
@@ -104,14 +109,9 @@ func (b breach) respect(r *corev1.ResourceRequirements, raise bool) {
 }
 
 // limitRanges checks the containers of the missing members.
-func limitRanges(c *stage.Context, out *stage.Result, missing []gang.Member) {
-	seen := map[string]bool{}
+func limitRanges(c *stage.Context, out *stage.Result, missing []absent) {
 	for _, m := range missing {
-		if seen[m.Role] {
-			continue
-		}
-		seen[m.Role] = true
-		pod := c.View.Virtual(c.Gang, m)
+		pod := c.View.Virtual(c.Gang, m.Member)
 		for _, lr := range c.View.Snap.LimitRanges {
 			if lr.Namespace != c.Gang.Meta.Namespace {
 				continue
@@ -147,8 +147,8 @@ func breaches(lr *corev1.LimitRange, role string, pod *corev1.Pod) []breach {
 	return all
 }
 
-// compare applies a maximum to limits and requests, a minimum to requests, and a ratio to both, as the LimitRanger does. A
-// container that requests nothing gets the minimum as its default; a pod does not.
+// compare applies a maximum to limits and requests, a minimum to requests, and a ratio to both, as the LimitRanger does; and to requests the default
+// of limits, as the API server does. A container that requests nothing gets the minimum as its default; a pod does not.
 func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod bool) []breach {
 	var all []breach
 	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
@@ -161,6 +161,11 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, above: true})
 				break
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(item.Default)) {
+		if limit, request := have.Limits[name], have.Requests[name]; limit.Cmp(item.Default[name]) == 0 && request.Cmp(limit) > 0 {
+			all = append(all, breach{resource: name, field: "default", have: request, bound: limit, above: true})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {

@@ -31,7 +31,7 @@ func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
 			to := b.value(raise)
 			change[key] = to.String()
 			texts = append(texts, text)
-			if !b.above || b.field == "ratio" {
+			if !b.above || b.field == "ratio" || b.field == "default" {
 				kind = answer.Fix // it takes no less than before
 			}
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // existing are the names of the objects of the kind that a refusal names.
@@ -124,14 +123,9 @@ func runtimeMissing(c *stage.Context, r refusal.Refusal, have []string, nearest 
 
 // implied are refusals that follow without an event: what the pods name is not there. Events expire after an hour. A kind of
 // which the snapshot holds no object at all may not have been looked at.
-func implied(c *stage.Context, missing []gang.Member) []refusal.Refusal {
+func implied(c *stage.Context, missing []absent) []refusal.Refusal {
 	var all []refusal.Refusal
-	seen := map[string]bool{}
 	for _, m := range missing {
-		if seen[m.Role] {
-			continue
-		}
-		seen[m.Role] = true
 		spec := c.Gang.RoleByName(m.Role).Template.Spec
 		for _, r := range []refusal.Refusal{
 			{Kind: refusal.PriorityClass, Object: spec.PriorityClassName}, {Kind: refusal.ServiceAccount, Object: spec.ServiceAccountName}, {Kind: refusal.RuntimeClass, Object: ptr.Deref(spec.RuntimeClassName, "")},

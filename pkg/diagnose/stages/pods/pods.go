@@ -41,19 +41,38 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return unreadable(c, out)
 }
 
-// missing are the members without a pod that the gang cannot do without.
-func missing(c *stage.Context) []gang.Member {
-	var missing []gang.Member
+// absent are the members of one role without a pod: one of them, which the others are like, and how many there are.
+type absent struct {
+	gang.Member
+	count int64
+}
+
+// missing are the members without a pod that the gang cannot do without, by role, also those that are too many to be listed.
+func missing(c *stage.Context) (all []absent) {
+	at := map[string]int{}
+	add := func(m gang.Member, n int64) {
+		if _, known := at[m.Role]; !known {
+			at[m.Role] = len(all)
+			all = append(all, absent{Member: m})
+		}
+		all[at[m.Role]].count += n
+	}
 	for _, m := range c.Gang.Members {
 		if m.State == gang.Missing {
-			missing = append(missing, m)
+			add(m, 1)
 		}
 	}
-	spare := c.Gang.Total() - c.Gang.Min
-	if keep := int32(len(missing)) - spare; spare > 0 && keep < int32(len(missing)) {
-		missing = missing[:max(0, keep)]
+	for _, r := range c.Gang.Roles {
+		if n := c.Gang.Unlisted[r.Name]; n > 0 {
+			add(gang.Member{Role: r.Name, State: gang.Missing}, int64(n))
+		}
 	}
-	return missing
+	spare := int64(max(0, c.Gang.Total()-c.Gang.Min))
+	for i, a := range slices.Backward(all) { // it is the last that are not made
+		all[i].count -= min(spare, a.count)
+		spare -= min(spare, a.count)
+	}
+	return slices.DeleteFunc(all, func(a absent) bool { return a.count == 0 })
 }
 
 // refused adds the finding for a refusal whose cause is still there, as far as can be determined.

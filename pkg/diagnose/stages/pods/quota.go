@@ -22,44 +22,48 @@ import (
 )
 
 // quotas compares what the whole gang would be charged with what each ResourceQuota allows.
-func quotas(c *stage.Context, out *stage.Result, missing []gang.Member) {
+func quotas(c *stage.Context, out *stage.Result, missing []absent) {
+	var count int64
+	for _, m := range missing {
+		count += m.count
+	}
 	for _, q := range slices.Concat(c.View.Snap.ResourceQuotas, reportedQuotas(c)) {
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
 			var want resource.Quantity
 			for _, m := range missing {
-				if pod := c.View.Virtual(c.Gang, m); quota.Applies(q, pod) {
-					want.Add(quota.Charge(pod)[key])
+				if pod := c.View.Virtual(c.Gang, m.Member); quota.Applies(q, pod) {
+					charge := quota.Charge(pod)[key]
+					charge.Mul(m.count)
+					want.Add(charge)
 				}
 			}
 			limit, used := hard[key], q.Status.Used[key]
 			if want.IsZero() {
-				want = wantedObjects(c, q, key, len(missing))
+				want = wantedObjects(c, q, key, count)
 			}
 			total := used.DeepCopy()
 			total.Add(want)
 			if want.IsZero() || total.Cmp(limit) <= 0 {
 				continue
 			}
-			out.Add(overQuota(c, q, key, want, used, limit, total, len(missing)))
+			out.Add(overQuota(c, q, key, want, used, limit, total, count))
 		}
 	}
 }
 
 // wantedObjects is what the controller needs of a quota that counts other objects than pods, such as the Service of a member: as its create was refused, for each
 // member without a pod.
-func wantedObjects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing int) (want resource.Quantity) {
+func wantedObjects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing int64) (want resource.Quantity) {
 	if r := refusalBy(c, refusal.Quota, q.Name); r != nil && r.Object != "" && r.Resource() != "pods" {
-		one := r.Requested()[key]
-		for range missing {
-			want.Add(one)
-		}
+		want = r.Requested()[key]
+		want.Mul(missing)
 	}
 	return want
 }
 
 // overQuota is a finding with the triple of a quota: requested, used, limit.
-func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, used, limit, total resource.Quantity, missing int) *stage.Finding {
+func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, used, limit, total resource.Quantity, missing int64) *stage.Finding {
 	own := ownCharge(c, q, key)
 	whole := own.DeepCopy()
 	whole.Add(want)
@@ -78,6 +82,9 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	}
 	f.See("v1", "ResourceQuota", q, ".status.used").Detail("%s; requested %s, used %s, limit %s (%s)", exist, want.String(), used.String(), limit.String(), key).
 		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
+	if scopes := quota.Scopes(q); len(scopes) > 0 {
+		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
+	}
 	users := quotaUsers(c, q, key)
 	for _, u := range users {
 		f.Detail("%s", u.line)

@@ -69,6 +69,15 @@ func judged(c *stage.Context) bool {
 	return false
 }
 
+// onlyOther is the scheduler of a cluster that has one besides that of Kubernetes; "" if there is none, or a choice.
+func onlyOther(names []string) string {
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == corev1.DefaultSchedulerName })
+	if len(others) != 1 {
+		return ""
+	}
+	return others[0]
+}
+
 func notFound(c *stage.Context, name string) *stage.Finding {
 	have := component.SchedulerNames(c.View, c.Gang.Meta.Namespace)
 	f := stage.Found(answer.SchedulerNotFound, "no scheduler answers to schedulerName %q; there are: %s", name, phrase.Names(have)).
@@ -78,6 +87,9 @@ func notFound(c *stage.Context, name string) *stage.Finding {
 		nearest = component.OperatorScheduler(c.View, c.Gang)
 	}
 	if nearest == "" || nearest == name {
+		nearest = onlyOther(have)
+	}
+	if nearest == "" {
 		return f
 	}
 	return f.Detail("did you mean %s?", nearest).
