@@ -140,8 +140,8 @@ func (r *sampleRun) run(t *testing.T, s sample) string {
 		t.Logf("no gang:\n%s", stdout)
 		return undecided
 	}
-	// Here are no volumes, and no scheduler besides gangctl's.
-	if regexp.MustCompile(`persistentVolumeClaim|volumeClaimTemplates|volumeClaimPolicies|schedulerName: (volcano|yunikorn|kai-scheduler)`).MatchString(stdout) {
+	// Here are no volumes, no scheduler besides gangctl's, and no room for Deployments, such as that of a Redis.
+	if regexp.MustCompile(`persistentVolumeClaim|volumeClaimTemplates|volumeClaimPolicies|schedulerName: (volcano|yunikorn|kai-scheduler)|kind: (Deployment|StatefulSet)`).MatchString(stdout) {
 		return unrun
 	}
 	r.prepare(t)
@@ -354,7 +354,8 @@ func (r *sampleRun) complete(ctx context.Context, t *testing.T) {
 	pods, err := r.client.CoreV1().Pods(r.job.GetNamespace()).List(ctx, metav1.ListOptions{})
 	must(t, err)
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; groupOfPod(pod) == "" && pod.Status.Phase != corev1.PodSucceeded {
+		owner := metav1.GetControllerOf(&pods.Items[i])
+		if pod := &pods.Items[i]; owner != nil && owner.Kind == "Job" && groupOfPod(pod) == "" && pod.Status.Phase != corev1.PodSucceeded {
 			pod.Status.Phase = corev1.PodSucceeded
 			_, err := r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
