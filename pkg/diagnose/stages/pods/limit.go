@@ -164,7 +164,11 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.Default)) {
-		if limit, request := have.Limits[name], have.Requests[name]; limit.Cmp(item.Default[name]) == 0 && request.Cmp(limit) > 0 {
+		limit, request := have.Limits[name], have.Requests[name]
+		if most, capped := item.Max[name]; capped && request.Cmp(most) > 0 {
+			continue // that is the maximum's to refuse, and what respects it respects the default that the API server makes of it
+		}
+		if limit.Cmp(item.Default[name]) == 0 && request.Cmp(limit) > 0 {
 			all = append(all, breach{resource: name, field: "default", have: request, bound: limit, above: true})
 		}
 	}
