@@ -97,12 +97,12 @@ func targetOf(resource schema.GroupVersionResource, object *unstructured.Unstruc
 func (s *Suspender) addParts(e *entry, parts []Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.suspended[e.UID] != e {
+	if s.suspended[e.Identity()] != e {
 		return
 	}
 	for _, part := range parts {
-		e.parts[part.UID] = part
-		s.suspended[part.UID] = e
+		e.parts[part.Identity()] = part
+		s.suspended[part.Identity()] = e
 	}
 }
 
