@@ -86,7 +86,7 @@ func (c cell) gangctl(args ...string) (stdout, stderr string, code int) {
 // submits makes a job for the nodes of the cell.
 func (c cell) submits(name string, flags ...string) {
 	c.t.Helper()
-	line := []string{"submit", c.kind, name, "--image", "x", "--cpu", "1", "--dialect", c.dialect, "--node-selector", "cell=" + c.space}
+	line := []string{"submit", c.kind, name, "--image", "x", "--cpu", "1", "--dialect", c.dialect, "--scheduler", "gang-scheduler", "--node-selector", "cell=" + c.space}
 	if _, stderr, code := c.gangctl(slices.Concat(line, flags, []string{"--", "true"})...); code != 0 {
 		c.t.Fatalf("exit code %d: %s", code, stderr)
 	}

@@ -46,7 +46,8 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	if q.began.Load() || !changesRoom(event) { // at the start every node is an event, and nothing has been refused yet that it could help
+	// At the start every node is an event, and nothing has been refused yet that it could help. A bound pod may complete its gang.
+	if q.began.Load() || event.Resource != fwk.Node {
 		q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
 	}
 	q.planner.wake(woken...)
@@ -59,12 +60,6 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
-}
-
-// changesRoom reports whether an event is of what there is to place pods on. No gate of a pod looks at that: those that keep pods out of the
-// queue look at the pod, its gang and its claims.
-func changesRoom(event fwk.ClusterEvent) bool {
-	return event.Resource == fwk.Node || event.Resource == fwk.AssignedPod
 }
 
 // groupOnly handles the events of a group that need no look at what waits, and reports whether this is one: a status that has changed,

@@ -106,14 +106,14 @@ func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 		}
 	}
 	send()
-	if inner.moves != 1 || gone != 1 { // a gate may look at the claim
+	if inner.moves != 3 || gone != 1 { // gates look at the members of a gang, and at claims
 		t.Errorf("before: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
 	}
 	if _, err := e.NextEntity(klog.Background()); err != nil {
 		t.Fatal(err)
 	}
 	send()
-	if inner.moves != 5 || gone != 2 {
+	if inner.moves != 7 || gone != 2 {
 		t.Errorf("after: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
 	}
 }
