@@ -36,7 +36,7 @@ e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 
 e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost, every scenario in every dialect, fuzzing
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
-		$(TEST) -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestSchedulerPlaces$$|TestDialects$$|TestAging$$|TestPreemption$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$|TestNoisyTenant$$|TestPartialGangs$$|TestTopology$$|TestPeers$$' ./test/e2e
+		$(TEST) -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestSchedulerPlaces$$|TestDialects$$|TestAging$$|TestPreemption$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$|TestNoisyTenant$$|TestPartialGangs$$|TestTopology$$|TestPeers$$|TestResizeEverywhere$$' ./test/e2e
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
 		$(TEST) -count=1 -timeout 20m -v -run 'TestCostBesideStock$$' ./test/bench/scheduler
 	$(MAKE) causes fuzz
