@@ -51,6 +51,7 @@ func (s *Stage) Connect() error {
 	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
 		return fmt.Errorf("read the sandbox's kubeconfig: %w", err)
 	}
+	s.config.QPS = -1 // by default a client waits for itself at five requests a second, and whoever times a gang times that
 	if s.client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("connect to the sandbox: %w", err)
 	}
