@@ -112,7 +112,7 @@ func trim(obj any) (any, error) {
 		pod.ManagedFields = nil
 		trimContainers(pod.Spec.Containers)
 		trimContainers(pod.Spec.InitContainers)
-		trimResources(&pod.Spec)
+		bound(&pod.Spec)
 		pod.Spec.EphemeralContainers = nil
 	}
 	return obj, nil

@@ -149,7 +149,7 @@ func (n *Noise) podSpec() map[string]any {
 	switch n.random.IntN(6) {
 	case 0: // rules of many terms
 		var terms []any
-		for i := range 50 {
+		for i := range []int{50, 3000}[n.random.IntN(2)] {
 			terms = append(terms, map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": map[string]any{"l" + fmt.Sprint(i): "v"}}})
 		}
 		spec["affinity"] = map[string]any{"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -32,7 +32,11 @@ func rows() map[string][]string {
 			"pkg/gang/dialect.TestManyRoles", "scheduler/plugins/preemption.TestManyBudgets",
 			"pkg/placement.TestMatrixOfManyResources", "pkg/placement.TestLackingOfManyResources", "pkg/placement.TestSuspectsOfManyResources", "pkg/diagnose.TestManyResources", "test/hostile.TestManyResources"},
 		"H8: a file of a job with replicas without bounds": {"pkg/submit/render.TestGangResourcesOfAnyNumberOfReplicas", "pkg/submit/render.TestCompleteAnyNumberOfMembers"},
-		"M1: escapes of a terminal":                        {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
+		"H9: a pod of thousands of terms, compared with all pods and nodes": {
+			"scheduler/podinformer.TestBoundTerms", "scheduler/podinformer.TestBoundResources", "test/e2e.TestNoisyTenant"},
+		"H10: pods of which the API server takes seconds to write the status": {
+			"scheduler/engine.TestSlowStatusesOfATenant", "scheduler/engine.TestNamespacesTakeTurns", "test/e2e.TestNoisyTenant"},
+		"M1: escapes of a terminal": {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
 		"M2: a reservation that never ends": {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp", "scheduler/plugins/aging.TestAGangThatComesAndGoesIsNotForgotten",
 			"scheduler/plugins/aging.TestGangsOfANamespaceThatTakeTurns"},
 		"M3: a label or an owner makes a job immune": {"scheduler/suspend.TestWhatDoesNotProtectAJob", "scheduler/suspend.TestReferencesThatNothingCanHave",
@@ -78,7 +82,7 @@ func rows() map[string][]string {
 // A row that was removed, or got another number, is missing.
 func TestNoRowIsMissing(t *testing.T) {
 	missing := sets.New[string]()
-	for degree, n := range map[string]int{"C": 2, "H": 8, "M": 14, "L": 17} {
+	for degree, n := range map[string]int{"C": 2, "H": 10, "M": 14, "L": 17} {
 		for i := range n {
 			missing.Insert(fmt.Sprint(degree, i+1))
 		}

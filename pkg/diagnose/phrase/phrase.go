@@ -39,10 +39,13 @@ func NamesOf[T any](all []T, name func(T) string) string {
 	return text
 }
 
-// Or joins alternatives: a, b or c.
+// Or joins alternatives: a, b or c. It counts those beyond the fourth.
 func Or(names []string) string {
-	if len(names) < 2 || len(names) > maxNames {
+	if len(names) < 2 {
 		return Names(names)
+	}
+	if others := len(names) - maxNames; others > 0 {
+		return fmt.Sprintf("%s or %d more", strings.Join(names[:maxNames], ", "), others)
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }

@@ -14,7 +14,7 @@ func TestPhrases(t *testing.T) {
 	tests := []struct{ got, want string }{
 		{Names(nil), "none"}, {Names(five[:4]), "a, b, c, d"}, {Names(five), "a, b, c, d, +1"},
 		{And(nil), ""}, {And(five[:1]), "a"}, {And(five[:3]), "a, b and c"}, {Fraction(1, 2), "1/2"}, {AreNames([]string{"n1"}), "n1 is"}, {AreNames([]string{"n1", "n2"}), "n1, n2 are"},
-		{Or(five[:1]), "a"}, {Or(five[:3]), "a, b or c"}, {Or(five), "a, b, c, d, +1"},
+		{Or(five[:1]), "a"}, {Or(five[:3]), "a, b or c"}, {Or(five), "a, b, c, d or 1 more"},
 		{Count(1, "GPU"), "1 GPU"}, {Count(2, "worker"), "2 workers"}, {Count(2, "entry"), "2 entries"}, {Count(2, "class"), "2 classes"},
 		{Amount("nvidia.com/gpu", 8), "8 GPUs"}, {Amount(corev1.ResourceCPU, 32000), "32 cpu"}, {Amount(corev1.ResourceMemory, 1<<30), "1Gi memory"}, {Amount(corev1.ResourcePods, 2), "2 pod slots"},
 		{Amount("amd.com/gpu", 1), "1 GPU"}, {Amount("rdma/hca", 2), "2 rdma/hca"}, {Amount(corev1.ResourceEphemeralStorage, 1<<40), "1Ti ephemeral-storage"}, {Amount(corev1.ResourceCPU, 500), "500m cpu"},

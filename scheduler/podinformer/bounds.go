@@ -1,0 +1,163 @@
+package podinformer
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const (
+	// maxResources is how many resources of a pod are read. Nodes have a dozen.
+	maxResources = 128
+	// maxTerms is how many terms of a pod are read: what its selectors, affinity, tolerations and constraints are made of, its volumes, claims and
+	// containers.
+	maxTerms = 1000
+)
+
+// TooManyRequirements is the resource that a pod requests in place of the requirements that are not read. No node has it.
+const TooManyRequirements corev1.ResourceName = "gangctl.dev/too-many-requirements"
+
+// bound limits what a pod requires of its node. Users may write tens of thousands of resources and terms, which are compared with every node and, if
+// they are about other pods, with every pod, while nothing else is scheduled. A pod with more than are read gets no node. One that another
+// scheduler gave a node is charged for its cpu, memory and storage.
+func bound(spec *corev1.PodSpec) {
+	cut := boundResources(spec)
+	if terms(spec) > maxTerms {
+		spec.Affinity, spec.NodeSelector, spec.Tolerations, spec.TopologySpreadConstraints, spec.Volumes, spec.ResourceClaims = nil, nil, nil, nil, nil, nil
+		for i := range spec.Containers {
+			spec.Containers[i].Ports = nil
+		}
+		cut = true
+	}
+	if cut && len(spec.Containers) > 0 { // every pod has one
+		first := &spec.Containers[0].Resources
+		if first.Requests == nil {
+			first.Requests = corev1.ResourceList{}
+		}
+		first.Requests[TooManyRequirements] = resource.MustParse("1")
+	}
+}
+
+// boundResources limits the resources of a pod, and reports whether it has more. Devices of which none is requested are dropped: they require
+// nothing of a node.
+func boundResources(spec *corev1.PodSpec) bool {
+	names := sets.New[corev1.ResourceName]()
+	for list := range resourceLists(spec) {
+		for name, quantity := range list {
+			if strings.Contains(string(name), "/") && quantity.IsZero() {
+				delete(list, name)
+				continue
+			}
+			names.Insert(name)
+		}
+	}
+	if len(names) <= maxResources {
+		return false
+	}
+	read := sets.New(slices.SortedFunc(maps.Keys(names), nativeFirst)[:maxResources]...)
+	for list := range resourceLists(spec) {
+		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return !read.Has(name) })
+	}
+	return true
+}
+
+// nativeFirst orders resources: cpu, memory and storage, then huge pages, then devices. Whatever else it requests, a pod that has a node is
+// charged for the first.
+func nativeFirst(a, b corev1.ResourceName) int {
+	rank := func(name corev1.ResourceName) int {
+		switch {
+		case strings.Contains(string(name), "/"):
+			return 2
+		case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+// resourceLists are the lists of requests and limits of a pod's containers.
+func resourceLists(spec *corev1.PodSpec) iter.Seq[corev1.ResourceList] {
+	return func(yield func(corev1.ResourceList) bool) {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				if r := &containers[i].Resources; !yield(r.Requests) || !yield(r.Limits) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// terms counts what a pod requires of its node besides resources.
+func terms(spec *corev1.PodSpec) int {
+	n := len(spec.NodeSelector) + len(spec.Tolerations) + len(spec.Volumes) + len(spec.ResourceClaims) + len(spec.InitContainers)
+	for i := range spec.Containers {
+		n += 1 + len(spec.Containers[i].Ports)
+	}
+	for i := range spec.TopologySpreadConstraints {
+		c := &spec.TopologySpreadConstraints[i]
+		n += 1 + selectorTerms(c.LabelSelector) + len(c.MatchLabelKeys)
+	}
+	if spec.Affinity == nil {
+		return n
+	}
+	if a := spec.Affinity.NodeAffinity; a != nil {
+		if a.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			for i := range a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+				n += nodeTerms(&a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i])
+			}
+		}
+		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			n += nodeTerms(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+		}
+	}
+	if a := spec.Affinity.PodAffinity; a != nil {
+		n += podTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := spec.Affinity.PodAntiAffinity; a != nil {
+		n += podTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return n
+}
+
+func nodeTerms(term *corev1.NodeSelectorTerm) int {
+	n := 1
+	for _, all := range [][]corev1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
+		for i := range all {
+			n += 1 + len(all[i].Values)
+		}
+	}
+	return n
+}
+
+func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) (n int) {
+	count := func(term *corev1.PodAffinityTerm) {
+		n += 1 + selectorTerms(term.LabelSelector) + selectorTerms(term.NamespaceSelector) + len(term.Namespaces) + len(term.MatchLabelKeys) + len(term.MismatchLabelKeys)
+	}
+	for i := range required {
+		count(&required[i])
+	}
+	for i := range preferred {
+		count(&preferred[i].PodAffinityTerm)
+	}
+	return n
+}
+
+func selectorTerms(selector *metav1.LabelSelector) int {
+	if selector == nil {
+		return 0
+	}
+	n := len(selector.MatchLabels)
+	for i := range selector.MatchExpressions {
+		n += 1 + len(selector.MatchExpressions[i].Values)
+	}
+	return n
+}
