@@ -130,7 +130,7 @@ func query(t *testing.T, dir string, args []string) (a *answer.Answer, node stri
 		}
 		return trial.Answer, ""
 	}
-	if a, err = Explain(context.Background(), s, Query{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
+	if a, err = Explain(context.Background(), s, Query{Namespace: value("-n"), Kind: args[1], Name: args[2]}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return a, value("--node")
