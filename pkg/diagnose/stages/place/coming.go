@@ -55,11 +55,11 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 			last = view.Later(last, end)
 		}
 	}
-	what := "is being deleted"
+	what := "deleted"
 	if preempted {
-		what = "is being preempted"
+		what = "preempted"
 	}
-	f := stage.Found(answer.VictimsTerminating, "%s %s, %s: at most %s left", phrase.Names(names), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
+	f := stage.Found(answer.VictimsTerminating, "%s %s being %s, %s: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
 		Fact("victims", names).Fact("until", last.UTC().Format(time.RFC3339))
 	for _, line := range lines {
 		f.Detail("%s", line)
