@@ -70,7 +70,7 @@ func TestAcceptanceCases(t *testing.T) {
 }
 
 func TestSituations(t *testing.T) {
-	eachCase(t, situations, 90, func(t *testing.T, dir string, e expectation) {
+	eachCase(t, situations, 125, func(t *testing.T, dir string, e expectation) {
 		a, node := query(t, dir, e.Args)
 		checkCase(t, e, a, node)
 	})
@@ -130,7 +130,7 @@ func query(t *testing.T, dir string, args []string) (a *answer.Answer, node stri
 		}
 		return trial.Answer, ""
 	}
-	if a, err = Explain(context.Background(), s, Query{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
+	if a, err = Explain(context.Background(), s, Query{Namespace: value("-n"), Kind: args[1], Name: args[2]}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return a, value("--node")

@@ -166,7 +166,7 @@ func (c *Cluster) volumeZoneCheck(pod *corev1.Pod) check {
 	return func(n *node) []Violation {
 		for _, k := range claims {
 			if k.pv != nil && zonal(k.pv) && volume.CheckNodeAffinity(k.pv, n.obj.Labels) != nil {
-				return []Violation{{Constraint: VolumeZone, Detail: "claim " + k.pvc.Name + " is bound to volume " + k.pv.Name}}
+				return []Violation{{Constraint: VolumeZone, Detail: "claim " + k.pvc.Name + " is bound to volume " + k.pv.Name + inZones(k.pv)}}
 			}
 		}
 		if byLabel != nil {
@@ -176,6 +176,26 @@ func (c *Cluster) volumeZoneCheck(pod *corev1.Pod) check {
 		}
 		return nil
 	}
+}
+
+// inZones names the zones or regions of a zonal volume. It reads like: in z1, with a space before it.
+func inZones(pv *corev1.PersistentVolume) string {
+	var values []string
+	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Operator == corev1.NodeSelectorOpIn {
+				values = append(values, e.Values...)
+			}
+		}
+	}
+	const most = 3 // a volume is in one, or copied to another
+	switch {
+	case len(values) == 0:
+		return ""
+	case len(values) > most:
+		values = append(values[:most:most], "…")
+	}
+	return " in " + strings.Join(values, " or ")
 }
 
 // zonal reports whether a volume's node affinity is only about zones and regions.

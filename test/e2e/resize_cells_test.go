@@ -119,6 +119,12 @@ func (c cell) removes(name string) {
 	if _, stderr, code := c.gangctl("delete", name); code != 0 {
 		c.t.Errorf("delete %s: %s", name, stderr)
 	}
+	c.noPods()
+}
+
+// noPods waits for the pods of the cell to be gone.
+func (c cell) noPods() {
+	c.t.Helper()
 	eventually(c.t, "its pods are gone", func(ctx context.Context) bool {
 		pods, err := c.client.CoreV1().Pods(c.space).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 0

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/sandbox/crd"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
@@ -30,6 +31,7 @@ func TestResize(t *testing.T) {
 	}
 	t.Run("a Job whose pods are fixed is made again", c.recreates)
 	t.Run("killed after every write that makes a Job again", c.completesRecreation)
+	t.Run("two runs at a time", c.resizedTwice)
 }
 
 // wide submits a gang of four members with all GPUs of a node each, where there are two nodes, and waits until its pods are there.
@@ -120,6 +122,47 @@ func (c *cluster) completesRecreation(t *testing.T) {
 			t.Errorf("%s, run again: exit code %d, %s%s", name, code, stdout, stderr)
 		}
 		c.starts(t, name)
+	}
+}
+
+// resizedTwice holds a run before each of its writes while another one runs: one of them does what it reports, and the other is refused.
+func (c *cluster) resizedTwice(t *testing.T) {
+	for write := 1; write <= 3; write++ {
+		for i, second := range [][]string{{"--workers", "1"}, {"--abort", "--yes"}} {
+			name := fmt.Sprintf("twice-%d-%d", write, i)
+			in := cell{cluster: c, t: t, kind: "tf", space: space}
+			c.wide(t, "tf", name, "--dialect", "scheduler-plugins")
+			proxy, command := c.through(t)
+			seen, taken := 0, false
+			var reported string
+			proxy.Inject(1, func(r *http.Request) bool {
+				if storing(r) {
+					seen++
+				}
+				return seen == write
+			}, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+				stdout, stderr, code := gangctlAt(t, c.Kubeconfig, append([]string{"resize", name}, second...)...)
+				taken, reported = code == 0, stdout+stderr
+				forward.ServeHTTP(w, r)
+			})
+			out, err := command("resize", name, "--workers", "2").CombinedOutput()
+			if (err == nil) == taken || !strings.Contains(string(out)+reported, "another ") && !strings.Contains(reported, "no change of it has begun") {
+				t.Errorf("%s: %v\n%s\nand the other: %s", name, err, out, reported)
+			}
+			workers, _, err := unstructured.NestedInt64(in.stored(name).Object, "spec", "tfReplicaSpecs", "Worker", "replicas")
+			must(t, err)
+			group, err := c.dynamic.Resource(podGroups("scheduling.x-k8s.io", "v1alpha1")).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
+			must(t, err)
+			if least, _, err := unstructured.NestedInt64(group.Object, "spec", "minMember"); err != nil || least != workers {
+				t.Errorf("%s: %d workers, of which %d must start together: %v", name, workers, least, err)
+			}
+			if workers < 4 {
+				c.starts(t, name)
+			} else {
+				gangctlAt(t, c.Kubeconfig, "delete", name)
+			}
+			in.noPods()
+		}
 	}
 }
 

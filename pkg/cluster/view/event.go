@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -77,6 +78,48 @@ func Later(a, b time.Time) time.Time {
 // Events are the messages about an object, the latest first.
 func (w *View) Events(kind, namespace, name string) []Event {
 	return w.events()[eventKey{kind, namespace, name}]
+}
+
+// MakerEvents are the messages about a job and about the objects through which its pods are made, the latest first: it is a RayJob's RayCluster, a
+// JobSet's Jobs and the StatefulSets of a LeaderWorkerSet whose pods the API server refuses.
+func (w *View) MakerEvents(s *gang.Job) []Event {
+	made, parts := w.makers(s)
+	var makers []eventKey
+	for _, u := range made {
+		makers = append(makers, eventKey{u.GetKind(), u.GetNamespace(), u.GetName()})
+	}
+	for _, part := range parts {
+		makers = append(makers, eventKey{"Job", part.Namespace, w.batchJobs().all[part].Name})
+	}
+	for _, set := range w.Snap.StatefulSets {
+		if set.Namespace == s.Meta.Namespace && w.makesFor(s, set) {
+			makers = append(makers, eventKey{"StatefulSet", set.Namespace, set.Name})
+		}
+	}
+	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)
+	if len(makers) == 0 {
+		return own
+	}
+	all := slices.Clone(own)
+	for _, maker := range makers {
+		all = append(all, w.events()[maker]...)
+	}
+	slices.SortStableFunc(all, func(a, b Event) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return all
+}
+
+// makesFor reports whether a StatefulSet makes pods of a job: the job controls it, or a pod of the job, as the leader of a replica does.
+func (w *View) makesFor(s *gang.Job, set metav1.Object) bool {
+	above := metav1.GetControllerOfNoCopy(set)
+	switch {
+	case above == nil || s.Meta.UID == "":
+		return false
+	case above.UID == s.Meta.UID:
+		return true
+	}
+	return above.Kind == "Pod" && slices.ContainsFunc(w.podsOf(s), func(p *corev1.Pod) bool { return p.UID == above.UID })
 }
 
 // PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the

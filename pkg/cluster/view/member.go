@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -22,25 +23,36 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 // podsOf are the pods of a job, also those of what was made of it, and of a batch Job that is a part of it. One that only helps, as that
 // which submits the entrypoint of a RayJob, is none.
 func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
-	owners := []gang.Identity{gang.IdentityOf(&s.Meta)}
-	if s.Meta.UID != "" {
-		for _, made := range w.made().as[owners[0]] {
-			owners = append(owners, gang.IdentityOf(made))
-		}
+	made, parts := w.makers(s)
+	pods := slices.Clone(w.byController().of(gang.IdentityOf(&s.Meta)))
+	for _, u := range made {
+		pods = append(pods, w.byController().of(gang.IdentityOf(u))...)
 	}
-	if s.Meta.UID != "" && s.Reader.OwnsPart != nil {
-		for _, owner := range slices.Clone(owners) {
-			owners = append(owners, w.batchJobs().of[owner]...)
-		}
-	}
-	var pods []*corev1.Pod
-	for _, owner := range owners {
-		pods = append(pods, w.byController().of(owner)...)
+	for _, part := range parts {
+		pods = append(pods, w.byController().of(part)...)
 	}
 	if s.Reader.ByLabel {
 		pods = append(pods, w.podsByLabel()[labelledJob{s.Reader.GroupKind, s.Meta.Namespace, s.Meta.Name}]...)
 	}
 	return pods
+}
+
+// makers are the objects through which the pods of a job are made, besides the job itself: what its controller made of it, and the batch Jobs that
+// are parts of it or of that.
+func (w *View) makers(s *gang.Job) (made []*unstructured.Unstructured, parts []gang.Identity) {
+	if s.Meta.UID == "" {
+		return nil, nil
+	}
+	own := gang.IdentityOf(&s.Meta)
+	made = w.made().as[own]
+	if s.Reader.OwnsPart == nil {
+		return made, nil
+	}
+	parts = slices.Clone(w.batchJobs().of[own])
+	for _, u := range made {
+		parts = append(parts, w.batchJobs().of[gang.IdentityOf(u)]...)
+	}
+	return made, parts
 }
 
 // labelledJob is a job of a kind with [gang.JobReader.ByLabel].

@@ -44,6 +44,8 @@ type applier struct {
 
 	// stored is the job as it was written last.
 	stored *unstructured.Unstructured
+	// overwritten is the group before and after this run wrote it last; empty if it did not.
+	overwritten resize.Object
 }
 
 func newApplier(client *kube.Client, io *iostreams.IOStreams, job *gang.Job, plan *resize.Plan, timeout, interval time.Duration) *applier {
@@ -329,10 +331,28 @@ func (a *applier) changeGroup(ctx context.Context) error {
 	if !a.plan.Group.Changed() {
 		return nil
 	}
-	_, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After)
-	if apierrors.IsNotFound(err) && a.plan.Restarts {
+	err := a.writeGroup(ctx, a.plan.Group.Before, a.plan.Group.After)
+	switch {
+	case apierrors.IsNotFound(err) && a.plan.Restarts:
 		fmt.Fprintf(a.io.ErrOut, "note: %s went with the pods; the operator makes it again\n", apply.Describe(a.plan.Group.Before))
 		return nil
+	case errors.Is(err, errChanged) && a.groupChanged(ctx):
+		return nil // by another run that completes the same change
+	}
+	return err
+}
+
+// groupChanged reports whether the group already is what it is to become.
+func (a *applier) groupChanged(ctx context.Context) bool {
+	now, err := a.groupObject().Get(ctx, a.plan.Group.After.GetName(), metav1.GetOptions{})
+	return err == nil && now.GetUID() == a.plan.Group.Before.GetUID() && apply.Same(now, a.plan.Group.After)
+}
+
+// writeGroup changes the group, and remembers what that replaced.
+func (a *applier) writeGroup(ctx context.Context, before, after *unstructured.Unstructured) error {
+	stored, err := a.patchGroup(ctx, before, after)
+	if err == nil {
+		a.overwritten = resize.Object{Before: before, After: stored}
 	}
 	return err
 }

@@ -53,16 +53,17 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	if err := o.requireFit(ctx, t, a.plan); err != nil {
 		return err
 	}
-	if err := keep(ctx, t.client, t.job.Reader, record); err != nil {
+	secret, err := keep(ctx, t.client, t.job.Reader, record)
+	if err != nil {
 		return err
 	}
 	if changesGroup(a.plan) {
 		if err := a.changeGroup(ctx); err != nil {
-			return o.undelete(ctx, a, record, err) // it may be written all the same
+			return o.undelete(ctx, a, record, secret, err) // it may be written all the same
 		}
 	}
 	if err := a.deleteJob(ctx); err != nil {
-		return o.undelete(ctx, a, record, err)
+		return o.undelete(ctx, a, record, secret, err)
 	}
 	left, err := a.podsGone(ctx, "deleted", o.Timeout)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -108,8 +109,9 @@ func (a *applier) deleteJob(ctx context.Context) error {
 }
 
 // undelete takes back what was written before the deletion of a job failed. An error does not mean that it was not deleted: the answer may be
-// lost. Only if the job is still there is nothing to be made again.
-func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Record, cause error) error {
+// lost. Only if the job is still there is nothing to be made again. secret is the record as this run stored it: one that another run has stored
+// over it stays, which may be about to delete the job.
+func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Record, secret *corev1.Secret, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
@@ -122,7 +124,8 @@ func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Recor
 			return failure.WithCode(why.Code, "%w; undoing the change of %s failed as well: %w", why, apply.Describe(a.plan.Group.Before), err).WithHint("%s", why.Hint)
 		}
 	}
-	forget(ctx, a.client, record)
+	_ = a.client.Typed.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion}})
 	return cause
 }
 
@@ -254,19 +257,19 @@ func secretOp(verb, namespace, name string) failure.Op {
 }
 
 // keep stores a record, in place of an earlier one.
-func keep(ctx context.Context, client *kube.Client, reader gang.JobReader, r *resize.Record) error {
+func keep(ctx context.Context, client *kube.Client, reader gang.JobReader, r *resize.Record) (*corev1.Secret, error) {
 	m, err := r.Secret(reader)
 	if err != nil {
-		return failure.Errorf("recreate %s: %w", apply.Describe(r.Job), err)
+		return nil, failure.Errorf("recreate %s: %w", apply.Describe(r.Job), err)
 	}
 	secrets := client.Typed.CoreV1().Secrets(m.Namespace)
 	op := secretOp("create", m.Namespace, m.Name)
-	_, err = secrets.Create(ctx, m, metav1.CreateOptions{FieldManager: apply.FieldManager})
+	stored, err := secrets.Create(ctx, m, metav1.CreateOptions{FieldManager: apply.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		op.Verb = "update"
-		_, err = secrets.Update(ctx, m, metav1.UpdateOptions{FieldManager: apply.FieldManager})
+		stored, err = secrets.Update(ctx, m, metav1.UpdateOptions{FieldManager: apply.FieldManager})
 	}
-	return op.Wrap(err)
+	return stored, op.Wrap(err)
 }
 
 // forget drops a record. One that stays holds nothing that is not there, and the next run drops it.

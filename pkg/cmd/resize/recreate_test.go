@@ -175,7 +175,7 @@ func TestAnotherClientsJobIsNoneOfOurs(t *testing.T) {
 	to := a.target(t)
 	plan := a.applier(t).plan
 	record := resize.NewRecord(plan, nil)
-	if record.Job.GetAnnotations()[resize.MadeFrom] != string(record.Deleted) {
+	if !strings.HasPrefix(record.Job.GetAnnotations()[resize.MadeFrom], string(record.Deleted)+"/") {
 		t.Fatalf("annotations %v", record.Job.GetAnnotations())
 	}
 	theirs := a.get(t, tfjobs)

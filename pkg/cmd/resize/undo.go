@@ -41,7 +41,7 @@ func (a *applier) undo(ctx context.Context, cause error) error {
 		case kept == "" && a.begun() && a.finishedAs(now):
 			return nil // all of it was written, and the answer was lost
 		case !a.keeps(kept):
-			return why // nothing was written, or it is the change of another run
+			return a.unwrite(ctx, why) // nothing was written, or another run has taken it back
 		}
 	}
 	var undone []string
@@ -109,11 +109,26 @@ func (a *applier) restoreGroup(ctx context.Context) (bool, error) {
 	if !ours || apply.Same(now, p.Original) {
 		return false, nil
 	}
-	_, err = a.patchGroup(ctx, now, p.Original)
+	err = a.writeGroup(ctx, now, p.Original)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// unwrite makes the group again what it was before this run wrote it, as another client has the job go another way: cause. A group that others
+// have written since is theirs.
+func (a *applier) unwrite(ctx context.Context, cause error) error {
+	wrote := a.overwritten
+	if wrote.After == nil {
+		return cause
+	}
+	_, err := a.patchGroup(ctx, wrote.After, wrote.Before)
+	if err == nil || errors.Is(err, errChanged) || apierrors.IsNotFound(err) {
+		return cause
+	}
+	why := failure.From(cause)
+	return failure.WithCode(why.Code, "%w; undoing the change of %s failed as well: %w", why, apply.Describe(wrote.Before), failure.From(err)).WithHint("%s", why.Hint)
 }
 
 // takeBack restores the group, and then lets the job go on as it was. It returns what it has done, for people.
@@ -137,7 +152,9 @@ func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured, 
 	}
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout) // what pods took is not this request's
 	defer cancel()
-	if _, err = a.jobObject().patch(write, now, fields); err != nil {
+	if _, err = a.jobObject().patch(write, now, fields); errors.Is(err, errChanged) {
+		return nil, a.unwrite(write, err)
+	} else if err != nil {
 		return nil, err
 	}
 	if len(undone) == 0 {

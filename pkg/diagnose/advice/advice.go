@@ -69,7 +69,7 @@ type tools struct {
 // resizable are the reasons for which another size, another rule or more room may help. Where something is broken or
 // refused, none of that does.
 var resizable = []answer.Code{
-	answer.NSQuota, answer.NSQuotaTooSmall, answer.QueueQuota, answer.QueueTooSmall, answer.KueueQuota, answer.TooBig, answer.NodeNotReady,
+	answer.NSQuota, answer.NSQuotaTooSmall, answer.QueueQuota, answer.QueueTooSmall, answer.KueueQuota, answer.TooBig, answer.NodeNotReady, answer.NoDevicePlugin,
 	answer.GPUUnhealthy, answer.StuckTerminating, answer.NodesBusy, answer.Fragmented, answer.InsufficientCPU,
 	answer.InsufficientMemory, answer.InsufficientStorage, answer.InsufficientPods, answer.TopologyFragmented, answer.TopologySpread, answer.VolumeZone,
 	answer.DRAUnallocatable, answer.SlotStolen, answer.MemberLost, answer.GangBypassed, answer.MutualDeadlock, answer.QueueOrder, answer.ReservedByOthers,

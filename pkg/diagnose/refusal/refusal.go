@@ -81,6 +81,9 @@ var patterns = []struct {
 	{LimitRange, regexp.MustCompile(`must be less than or equal to (\S+) limit of`)},
 }
 
+// attempted is what KubeRay writes before the API server's message.
+var attempted = regexp.MustCompile(`^Failed to create \w+ Pod \S+, (?:Error: )?`)
+
 // refusedPod is the pod in the API server's message, and what came before it.
 var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
 
@@ -89,7 +92,7 @@ var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z.]+) "[^"]+" is forbidden: 
 
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
-	r := Refusal{Kind: Other, Raw: text, Message: strings.TrimPrefix(text, "Error creating: ")}
+	r := Refusal{Kind: Other, Raw: text, Message: strings.TrimPrefix(attempted.ReplaceAllString(text, ""), "Error creating: ")}
 	if m := refusedPod.FindStringSubmatch(text); m != nil {
 		r.Pod, r.Message = m[1], strings.TrimPrefix(text, m[0])
 	}
@@ -130,8 +133,8 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			all = append(all, r)
 		}
 	}
-	for _, e := range v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name) {
-		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.Contains(e.Message, "Error creating: ") {
+	for _, e := range v.MakerEvents(g.Job) {
+		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.HasPrefix(e.Reason, "FailedToCreate") && !strings.Contains(e.Message, "Error creating: ") {
 			continue
 		}
 		if e.Last.Before(g.Meta.CreationTimestamp.Time) {

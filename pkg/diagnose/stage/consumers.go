@@ -18,20 +18,48 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Others are the consumers of nodes that are not the gang itself and not DaemonSets. The caller does not change the list.
+// Others are the consumers of nodes that are not the gang itself and not DaemonSets, with what is left of an earlier run of the gang's job. The
+// caller does not change the list.
 func (c *Context) Others() []*view.Consumer {
-	stay := func(h *view.Consumer) bool { return h.DaemonSet }
 	if c.usesNoNode() { // so it is for all such gangs
 		return view.Once(c.View, "others", func() []*view.Consumer {
-			return slices.DeleteFunc(slices.Clone(c.View.Consumers()), stay)
+			return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return h.DaemonSet })
 		})
 	}
 	own := map[*corev1.Pod]bool{}
 	for _, m := range c.Gang.Members {
 		own[m.Pod] = true
 	}
-	return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool {
-		return stay(h) || own[h.Pods[0]] || c.isOf(h)
+	var all []*view.Consumer
+	for _, h := range c.View.Consumers() {
+		switch {
+		case h.DaemonSet:
+		case own[h.Pods[0]] || c.isOf(h):
+			all = append(all, c.former(h, own)...)
+		default:
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// formerKey is the key of what is left of earlier runs of a gang's job.
+type formerKey struct{ uid types.UID }
+
+// former are pods of the gang's job that are no members and are being deleted, each a consumer: an earlier run of it had them, and what they use is
+// free when they are gone. Where a job is several gangs, they may be another one's.
+func (c *Context) former(h *view.Consumer, own map[*corev1.Pod]bool) []*view.Consumer {
+	if c.Gang.Division != gang.Undivided || h.Job == nil {
+		return nil
+	}
+	return view.Once(c.View, formerKey{h.Job.Meta.UID}, func() []*view.Consumer {
+		var all []*view.Consumer
+		for _, p := range h.Pods {
+			if !own[p] && p.DeletionTimestamp != nil {
+				all = append(all, &view.Consumer{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, Pods: []*corev1.Pod{p}, Ends: true})
+			}
+		}
+		return all
 	})
 }
 
@@ -40,8 +68,12 @@ func (c *Context) everyone() []*view.Consumer {
 	if c.usesNoNode() {
 		return c.View.Consumers()
 	}
-	others := sets.New(c.Others()...)
-	return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return !h.DaemonSet && !others.Has(h) })
+	daemons := slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return !h.DaemonSet })
+	all := slices.Concat(c.Others(), daemons)
+	slices.SortStableFunc(all, func(a, b *view.Consumer) int {
+		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
 }
 
 // usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.

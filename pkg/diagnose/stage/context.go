@@ -32,6 +32,8 @@ type Context struct {
 	Findings []Finding
 	// Missing are the rights that the stages before would have needed.
 	Missing []answer.Right
+	// Unmodelled is what the gang specifies and none of the stages before evaluates.
+	Unmodelled []string
 	// NoPods is true once a stage has found why pods are missing: their absence needs no further reason.
 	NoPods bool
 	// Placement is what the search found on the cluster as it is; nil before the placement stage, and where nothing was searched.
@@ -83,6 +85,7 @@ func (c *Context) With(r Result) *Context {
 	next.causes = map[*placement.Cluster]placement.Causes{}
 	next.Findings = slices.Concat(c.Findings, r.Findings)
 	next.Missing = slices.Concat(c.Missing, r.Missing)
+	next.Unmodelled = slices.Concat(c.Unmodelled, r.Unmodelled)
 	next.NoPods = c.NoPods || r.NoPods
 	if r.Placement != nil {
 		next.Placement = r.Placement

@@ -1,10 +1,13 @@
 package stages_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -43,6 +46,18 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8)
 			c.Node("cpu1", 0)
 			c.Add(going(time.Minute)).Add(b).Add(gangOf(1, 8))
+		}},
+		{name: "its own earlier pods leave", code: answer.VictimsTerminating, exit: 3, first: "team/old-0, team/old-1 are being deleted, and then it fits: at most 60s left", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			earlier(c, "Job", time.Minute)
+		}},
+		{name: "the earlier pods of a Job of its JobSet leave", code: answer.VictimsTerminating, exit: 3, first: "team/old-0, team/old-1 are being deleted", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			earlier(c, "JobSet", time.Minute)
+		}},
+		{name: "its own earlier pods should be gone for long", code: answer.StuckTerminating, exit: 5, wantText: []string{"team/old-0|pod old-0"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			earlier(c, "Job", -time.Hour)
 		}},
 		{name: "some leave, which is not enough", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.VictimsTerminating}, wantText: []string{"research/a holds 8 GPUs on n1, is going"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(going(time.Minute)).Runs("b", 8, "n2").Add(gangOf(2, 8))
@@ -91,4 +106,19 @@ func TestPasses(t *testing.T) {
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
 		}},
 	})
+}
+
+// earlier adds a gang of two that waits, with the two pods on n1 and n2 that it had before, which have so long left.
+func earlier(c *clustertest.Cluster, kind string, left time.Duration) {
+	g := gangOf(2, 8)
+	g.Kind = kind
+	c.Add(g)
+	for i, p := range slices.Clone(c.S.Pods[len(c.S.Pods)-2:]) {
+		old := p.DeepCopy()
+		old.Name, old.UID = fmt.Sprintf("old-%d", i), types.UID(fmt.Sprintf("old-%d", i))
+		old.CreationTimestamp = clustertest.Ago(time.Hour)
+		old.Spec.NodeName, old.Status.Phase = fmt.Sprintf("n%d", i+1), corev1.PodRunning
+		terminating(left)(i, old)
+		c.Put(old)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,13 +21,13 @@ import (
 )
 
 // Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
-// have now stays. It is nil for a gang that no job owns: there is nothing to submit.
+// have now stays. It is nil for a gang that no job owns: there is nothing to submit; and while a pod of it does not go, for which any change waits.
 func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
 	if g.Bare != nil {
 		return nil
 	}
 	scheduler := g.Scheduler
-	if g = current(s, g); g == nil {
+	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), func(p *corev1.Pod) bool { return view.Stuck(p, s.At) }) {
 		return nil
 	}
 	spec := Revise(g, edit)

@@ -27,7 +27,7 @@ const UserAnnotation = "gangctl.dev/submitted-by"
 // ResizeAnnotation keeps, on a job that is being resized, what it is to become.
 const ResizeAnnotation = "gangctl.dev/resize"
 
-// MadeFromAnnotation keeps, on a job that was deleted and made again, the uid of the one that was deleted.
+// MadeFromAnnotation keeps, on a job that was deleted and made again, the uid of the one that was deleted, and a hash of the change.
 const MadeFromAnnotation = "gangctl.dev/made-again-from"
 
 // User is who submitted the job, or "" if that was not kept.

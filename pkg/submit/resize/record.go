@@ -1,6 +1,7 @@
 package resize
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ const (
 	maxRecord = corev1.MaxSecretSize
 )
 
-// MadeFrom is the annotation of a job that was made again: the uid of the one that was deleted for it.
+// MadeFrom is the annotation of a job that was made again: the uid of the one that was deleted for it, and a hash of the change.
 const MadeFrom = provenance.MadeFromAnnotation
 
 // RecordName is the name of the Secret that keeps the record of a job of a kind.
@@ -87,12 +88,7 @@ func OtherResources() []schema.GroupVersionResource {
 // NewRecord is the record of a job as planned. owned are the objects that the job owns, as they are stored; the group among them is taken as planned.
 func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	r := &Record{Deleted: p.Job.Before.GetUID(), Change: p.Intent.Change, Job: again(p.Job.After)}
-	annotations := r.Job.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[MadeFrom] = string(r.Deleted)
-	r.Job.SetAnnotations(annotations)
+	r.annotate()
 	if p.Gang.Suspended && p.Intent.Resume {
 		unstructured.RemoveNestedField(r.Job.Object, suspension.FieldOf(p.Gang.Kind.Group)...)
 	}
@@ -105,9 +101,29 @@ func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	return r
 }
 
-// Made reports whether a job is the one that was made of the record. Whoever keeps jobs as a repository has them may have made the old one again.
+// annotate has the new job keep what it is made from.
+func (r *Record) annotate() {
+	annotations := r.Job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[MadeFrom] = r.madeFrom()
+	r.Job.SetAnnotations(annotations)
+}
+
+// madeFrom is what a job that is made of the record keeps: two runs may delete the same job for different changes.
+func (r *Record) madeFrom() string {
+	change, err := json.Marshal(r.Change)
+	if err != nil {
+		return string(r.Deleted) // a change that cannot be encoded is kept nowhere
+	}
+	return fmt.Sprintf("%s/%x", r.Deleted, sha256.Sum256(change))
+}
+
+// Made reports whether a job is the one that was made of the record. Whoever keeps jobs as a repository has them may have made the old one again,
+// and another run may have made it for another change.
 func (r *Record) Made(job *unstructured.Unstructured) bool {
-	return job.GetUID() != r.Deleted && job.GetAnnotations()[MadeFrom] == string(r.Deleted)
+	return job.GetUID() != r.Deleted && job.GetAnnotations()[MadeFrom] == r.madeFrom()
 }
 
 // OwnedBy reports whether an object goes with the owner of the uid, and is not made by its controller. One that has another owner, too, stays.
@@ -215,6 +231,7 @@ func ReadRecord(m *corev1.Secret, reader gang.JobReader, name string) (*Record, 
 		r.Owned[i] = again(o)
 	}
 	r.Job = again(r.Job)
+	r.annotate()
 	return r, nil
 }
 

@@ -64,6 +64,9 @@ func fits(c *stage.Context) *stage.Finding {
 			f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 		}
 	}
+	if len(c.Unmodelled) > 0 {
+		f.Message += "; not evaluated: " + phrase.Names(c.Unmodelled)
+	}
 	return f
 }
 

@@ -3,6 +3,8 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -74,7 +77,29 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	case r.Free < r.Requested:
 		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), onCount(r)+phrase.Elsewhere(r))
 	}
-	return fmt.Sprintf("it needs %s%s, and the whole cluster has room for %d (%s%s, as %s)%s", phrase.Wants(r), phrase.InAll(r), c.Placed(ideal), phrase.Amount(r.Resource, r.Free), onCount(r), phrase.Gaps(r), phrase.Elsewhere(r))
+	return fmt.Sprintf("it needs %s%s, and the whole cluster has room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), onCount(r), phrase.Gaps(r), phrase.Elsewhere(r))
+}
+
+// besidesRole names the members of other roles that request the resource on the same nodes. It reads like: and 1 launcher with 40 cpu, with a space
+// before it.
+func besidesRole(c *stage.Context, r placement.Room) string {
+	text := ""
+	for _, other := range c.Request.Roles {
+		each := request.OfResource(other.Pod, r.Resource)
+		if other.Count == 0 || each == 0 || slices.ContainsFunc(r.Alike, func(same placement.Role) bool { return same.Name == other.Name }) {
+			continue
+		}
+		text += fmt.Sprintf(" and %s with %s", phrase.Count(other.Count, phrase.Member(other.Name)), phrase.Quantity(r.Resource, each))
+	}
+	return text
+}
+
+// placedOf is how many members find a place: of those that a room is about, where they are all of the gang.
+func placedOf(c *stage.Context, r placement.Room, found placement.Result) string {
+	if r.Members == c.Gang.Total() {
+		return strconv.Itoa(int(c.Placed(found)))
+	}
+	return fmt.Sprintf("%d of all %d members", c.Placed(found), c.Gang.Total())
 }
 
 func onCount(r placement.Room) string { return " on " + phrase.Count(len(r.Nodes), "node") }

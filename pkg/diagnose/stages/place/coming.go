@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -36,26 +37,29 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	ends := map[*view.Consumer]time.Time{}
-	for _, p := range inTheWay(c, c.Lacking().Resource, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) }) {
-		h := c.View.ConsumerOf(p)
-		ends[h] = view.Later(ends[h], p.DeletionTimestamp.Time)
-		for _, cond := range p.Status.Conditions {
-			preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
-		}
-	}
+	going := sets.New(inTheWay(c, c.Lacking().Resource, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })...)
 	for _, h := range c.Others() {
-		if end := ends[h]; !end.IsZero() {
+		var end time.Time
+		for _, p := range h.Pods {
+			if !going.Has(p) {
+				continue
+			}
+			end = view.Later(end, p.DeletionTimestamp.Time)
+			for _, cond := range p.Status.Conditions {
+				preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
+			}
+		}
+		if !end.IsZero() {
 			names = append(names, c.Name(h))
 			lines = append(lines, fmt.Sprintf("%s is terminating, at most %s left", c.Title(h), phrase.Age(max(0, end.Sub(c.View.Now)))))
 			last = view.Later(last, end)
 		}
 	}
-	what := "is being deleted"
+	what := "deleted"
 	if preempted {
-		what = "is being preempted"
+		what = "preempted"
 	}
-	f := stage.Found(answer.VictimsTerminating, "%s %s, %s: at most %s left", phrase.Names(names), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
+	f := stage.Found(answer.VictimsTerminating, "%s %s being %s, %s: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
 		Fact("victims", names).Fact("until", last.UTC().Format(time.RFC3339))
 	for _, line := range lines {
 		f.Detail("%s", line)

@@ -33,7 +33,11 @@ func minimum(c *stage.Context, out *stage.Result) {
 		return
 	}
 	if g.Min > total {
-		out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, but the job makes %d", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), total), total))
+		made := fmt.Sprintf("but the job makes %d", total)
+		if g.Bare != nil {
+			made = fmt.Sprintf("and of its pods, which no controller makes, %d %s", total, phrase.Verb(int(total), "exists", "exist"))
+		}
+		out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), made), total))
 		return
 	}
 	for _, role := range slices.Sorted(maps.Keys(g.Decl.RoleMin)) {
@@ -84,7 +88,10 @@ func minimumOfJob(c *stage.Context, out *stage.Result) {
 func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	g := c.Gang
 	d := g.Decl
-	f := stage.Found(answer.MinMemberTooHigh, "%s: so many can never run", message).
+	if g.Bare == nil { // whoever makes bare pods may make more
+		message += ": so many can never run"
+	}
+	f := stage.Found(answer.MinMemberTooHigh, "%s", message).
 		Fact("minMember", g.Min).Fact("replicas", total)
 	if d.Kind.Kind == "" || d.Key.Dialect == gang.PDB {
 		// The minimum is written on the pods, or in what their operator makes with them: it takes new ones.

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -117,9 +118,10 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 
 // moveTo puts the gang into another queue.
 func moveTo(c *stage.Context, queue string) stage.Fix {
-	g := c.Gang
+	g, edit := c.Gang, func(spec *whatif.Spec) { spec.Queue = queue }
 	fix := stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use queue " + queue, Change: map[string]any{"queue": queue}},
+		Action: patch.Commanded(answer.Action{Kind: answer.Fix, By: answer.User, Text: "use queue " + queue, Change: map[string]any{"queue": queue}}, g, edit),
+		Edit:   edit,
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			n := s
 			if d := g.Decl; d != nil {

@@ -1,0 +1,57 @@
+package advice_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// Every change of a job waits for its pods to go. While one does not, because the node that would confirm it is dead, no other size helps.
+func TestNoOtherSizeWhileAPodDoesNotGo(t *testing.T) {
+	for name, left := range map[string]time.Duration{"going": time.Minute, "should be gone for long": -time.Hour} {
+		c := clustertest.New().Nodes(4, 8)
+		c.S.Nodes[1].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: clustertest.Ago(2 * time.Hour)}}
+		c.Runs("busy", 8, "n4")
+		c.Add(clustertest.Gang{Namespace: "team", Name: "gang", Workers: 3, GPUs: 8, Nodes: []string{"n1", "n2", "n3"}, Age: 3 * time.Hour, Pod: func(i int, p *corev1.Pod) {
+			if i == 1 {
+				at := metav1.NewTime(clustertest.Now.Add(left))
+				p.DeletionTimestamp = &at
+			}
+		}})
+		_, found := look(t, c, advice.Options{})
+		other := slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Fewer })
+		if other != (left > 0) {
+			t.Errorf("%s: fewer members offered: %t\n%+v", name, other, found.Actions)
+		}
+	}
+}
+
+// Where a device plugin fails on one of the nodes that are needed, what the others have is enough for something.
+func TestSizesWithoutTheNodesOfADevicePlugin(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8)
+	sick := c.S.Nodes[1]
+	for key, value := range map[string]string{"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"} {
+		sick.Labels[key] = value
+	}
+	for _, list := range []corev1.ResourceList{sick.Status.Allocatable, sick.Status.Capacity} {
+		list["nvidia.com/gpu"] = resource.MustParse("0")
+	}
+	c.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nvidia-device-plugin"}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, NumberReady: 1}})
+	c.Add(clustertest.Gang{Namespace: "team", Name: "gang", Workers: 2, GPUs: 8})
+	base, found := look(t, c, advice.Options{})
+	if base.Primary == nil || base.Primary.Code != answer.NoDevicePlugin {
+		t.Fatalf("got %+v", base.Primary)
+	}
+	if got := offers(found.Actions, answer.Fewer); !slices.Equal(got, []string{"Worker.replicas=1"}) {
+		t.Errorf("fewer: %v", got)
+	}
+}
