@@ -101,13 +101,37 @@ func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage
 
 // uncovered finds a device without quota: Kueue never admits a Workload that requests one.
 func (a *Availability) uncovered(set PodSet) *Shortage {
-	for _, name := range slices.Sorted(maps.Keys(set.Requests)) {
-		covered := slices.ContainsFunc(a.quotas, func(q FlavorQuota) bool { return q.Name == name })
-		if n := request.Amount(name, set.Requests[name]); n > 0 && !covered && strings.Contains(string(name), "/") {
-			return &Shortage{FlavorQuota: FlavorQuota{Name: name}, PodSet: set.Name, Requested: n, Never: true, Uncovered: true}
+	for _, s := range a.undeclared(set) {
+		if strings.Contains(string(s.Name), "/") {
+			return &s
 		}
 	}
 	return nil
+}
+
+// undeclared are the resources that a pod set requests and for which there is no quota.
+func (a *Availability) undeclared(set PodSet) (all []Shortage) {
+	for _, name := range slices.Sorted(maps.Keys(set.Requests)) {
+		covered := slices.ContainsFunc(a.quotas, func(q FlavorQuota) bool { return q.Name == name })
+		if n := request.Amount(name, set.Requests[name]); n > 0 && !covered && name != corev1.ResourcePods {
+			all = append(all, Shortage{FlavorQuota: FlavorQuota{Name: name}, PodSet: set.Name, Requested: n, Never: true, Uncovered: true})
+		}
+	}
+	return all
+}
+
+// Undeclared are the resources besides devices that pod sets request and for which there is no quota, each with the first that requests it. Kueue never
+// admits such a Workload, unless it is configured to leave these resources out of account.
+func (a *Availability) Undeclared(podSets ...PodSet) (all []Shortage) {
+	for _, set := range podSets {
+		for _, s := range a.undeclared(set) {
+			seen := slices.ContainsFunc(all, func(other Shortage) bool { return other.Name == s.Name })
+			if !seen && !strings.Contains(string(s.Name), "/") {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
 }
 
 // groups are the numbers of the resource groups.

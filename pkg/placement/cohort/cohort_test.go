@@ -2,6 +2,7 @@ package cohort
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,19 @@ func TestAssign(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Resources without a quota are reported once each, less devices, which are never admitted, and pods, which count only where they are limited.
+func TestUndeclared(t *testing.T) {
+	a := tree(func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")) }).Available("q")
+	got := a.Undeclared(podSet("a", clustertest.List("cpu", "1", gpu, "1", "pods", "1")), podSet("b", clustertest.List("cpu", "2", "memory", "0", "amd.com/gpu", "1", "ephemeral-storage", "1Gi")))
+	var names []string
+	for _, s := range got {
+		names = append(names, s.PodSet+" "+string(s.Name))
+	}
+	if want := []string{"a cpu", "b ephemeral-storage"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
 	}
 }
 
