@@ -34,12 +34,12 @@ type gangWatch struct {
 	need map[string]int
 	pods map[types.UID]*corev1.Pod
 	// partly is since when each gang is partly bound, and whether it was whole before.
-	partly map[string]partly
+	partly map[string]interval
 	// starts and goes are for how long a gang was partly bound at the longest.
 	starts, goes time.Duration
 }
 
-type partly struct {
+type interval struct {
 	since time.Time
 	goes  bool
 }
@@ -49,7 +49,7 @@ func (c *cluster) watchGangs(t *testing.T, need map[string]int) *gangWatch {
 	t.Helper()
 	w, err := c.client.CoreV1().Pods(space).Watch(t.Context(), metav1.ListOptions{})
 	must(t, err)
-	g := &gangWatch{t: t, need: need, pods: map[types.UID]*corev1.Pod{}, partly: map[string]partly{}, changes: make(chan struct{}, 1)}
+	g := &gangWatch{t: t, need: need, pods: map[types.UID]*corev1.Pod{}, partly: map[string]interval{}, changes: make(chan struct{}, 1)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -105,14 +105,14 @@ func (g *gangWatch) measure(gang string, now time.Time) {
 	n, before := g.bound(gang), g.partly[gang]
 	switch {
 	case n > 0 && n < g.need[gang] && before.since.IsZero():
-		g.partly[gang] = partly{now, before.goes}
+		g.partly[gang] = interval{now, before.goes}
 	case n == 0 || n >= g.need[gang]:
 		if took := now.Sub(before.since); !before.since.IsZero() && before.goes {
 			g.goes = max(g.goes, took)
 		} else if !before.since.IsZero() {
 			g.starts = max(g.starts, took)
 		}
-		g.partly[gang] = partly{goes: n > 0}
+		g.partly[gang] = interval{goes: n > 0}
 	}
 }
 

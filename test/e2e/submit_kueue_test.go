@@ -260,8 +260,11 @@ func (c *cluster) waitsForQuota(t *testing.T, name string, patterns ...string) {
 		return false
 	})
 	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name)
-	if code != 3 {
+	if code != 3 || strings.Contains(stderr, "deprecated") {
 		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if strings.Contains(stdout, "spot-1 would take") {
+		t.Error("nodes that are not of its flavor are offered")
 	}
 	matches(t, stdout, patterns...)
 }

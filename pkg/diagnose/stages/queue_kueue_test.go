@@ -110,6 +110,14 @@ func TestKueue(t *testing.T) {
 			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
 			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
 		}},
+		{name: "quota is used, and so are the nodes of the flavor", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.Flavor("h100", "class", "h100")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
+			clustertest.Admit(c.Workload("a", "lq", time.Hour), "cq", "h100", "16")
+			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
+		}},
 		{name: "no flavor suits the pods", code: answer.QueueTooSmall, exit: 6, first: "Worker may use none of the flavors of ClusterQueue cq .f.", build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Flavor("f", "class", "a100")

@@ -120,6 +120,29 @@ func (a *Availability) undeclared(set PodSet) (all []Shortage) {
 	return all
 }
 
+// CommonLabels are the node labels that pods of a set get in whichever flavor Kueue admits them to: of those that suit them, and have enough.
+func (a *Availability) CommonLabels(set PodSet) map[string]string {
+	labels := map[string]string{}
+	for _, group := range a.groups() {
+		var common map[string]string
+		flavors := a.requestedFlavors(set, group)
+		keys := a.tree.keys(flavors)
+		for _, flavor := range flavors {
+			if !a.tree.suits(set.Spec, flavor, keys) || a.short(set, group, flavor) != nil {
+				continue
+			}
+			of := a.tree.Labels(flavor)
+			if common == nil {
+				common = map[string]string{}
+				maps.Copy(common, of)
+			}
+			maps.DeleteFunc(common, func(key, value string) bool { return of[key] != value })
+		}
+		maps.Copy(labels, common)
+	}
+	return labels
+}
+
 // Undeclared are the resources besides devices that pod sets request and for which there is no quota, each with the first that requests it. Kueue never
 // admits such a Workload, unless it is configured to leave these resources out of account.
 func (a *Availability) Undeclared(podSets ...PodSet) (all []Shortage) {

@@ -22,7 +22,7 @@ import (
 )
 
 // kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods get
-// the labels of their flavors' nodes, so the placement must too.
+// the labels of their flavors' nodes, so the placement must too: where none has enough left, those of all flavors that it may be one day.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTree(c.View)
 	potential := tree.Potential(queue.GetName())
@@ -33,10 +33,14 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 		return kueueNever(c, queue, *short)
 	}
 	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.Gang)...)
+	out.NodeLabels = map[string]map[string]string{}
 	if short != nil {
+		whole := tree.Potential(queue.GetName())
+		for _, set := range queueing.PodSets(c.Gang) {
+			out.NodeLabels[set.Name] = whole.CommonLabels(set)
+		}
 		return kueueShort(c, tree, queue, wl, *short)
 	}
-	out.NodeLabels = map[string]map[string]string{}
 	for role, names := range flavors {
 		out.NodeLabels[role] = map[string]string{}
 		for _, name := range names {
