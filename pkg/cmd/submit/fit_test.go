@@ -141,7 +141,9 @@ func TestFitQueriesTheServer(t *testing.T) {
 // A webhook that looks for the owner of a pod does not find a job that is not submitted, which denies no pods.
 func TestFitWhereAWebhookReadsOwners(t *testing.T) {
 	for _, also := range []string{"", "no team label"} {
-		l := accepting(t, nodesOf8(2))
+		l := kubetest.Serve(t, nodesOf8(2).Done())
+		l.HandleFunc("POST "+jobsPath, echo("uid-probed"))
+		l.HandleFunc("POST "+groupsPath, echo("uid-group"))
 		l.HandleFunc("POST "+podsPath, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			switch {
