@@ -84,13 +84,11 @@ old-servers: build ## the scheduler against kube-apiservers of older versions; t
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_OLD_SERVERS=$(CURDIR)/bin/old \
 		$(TEST) -count=1 -parallel 1 -timeout 30m -v -run 'TestOldServers$$|TestServerUpgrade$$' ./test/e2e
 
-KUEUE := sigs.k8s.io/kueue@v0.19.0
-
 other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these ship them; takes minutes to build the first time
 	cd test/mpioperator && $(GO) build -o $(CURDIR)/bin/mpi-operator github.com/kubeflow/mpi-operator/cmd/mpi-operator
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_MPI_OPERATOR=$(CURDIR)/bin/mpi-operator \
 		GANGCTL_MPI_OPERATOR_MODULE=$$(cd test/mpioperator && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/mpi-operator) \
-		GANGCTL_KUEUE_MODULE=$$($(GO) mod download -json $(KUEUE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') \
+		GANGCTL_KUEUE_MODULE=$$(cd test/kinds/kueue && $(GO) mod download -json sigs.k8s.io/kueue | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') \
 		$(TEST) -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
 
 kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
@@ -98,13 +96,15 @@ kinds: build ## kinds of job of others, made by the controllers that these ship;
 	cd test/kinds/trainer && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
 	cd test/kinds/lws && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/lws sigs.k8s.io/lws/cmd
 	cd test/kinds/ray && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/ray github.com/ray-project/kuberay/ray-operator
+	cd test/kinds/kueue && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/kueue sigs.k8s.io/kueue/cmd/kueue
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer GANGCTL_LWS=$(CURDIR)/bin/kinds/lws GANGCTL_RAY=$(CURDIR)/bin/kinds/ray \
+		GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer GANGCTL_LWS=$(CURDIR)/bin/kinds/lws GANGCTL_RAY=$(CURDIR)/bin/kinds/ray GANGCTL_KUEUE=$(CURDIR)/bin/kinds/kueue \
 		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
 		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
 		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \
 		GANGCTL_RAY_MODULE=$$(cd test/kinds/ray && $(GO) list -m -f '{{.Dir}}' github.com/ray-project/kuberay/ray-operator) \
-		$(TEST) -count=1 -v -run 'TestJobSet$$|TestTrainJob$$|TestLeaderWorkerSet$$|TestRay$$' ./test/e2e
+		GANGCTL_KUEUE_MODULE=$$(cd test/kinds/kueue && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/kueue) \
+		$(TEST) -count=1 -timeout 30m -v -run 'TestJobSet$$|TestTrainJob$$|TestLeaderWorkerSet$$|TestRay$$|TestKueue$$' ./test/e2e
 
 upstream: ## Kubernetes' own integration tests of gangs against our scheduler, and the table of docs/conformance.md; takes half an hour
 	cd test/upstream && $(GO) run . -dir $(CURDIR)/bin/upstream $(or $(UPSTREAM),-document $(CURDIR)/docs/conformance.md)

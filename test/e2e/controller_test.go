@@ -57,11 +57,14 @@ func (c *cluster) awaitWebhooks(t *testing.T, definitions, address string, certi
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		return err == nil && conn.Close() == nil
 	})
-	c.applyWebhooks(t, definitions, "https://"+address, certificate)
+	c.applyWebhooks(t, definitions, "", func(path string) map[string]any {
+		return map[string]any{"url": "https://" + address + path, "caBundle": base64.StdEncoding.EncodeToString(certificate)}
+	})
 }
 
-// applyWebhooks applies definitions of webhooks, with an address in the place of the Service that they name.
-func (c *cluster) applyWebhooks(t *testing.T, path, address string, authority []byte) {
+// applyWebhooks applies definitions of webhooks that are called as clientConfig has it for a path, and not by the Service that they name. The names of
+// definitions get a prefix; without one they are called like their first webhook, since controllers ship definitions of one name.
+func (c *cluster) applyWebhooks(t *testing.T, path, prefix string, clientConfig func(path string) map[string]any) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -73,14 +76,16 @@ func (c *cluster) applyWebhooks(t *testing.T, path, address string, authority []
 		must(t, u.UnmarshalJSON(doc.JSON))
 		list, _, err := unstructured.NestedSlice(u.Object, "webhooks")
 		must(t, err)
-		if first, ok := list[0].(map[string]any); ok { // controllers ship definitions of one name, which their installations change
+		if first, ok := list[0].(map[string]any); ok && prefix == "" {
 			u.SetName(fmt.Sprint(first["name"]))
+		} else {
+			u.SetName(prefix + u.GetName())
 		}
 		for _, item := range list {
 			webhook, _ := item.(map[string]any)
 			called, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
 			must(t, err)
-			webhook["clientConfig"] = map[string]any{"url": address + called, "caBundle": base64.StdEncoding.EncodeToString(authority)}
+			webhook["clientConfig"] = clientConfig(called)
 		}
 		must(t, unstructured.SetNestedSlice(u.Object, list, "webhooks"))
 		text, err := u.MarshalJSON()

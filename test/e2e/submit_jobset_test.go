@@ -56,11 +56,7 @@ func TestJobSet(t *testing.T) {
 		t.Skip("needs GANGCTL_JOBSET and GANGCTL_JOBSET_MODULE")
 	}
 	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")
-	c.applyFiles(t, filepath.Join(module, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"))
-	c.startController(t, controller{
-		program: program, webhooks: filepath.Join(module, "config", "components", "webhook", "manifests.yaml"),
-		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
-	})
+	c.startJobSet(t, program, module)
 	t.Run("in order", func(t *testing.T) { c.jobSetInOrder(t) })
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
@@ -68,6 +64,16 @@ func TestJobSet(t *testing.T) {
 	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
 	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
 	t.Run("samples", func(t *testing.T) { c.samples(t, samplesIn(t, module, jobset.Kind)) })
+}
+
+// startJobSet runs the controller of JobSet until the test ends.
+func (c *cluster) startJobSet(t *testing.T, program, module string) {
+	t.Helper()
+	c.applyFiles(t, filepath.Join(module, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"))
+	c.startController(t, controller{
+		program: program, webhooks: filepath.Join(module, "config", "components", "webhook", "manifests.yaml"),
+		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
+	})
 }
 
 // run runs gangctl, which has to succeed, and returns what it printed.

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
@@ -98,7 +97,7 @@ func (c *cluster) makeQueue(t *testing.T, gpus string) {
 			"resourceGroups": []any{map[string]any{"coveredResources": []any{"nvidia.com/gpu"}, "flavors": flavors}}}},
 		{"localqueues", "LocalQueue", space, "research", map[string]any{"clusterQueue": "cq"}},
 	} {
-		gvr := schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: object.resource}
+		gvr := kueueResource(object.resource)
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": object.kind,
 			"metadata": map[string]any{"name": object.name}, "spec": object.spec}}
 		eventually(t, object.kind+" is made", func(ctx context.Context) bool {

@@ -30,13 +30,10 @@ func TestTrainJob(t *testing.T) {
 	}
 	c := newCluster(t, "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")
 	manifests := filepath.Join(module, "manifests", "base")
-	c.applyFiles(t, filepath.Join(setsModule, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"),
+	c.startJobSet(t, sets, setsModule)
+	c.applyFiles(t,
 		filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainjobs.yaml"), filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainingruntimes.yaml"),
 		filepath.Join(manifests, "crds", "trainer.kubeflow.org_clustertrainingruntimes.yaml"))
-	c.startController(t, controller{
-		program: sets, webhooks: filepath.Join(setsModule, "config", "components", "webhook", "manifests.yaml"),
-		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
-	})
 	c.startTrainer(t, program, filepath.Join(manifests, "webhook", "manifests.yaml"))
 	c.applyRuntimes(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
 		filepath.Join(manifests, "runtimes", "torchtune", "llama3_2", "llama3_2_1B.yaml"))

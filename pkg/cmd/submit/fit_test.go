@@ -1,7 +1,9 @@
 package submit
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -133,6 +135,30 @@ func TestFitQueriesTheServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A webhook that looks for the owner of a pod does not find a job that is not submitted, which denies no pods.
+func TestFitWhereAWebhookReadsOwners(t *testing.T) {
+	for _, also := range []string{"", "no team label"} {
+		l := kubetest.Serve(t, nodesOf8(2).Done())
+		l.HandleFunc("POST "+jobsPath, echo("uid-probed"))
+		l.HandleFunc("POST "+groupsPath, echo("uid-group"))
+		l.HandleFunc("POST "+podsPath, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			switch {
+			case err != nil || bytes.Contains(body, []byte("uid-probed")):
+				kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, `admission webhook "mpod.kb.io" denied the request: TFJob.kubeflow.org "llama" not found`, nil))
+			case also != "":
+				kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, `admission webhook "team" denied the request: `+also, nil))
+			default:
+				kubetest.Write(w, 201, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
+			}
+		})
+		out, _, failed := typeLine(t.Context(), l.Client, "", "submit", "-f", file(t, jobFile), "--dry-run=fit")
+		if fits := strings.HasPrefix(out, "FITS_NOW"); fits != (also == "") || strings.Contains(out, "not found") || !strings.Contains(out, also) {
+			t.Errorf("denied for %q: got %v\n%s", also, failed, out)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package queueing
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -71,7 +72,7 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	}}
 }
 
-// Workload is Kueue's view of the job. That of a group of pods is owned by each of them.
+// Workload is Kueue's view of the job. That of a group of pods is owned by each of them; of a job of several gangs each has one, which the job owns.
 func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	mine := map[types.UID]bool{g.Meta.UID: true}
 	if g.Bare != nil {
@@ -81,11 +82,17 @@ func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	}
 	delete(mine, "")
 	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		if u.GetNamespace() == g.Meta.Namespace && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) {
+		if u.GetNamespace() == g.Meta.Namespace && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) && isOfReplica(u, g) {
 			return u
 		}
 	}
 	return nil
+}
+
+// isOfReplica reports whether a Workload is not that of another replica of a job.
+func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
+	index, ok := u.GetAnnotations()[kueue.IndexAnnotation]
+	return !ok || g.Replica == nil || index == strconv.Itoa(int(*g.Replica))
 }
 
 // Managed reports whether Kueue suspends the job. Such a job must not be resumed by hand. Kueue may manage jobs that

@@ -10,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 func gpuQuota(nominal string) clustertest.Quota {
@@ -107,6 +110,14 @@ func TestKueue(t *testing.T) {
 			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
 			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
 		}},
+		{name: "quota is used, and so are the nodes of the flavor", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.Flavor("h100", "class", "h100")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
+			clustertest.Admit(c.Workload("a", "lq", time.Hour), "cq", "h100", "16")
+			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
+		}},
 		{name: "no flavor suits the pods", code: answer.QueueTooSmall, exit: 6, first: "Worker may use none of the flavors of ClusterQueue cq .f.", build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Flavor("f", "class", "a100")
@@ -116,6 +127,15 @@ func TestKueue(t *testing.T) {
 		{name: "the queue has no quota for the device", code: answer.QueueTooSmall, exit: 6, first: "no quota for nvidia.com/gpu at all", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "100"})
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the queue has no quota for a common resource, as Kueue reports", code: answer.QueueTooSmall, exit: 6, first: "no quota for memory at all, and Worker requests 128Gi", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			status(c.Workload("gang", "lq", time.Minute), no("NoMatchingFlavor", "couldn't assign flavors to pod set worker: resource memory unavailable in ClusterQueue"))
+		}},
+		{name: "the queue has no quota for a common resource, and nothing shows whether that counts", code: answer.Fits, exit: 3, wantText: []string{"has no quota for cpu and memory"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
 		}},
 		{name: "quota is reserved, a check is pending: its own use is no one else's", code: answer.KueueCheck, exit: 3, first: "prov is Pending: waiting for nodes", never: []answer.Code{answer.KueueQuota}, build: func(c *clustertest.Cluster) {
@@ -180,6 +200,21 @@ func TestKueue(t *testing.T) {
 			status(u, clustertest.Condition("Evicted", "True", "PodsReadyTimeout", "exceeded the PodsReady timeout", 4*time.Minute))
 			set(map[string]any{"count": int64(3), "requeueAt": "2026-11-21T14:02:00Z"}, "status", "requeueState")(u.Object)
 		}},
+		{name: "preempted for another job", code: answer.KueueQuota, exit: 3, first: "cq has 0 of 16", wantText: []string{"preempted 4m ago for team/urgent: prioritization in the ClusterQueue"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(clustertest.Gang{Name: "urgent", Workers: 2, GPUs: 8, Missing: 2, NoGroup: true})
+			uses(c, "urgent", "cq", "16")
+			c.Add(gangOf(2, 8, kueued))
+			urgent := c.S.Custom[kindOf("kubeflow.org", "TFJob")][0].GetUID()
+			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", "Preempted to accommodate a workload (UID: 1, JobUID: "+string(urgent)+
+				") due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq", 4*time.Minute))
+		}},
+		{name: "preempted for a job that is gone", code: answer.KueueQuota, exit: 3, wantText: []string{"evicted 4m ago .Preempted.: Preempted to accommodate a workload"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "16")
+			c.Add(gangOf(2, 8, kueued))
+			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq", 4*time.Minute))
+		}},
 		{name: "the pause is over", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
@@ -225,6 +260,28 @@ func TestKueue(t *testing.T) {
 			c.Workload("gang", "lq", time.Minute)
 		}},
 	})
+}
+
+// Each replica of a job of several gangs has a Workload of its own.
+func TestKueueWorkloadOfReplica(t *testing.T) {
+	c := clustertest.New()
+	for i, admitted := range []bool{true, false} {
+		u := c.Workload("serve", "lq", time.Minute)
+		u.SetName(fmt.Sprint("serve-", i))
+		u.SetAnnotations(map[string]string{kueue.IndexAnnotation: fmt.Sprint(i)})
+		if admitted {
+			clustertest.Admit(u, "cq", "f", "8")
+		}
+	}
+	v := view.New(c.S)
+	for i, want := range []string{"serve-0", "serve-1"} {
+		replica := int32(i)
+		g := &gang.Gang{Job: &gang.Job{Replica: &replica}}
+		g.Meta.Namespace, g.Meta.UID = "team", c.S.Custom[kindOf(kueue.Group, "Workload")][0].GetOwnerReferences()[0].UID
+		if u := queueing.Workload(v, g); u == nil || u.GetName() != want {
+			t.Errorf("replica %d: got %v", i, u)
+		}
+	}
 }
 
 // Pods that Kueue holds by a gate are not missing.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
@@ -162,6 +163,9 @@ func (s *Summary) reason(job *gang.Job) string {
 	case job.End != nil:
 		return ""
 	case s.State == gang.Suspended:
+		if queue, ok := kueue.QueueOf(&job.Meta); ok {
+			return fmt.Sprintf("suspended by Kueue, queue %s", queue)
+		}
 		return "suspended"
 	case s.State == gang.Running && s.alive() == s.Total:
 		return ""

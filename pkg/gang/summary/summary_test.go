@@ -66,6 +66,8 @@ func TestSummarize(t *testing.T) {
 		{"succeeded", makeJob(1, withCondition(kubeflowv1.JobRunning, corev1.ConditionFalse, ""), withCondition(kubeflowv1.JobSucceeded, corev1.ConditionTrue, "ok")),
 			[]*corev1.Pod{makePod("worker", "0", succeeded)}, "Succeeded 0/2 1 "},
 		{"suspended by spec", makeJob(1, suspended), nil, "Suspended 0/2 0 suspended"},
+		{"in a queue of Kueue", makeJob(1, suspended, func(job *kubeflowv1.TFJob) { job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "research"} }), nil,
+			"Suspended 0/2 0 suspended by Kueue, queue research"},
 		{"pods of an older job of the name", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, ofOther), makePod("worker", "0", running, ofOther)},
 			"Pending 0/2 0 no pods yet"},
 		{"labels of v1.3, and none", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, oldLabels), makePod("worker", "0", running, noLabels)}, "Running 2/2 2 "},

@@ -101,13 +101,60 @@ func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage
 
 // uncovered finds a device without quota: Kueue never admits a Workload that requests one.
 func (a *Availability) uncovered(set PodSet) *Shortage {
-	for _, name := range slices.Sorted(maps.Keys(set.Requests)) {
-		covered := slices.ContainsFunc(a.quotas, func(q FlavorQuota) bool { return q.Name == name })
-		if n := request.Amount(name, set.Requests[name]); n > 0 && !covered && strings.Contains(string(name), "/") {
-			return &Shortage{FlavorQuota: FlavorQuota{Name: name}, PodSet: set.Name, Requested: n, Never: true, Uncovered: true}
+	for _, s := range a.undeclared(set) {
+		if strings.Contains(string(s.Name), "/") {
+			return &s
 		}
 	}
 	return nil
+}
+
+// undeclared are the resources that a pod set requests and for which there is no quota.
+func (a *Availability) undeclared(set PodSet) (all []Shortage) {
+	for _, name := range slices.Sorted(maps.Keys(set.Requests)) {
+		covered := slices.ContainsFunc(a.quotas, func(q FlavorQuota) bool { return q.Name == name })
+		if n := request.Amount(name, set.Requests[name]); n > 0 && !covered && name != corev1.ResourcePods {
+			all = append(all, Shortage{FlavorQuota: FlavorQuota{Name: name}, PodSet: set.Name, Requested: n, Never: true, Uncovered: true})
+		}
+	}
+	return all
+}
+
+// CommonLabels are the node labels that pods of a set get in whichever flavor Kueue admits them to: of those that suit them, and have enough.
+func (a *Availability) CommonLabels(set PodSet) map[string]string {
+	labels := map[string]string{}
+	for _, group := range a.groups() {
+		var common map[string]string
+		flavors := a.requestedFlavors(set, group)
+		keys := a.tree.keys(flavors)
+		for _, flavor := range flavors {
+			if !a.tree.suits(set.Spec, flavor, keys) || a.short(set, group, flavor) != nil {
+				continue
+			}
+			of := a.tree.Labels(flavor)
+			if common == nil {
+				common = map[string]string{}
+				maps.Copy(common, of)
+			}
+			maps.DeleteFunc(common, func(key, value string) bool { return of[key] != value })
+		}
+		maps.Copy(labels, common)
+	}
+	return labels
+}
+
+// Undeclared are the resources besides devices that pod sets request and for which there is no quota, each with the first that requests it. Kueue never
+// admits such a Workload, unless it is configured to leave these resources out of account.
+func (a *Availability) Undeclared(podSets ...PodSet) (all []Shortage) {
+	for _, set := range podSets {
+		for _, s := range a.undeclared(set) {
+			seen := slices.ContainsFunc(all, func(other Shortage) bool { return other.Name == s.Name })
+			if !seen && !strings.Contains(string(s.Name), "/") {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
 }
 
 // groups are the numbers of the resource groups.

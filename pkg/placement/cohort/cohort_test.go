@@ -2,6 +2,7 @@ package cohort
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,37 @@ func TestAssign(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Which flavor it will be is not known: what all of those have that may be is.
+func TestCommonLabels(t *testing.T) {
+	a := tree(func(c *clustertest.Cluster) {
+		for _, flavor := range []struct{ name, class string }{{"a", "h100"}, {"b", "h100"}, {"small", "a100"}} {
+			c.Flavor(flavor.name, "class", flavor.class).Object["spec"] = map[string]any{"nodeLabels": map[string]any{"class": flavor.class, "pool": flavor.name}}
+		}
+		quota := func(flavor, nominal string) clustertest.Quota {
+			return clustertest.Quota{Flavor: flavor, Resource: string(gpu), Nominal: nominal}
+		}
+		c.ClusterQueue("q", "", quota("a", "16"), quota("b", "16"), quota("small", "8"))
+	}).Potential("q")
+	for _, tt := range []struct{ gpus, want string }{{"16", "map[class:h100]"}, {"8", "map[]"}, {"0", "map[]"}} {
+		if got := fmt.Sprint(a.CommonLabels(podSet("w", clustertest.List(gpu, tt.gpus)))); got != tt.want {
+			t.Errorf("%s GPUs: got %s, want %s", tt.gpus, got, tt.want)
+		}
+	}
+}
+
+// Resources without a quota are reported once each, less devices, which are never admitted, and pods, which count only where they are limited.
+func TestUndeclared(t *testing.T) {
+	a := tree(func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")) }).Available("q")
+	got := a.Undeclared(podSet("a", clustertest.List("cpu", "1", gpu, "1", "pods", "1")), podSet("b", clustertest.List("cpu", "2", "memory", "0", "amd.com/gpu", "1", "ephemeral-storage", "1Gi")))
+	var names []string
+	for _, s := range got {
+		names = append(names, s.PodSet+" "+string(s.Name))
+	}
+	if want := []string{"a cpu", "b ephemeral-storage"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
 	}
 }
 

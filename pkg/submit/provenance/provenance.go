@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // CommandAnnotation keeps, on the job, the shell-quoted command line that submitted it.
@@ -80,8 +81,8 @@ func annotate(job *unstructured.Unstructured, key, value string) {
 	job.SetAnnotations(annotations)
 }
 
-// Changed reports whether the spec of a job is another than the one that was submitted. To suspend and resume it is no change. It is
-// not known of a job that keeps no hash.
+// Changed reports whether the spec of a job is another than the one that was submitted. To suspend and resume it is no change, and neither is what
+// Kueue writes into one in its queues. It is not known of a job that keeps no hash.
 func Changed(job *unstructured.Unstructured) (changed, known bool) {
 	then := job.GetAnnotations()[HashAnnotation]
 	return then != hash(job), then != ""
@@ -97,6 +98,9 @@ func hash(job *unstructured.Unstructured) string {
 	unstructured.RemoveNestedField(spec, "runPolicy", "suspend")
 	if policy, ok := spec["runPolicy"].(map[string]any); ok && len(policy) == 0 {
 		delete(spec, "runPolicy")
+	}
+	if _, queued := kueue.QueueOf(job); queued {
+		kueue.Forget(spec)
 	}
 	unstructured.RemoveNestedField(spec, "selector") // of a Job of Kubernetes: it holds the uid
 	if labels, ok, _ := unstructured.NestedMap(spec, "template", "metadata", "labels"); ok {
@@ -149,5 +153,5 @@ func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == ResizeAnnotation || key == MadeFromAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
 		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
-		key == "job-name" || key == "controller-uid"
+		key == "job-name" || key == "controller-uid" || kueue.Written(key)
 }

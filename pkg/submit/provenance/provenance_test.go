@@ -25,7 +25,9 @@ func read(t *testing.T, text string) *unstructured.Unstructured {
 // A change of the spec counts. Fields that change by themselves, or that only suspend the job, do not.
 func TestChanged(t *testing.T) {
 	stored := read(t, "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: {runPolicy: {suspend: false, backoffLimit: 3}}}")
-	batch := read(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: false, selector: {matchLabels: {u: x}}, template: {metadata: {labels: {controller-uid: x, a: b}}}}}")
+	batch := read(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: false, selector: {matchLabels: {u: x}}, template: {metadata: {labels: {controller-uid: x, a: b}}, spec: {restartPolicy: Never}}}}")
+	queued := batch.DeepCopy()
+	queued.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "research"})
 	for name, tt := range map[string]struct {
 		of     *unstructured.Unstructured
 		change func(map[string]any)
@@ -48,6 +50,16 @@ func TestChanged(t *testing.T) {
 		}, false},
 		"a label": {batch, func(o map[string]any) {
 			must(t, unstructured.SetNestedField(o, "c", "spec", "template", "metadata", "labels", "a"))
+		}, true},
+		"Kueue admits it": {queued, func(o map[string]any) {
+			must(t, unstructured.SetNestedField(o, "main", "spec", "template", "metadata", "labels", "kueue.x-k8s.io/podset"))
+			must(t, unstructured.SetNestedField(o, "a100", "spec", "template", "spec", "nodeSelector", "pool"))
+		}, false},
+		"a label of one in a queue": {queued, func(o map[string]any) {
+			must(t, unstructured.SetNestedField(o, "c", "spec", "template", "metadata", "labels", "a"))
+		}, true},
+		"nodes of one in no queue": {batch, func(o map[string]any) {
+			must(t, unstructured.SetNestedField(o, "a100", "spec", "template", "spec", "nodeSelector", "pool"))
 		}, true},
 	} {
 		job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(tt.of.Object)}

@@ -3,6 +3,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -107,10 +108,11 @@ func (c *collector) lists(ctx context.Context) error {
 func discover(client *kube.Client, s *snapshot.Snapshot) ([]metav1.APIResource, error) {
 	s.Server.Resources = []string{}
 	var all []metav1.APIResource
-	_, lists, err := client.Typed.Discovery().ServerGroupsAndResources()
+	groups, lists, err := client.Typed.Discovery().ServerGroupsAndResources()
 	if err != nil && len(lists) == 0 { // one broken aggregated API must not hide all others
 		return nil, failure.Op{Verb: "list", Kind: "API resource"}.Wrap(err)
 	}
+	sortByPreference(groups, lists)
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -129,6 +131,19 @@ func discover(client *kube.Client, s *snapshot.Snapshot) ([]metav1.APIResource, 
 	}
 	slices.Sort(s.Server.Resources)
 	return all, nil
+}
+
+// sortByPreference sorts what each version of a group serves as the server prefers the versions. Discovery returns these lists in random order.
+func sortByPreference(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) {
+	rank := map[string]int{}
+	for _, group := range groups {
+		for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
+			if _, known := rank[version.GroupVersion]; !known {
+				rank[version.GroupVersion] = len(rank)
+			}
+		}
+	}
+	slices.SortStableFunc(lists, func(a, b *metav1.APIResourceList) int { return cmp.Compare(rank[a.GroupVersion], rank[b.GroupVersion]) })
 }
 
 func resourceName(resource, group string) string {

@@ -47,6 +47,23 @@ func pods(items ...corev1.Pod) corev1.PodList {
 	return corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: items}
 }
 
+// Of several versions of a kind the one is read that the server prefers, in whichever order discovery returns them.
+func TestPreferredVersionIsRead(t *testing.T) {
+	of := func(version string) *metav1.APIResourceList {
+		return &metav1.APIResourceList{GroupVersion: "kueue.x-k8s.io/" + version}
+	}
+	version := func(v string) metav1.GroupVersionForDiscovery {
+		return metav1.GroupVersionForDiscovery{GroupVersion: "kueue.x-k8s.io/" + v, Version: v}
+	}
+	groups := []*metav1.APIGroup{{Name: "kueue.x-k8s.io", PreferredVersion: version("v1beta2"), Versions: []metav1.GroupVersionForDiscovery{version("v1beta1"), version("v1beta2"), version("v1alpha1")}}}
+	for _, lists := range [][]*metav1.APIResourceList{{of("v1alpha1"), of("v1beta1"), of("v1beta2")}, {of("v1beta2"), of("v1beta1"), of("v1alpha1")}} {
+		sortByPreference(groups, lists)
+		if got := []string{lists[0].GroupVersion, lists[1].GroupVersion, lists[2].GroupVersion}; !slices.Equal(got, []string{"kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha1"}) {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
 func TestRefusedListsAreWrittenDown(t *testing.T) {
 	s := server(t)
 	refused(s, "/api/v1/nodes", "nodes")

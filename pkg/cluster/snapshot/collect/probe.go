@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,10 +19,19 @@ import (
 )
 
 // probePods tries whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
-// an event.
+// an event. A webhook that reads the owner of a pod, as Kueue's does, does not find a job that is not there yet: then the pod is tried without.
 func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, pods []*corev1.Pod) {
 	for _, pod := range pods {
-		_, err := client.Typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		create := func(pod *corev1.Pod) error {
+			_, err := client.Typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		err := create(pod)
+		if owner := metav1.GetControllerOf(pod); err != nil && owner != nil && strings.Contains(err.Error(), fmt.Sprintf("%q not found", owner.Name)) {
+			orphan := pod.DeepCopy()
+			orphan.OwnerReferences = nil
+			err = create(orphan)
+		}
 		note(s, snapshot.Probe{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, "pods", err)
 	}
 }

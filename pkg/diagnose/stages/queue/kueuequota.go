@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,23 +22,58 @@ import (
 )
 
 // kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods get
-// the labels of their flavors' nodes, so the placement must too.
+// the labels of their flavors' nodes, so the placement must too: where none has enough left, those of all flavors that it may be one day.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTree(c.View)
-	if _, short := tree.Potential(queue.GetName()).Assign(queueing.PodSets(c.Gang)...); short != nil {
+	potential := tree.Potential(queue.GetName())
+	if short := undeclared(c, out, potential, queue, wl); short != nil {
+		return kueueNever(c, queue, *short)
+	}
+	if _, short := potential.Assign(queueing.PodSets(c.Gang)...); short != nil {
 		return kueueNever(c, queue, *short)
 	}
 	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.Gang)...)
+	out.NodeLabels = map[string]map[string]string{}
 	if short != nil {
+		whole := tree.Potential(queue.GetName())
+		for _, set := range queueing.PodSets(c.Gang) {
+			out.NodeLabels[set.Name] = whole.CommonLabels(set)
+		}
 		return kueueShort(c, tree, queue, wl, *short)
 	}
-	out.NodeLabels = map[string]map[string]string{}
 	for role, names := range flavors {
 		out.NodeLabels[role] = map[string]string{}
 		for _, name := range names {
 			maps.Copy(out.NodeLabels[role], tree.Labels(name))
 		}
 	}
+	return nil
+}
+
+// unavailable matches how Kueue reports that a ClusterQueue has no quota at all for what is requested.
+var unavailable = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
+
+// undeclared finds a resource besides devices for which the queue has no quota. Whether Kueue leaves that out of account is in its configuration, which is
+// not seen: what it reported of the job decides.
+func undeclared(c *stage.Context, out *stage.Result, potential *cohort.Availability, queue, wl *unstructured.Unstructured) *cohort.Shortage {
+	all := potential.Undeclared(queueing.PodSets(c.Gang)...)
+	if len(all) == 0 || wl != nil && queueing.Admitted(wl) {
+		return nil
+	}
+	if wl != nil {
+		condition, status := stage.Condition(wl, "QuotaReserved")
+		m := unavailable.FindStringSubmatch(condition.Message)
+		for _, s := range all {
+			if status == "False" && m != nil && m[1] == string(s.Name) {
+				return &s
+			}
+		}
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, string(s.Name))
+	}
+	out.Note("ClusterQueue %s has no quota for %s: Kueue admits none that requests it, unless it is configured to leave that out of account", queue.GetName(), phrase.And(names))
 	return nil
 }
 
@@ -81,6 +117,7 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 	}
 	if wl != nil {
 		position(c, f, wl, name)
+		evicted(c, f, wl)
 		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
 			f.SinceTime(condition.At).Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -48,6 +49,28 @@ func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
 	}
 }
 
+// preemptor matches how Kueue reports for which job it has preempted another: by the job's uid.
+var preemptor = regexp.MustCompile(`JobUID: ([^)]+)\) due to ([^;]+)`)
+
+// evicted adds that Kueue has taken back what the job had, and for whom. The condition stays until it admits the job again.
+func evicted(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
+	condition, status := stage.Condition(u, "Evicted")
+	if status != "True" {
+		return
+	}
+	ago := phrase.Age(c.View.Age(condition.At))
+	if m := preemptor.FindStringSubmatch(condition.Message); m != nil {
+		for _, job := range c.View.Jobs() {
+			if string(job.Meta.UID) == m[1] {
+				name := c.Reader.Name(audience.New(job.Kind.Kind, job.Meta.Namespace, job.Meta.Name))
+				f.Detail("preempted %s ago for %s: %s", ago, name, m[2]).Fact("preemptedFor", name)
+				return
+			}
+		}
+	}
+	f.Detail("evicted %s ago (%s): %s", ago, condition.Reason, condition.Message).Fact("evicted", condition.Reason)
+}
+
 // quotaMessage is how Kueue reports that there is too little quota now. It may be about a state that is history.
 var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
 
@@ -59,9 +82,7 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 	if at, err := time.Parse(time.RFC3339, f.String("status", "requeueState", "requeueAt")); err == nil && at.After(c.View.Now) {
 		x := stage.Found(answer.KueueQuota, "Kueue tries again at %s, in %s: it has put Workload %s back %d times", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)), name, f.Int32("status", "requeueState", "count")).
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.requeueState").Fact("requeueAt", at.UTC().Format(time.RFC3339))
-		if condition, status := stage.Condition(u, "Evicted"); status == "True" {
-			x.Detail("evicted %s ago (%s): %s", phrase.Age(c.View.Age(condition.At)), condition.Reason, condition.Message)
-		}
+		evicted(c, x, u)
 		out.Add(x)
 		return
 	}

@@ -25,6 +25,9 @@ const (
 	// PreferredTopology is the one by which they should.
 	PreferredTopology = "kueue.x-k8s.io/podset-preferred-topology"
 
+	// IndexAnnotation is on a Workload of one replica of many: its index.
+	IndexAnnotation = "kueue.x-k8s.io/component-workload-index"
+
 	groupLabel      = "kueue.x-k8s.io/pod-group-name"
 	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
 )
