@@ -12,7 +12,7 @@ type candidate struct {
 	pos        int      // position of the node in the cluster
 	ok         []bool   // by role: the node takes a member, amounts and other members aside
 	slots      []int    // by role: how many members fit alone; at most the role's count
-	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there
+	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there; see measureRoom
 	free       []int64  // by resource, what members can use
 	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
 	kind       int      // candidates of the same kind take the same members
@@ -58,12 +58,6 @@ func (t *task) candidate(pos int, n *node) *candidate {
 	}
 	t.findConflicts(s)
 	t.devices.limit(s)
-	for i, slots := range s.slots {
-		if slots == t.roles[i].count {
-			slots = t.roles[i].room(n)
-		}
-		s.room = add(s.room, slots)
-	}
 	return s
 }
 

@@ -75,6 +75,7 @@ func (t *task) solve(g Gang) solution {
 	if g.Topology.Empty() || t.opts.Ignore.Has(Topology) {
 		return t.solveAffinityGroup(t.candidates)
 	}
+	t.measureRoom()
 	var enough *solution
 	for _, l := range t.levels(g) {
 		a := t.solveLevel(g, l)
@@ -235,6 +236,20 @@ func (t *task) preferenceOf(d domain) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// measureRoom gives every candidate its room, by which domains are ranked. Only gangs with levels have a use for it: the candidates of others are
+// evaluated more often than anything else. What a candidate leaves to some roles ([candidate.without]) is a copy with the room of the whole.
+func (t *task) measureRoom() {
+	for _, s := range t.candidates {
+		s.room = 0
+		for i, slots := range s.slots {
+			if slots == t.roles[i].count {
+				slots = t.roles[i].room(s.n)
+			}
+			s.room = add(s.room, slots)
+		}
+	}
 }
 
 // add does not wrap: a slot is worth nothing to nodes on which the resources of a role do not count.
