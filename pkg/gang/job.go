@@ -164,6 +164,8 @@ type JobReader struct {
 	Join func(job, made *Job)
 	// OwnsPart reports whether the object that controls a pod, such as a batch Job, is a part of a job; nil for kinds that make pods themselves.
 	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool
+	// PartLabel is on the objects that are the parts of a job, and names the job; empty for kinds whose controllers write none.
+	PartLabel string
 	// ByLabel reports that the parts of a job are no batch Jobs and are not read: its pods are found by the first of NameLabels.
 	ByLabel bool
 	// Dialect is the one in which pods of the kind declare their gangs, whatever their templates have: the controller's labels do; empty for

@@ -42,7 +42,7 @@ func Reader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"jobset", "jobsets", "js"},
-		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml"},
 	}
