@@ -53,7 +53,7 @@ func nextTo(program, name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", failure.Errorf("the demo needs %s, which is neither beside %s nor on the PATH", name, program).
+		return "", failure.Errorf("the demo needs %s, which is neither next to %s nor on the PATH", name, program).
 			WithHint("build both: make build")
 	}
 	return path, nil

@@ -203,7 +203,7 @@ func (o *upOptions) claim(ctx context.Context, found *existing) error {
 func (o *upOptions) join(ctx context.Context, found *existing) error {
 	if diff := setting.Diff(found.marker.Settings, o.settings); diff != "" {
 		return failure.Errorf("a sandbox with other settings runs in %s: %s", found.Dir, diff).
-			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one beside it with another --data-dir", found.Dir)
+			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one alongside it with another --data-dir", found.Dir)
 	}
 	if _, err := found.WaitReady(ctx, nil, o.progress); err != nil {
 		return err
