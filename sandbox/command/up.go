@@ -59,7 +59,7 @@ with --scheduler default, those without one, as usual.
 
 A sandbox of which processes ended or were killed is started again by another
 up: objects, credentials and settings are kept until down, except for settings
-that are given anew.`,
+that are given again.`,
 		Example: `  gangctl-sandbox up
   gangctl-sandbox up --nodes 100 --gpus 8 --run-for 5m
   eval "$(gangctl-sandbox up | tail -1)"`,

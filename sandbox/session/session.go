@@ -92,5 +92,5 @@ func (s Session) lastLines() error {
 		return failure.Errorf("%s", state.Error).WithHint("%s", state.Hint)
 	}
 	log := s.Dir.Log(supervisorLog)
-	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last words in %s:\n%s", log, supervise.LastLines(log, 8))
+	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last lines in %s:\n%s", log, supervise.LastLines(log, 8))
 }

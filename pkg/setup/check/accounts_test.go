@@ -54,7 +54,7 @@ func TestSchedulerRules(t *testing.T) {
 		{name: "a rule is missing", change: func(s *site) { s.without("gangctl:gang-scheduler", "podgroups/status") }, status: Fail,
 			wantText: []string{"may not patch podgroups.", "kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "name: gang-scheduler\n"}, never: []string{"*", "pods/binding"}},
 		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, wantText: []string{"it cannot place pods", "pods/binding"}},
-		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, wantText: []string{"says less"}},
+		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, wantText: []string{"has less detail"}},
 		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, wantText: []string{"gangs that are not whole"}},
 		{name: "what only signs answers is a warning", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers") }, status: Warn, wantText: []string{"cannot sign"}},
 		{name: "what users need to check a signature is no need of its own", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers-reader") }, status: OK},

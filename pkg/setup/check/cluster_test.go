@@ -25,7 +25,7 @@ func TestAPI(t *testing.T) {
 		{name: "much later", change: server("v1.39.0"), status: Warn, wantText: []string{"get a later release of gangctl"}},
 		{name: "too old for the scheduler", change: server("v1.30.4"), status: Warn, wantText: []string{"v1.34 or later", "--scheduler NAME"}},
 		{name: "nonsense", change: server("newest"), status: Warn},
-		{name: "a build without a release", change: server("v0.0.0-master+$Format:%H$"), status: OK, wantText: []string{"does not say"}},
+		{name: "a build without a release", change: server("v0.0.0-master+$Format:%H$"), status: OK, wantText: []string{"does not report its"}},
 	})
 	kubelet := func(v string) func(*site) { return func(s *site) { s.S.Nodes[0].Status.NodeInfo.KubeletVersion = v } }
 	test(t, Cluster(), "version-kubelets", []expected{
@@ -51,7 +51,7 @@ func TestSchedulerVersion(t *testing.T) {
 			d := s.deployment("gang-scheduler")
 			delete(d.Labels, install.LabelVersion)
 			d.Spec.Template.Spec.Containers[0].Image = "x/gangctl@sha256:0"
-		}, status: Warn, wantText: []string{"does not say"}},
+		}, status: Warn, wantText: []string{"does not report its"}},
 		{name: "not installed", change: func(s *site) { s.remove("gang-scheduler") }},
 	})
 }

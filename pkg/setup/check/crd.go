@@ -77,7 +77,7 @@ func podGroupsBefore(f *Facts) []Finding {
 }
 
 // jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing is reported even where
-// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by nobody.
+// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by no user.
 func jobKinds(f *Facts) []Finding {
 	var findings []Finding
 	var absent []string

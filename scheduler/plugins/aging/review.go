@@ -168,7 +168,7 @@ func (k *Keeper) observe(now time.Time) error {
 }
 
 // nearer returns the reservation of a gang, or from time to time one of other places if these come free sooner: fewer pods have to
-// end, or all that have to do so earlier. Room comes free where nobody expected it, and a reservation that only moves nearer comes true.
+// end, or all that have to do so earlier. Room comes free where no end was expected, and a reservation that only moves nearer comes true.
 func (k *Keeper) nearer(ctx context.Context, p Projection, r Reservation, g Candidate, now time.Time) Reservation {
 	if !r.ready.IsZero() || now.Sub(r.considered) < reconsider {
 		return r

@@ -35,7 +35,7 @@ func (e engineGangs) Gangs() []Candidate {
 	for _, group := range groups {
 		state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 		if err != nil {
-			continue // the engine has not heard of its members yet
+			continue // the engine has not seen its members yet
 		}
 		all = append(all, read(group, state))
 	}
