@@ -86,9 +86,9 @@ func (r Reservation) claims() (all []claims.Claim) {
 	return all
 }
 
-// nearer reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
+// sooner reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
 // that one; else the one for which fewer pods have to end.
-func (r Reservation) nearer(other Reservation, cluster *placement.Cluster) bool {
+func (r Reservation) sooner(other Reservation, cluster *placement.Cluster) bool {
 	if known, others := !r.Start.IsZero(), !other.Start.IsZero(); known || others {
 		return known && (!others || r.Start.Before(other.Start))
 	}

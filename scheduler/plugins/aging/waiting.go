@@ -93,14 +93,14 @@ type age struct {
 // when they have no place, which they have not from the start: as long as they
 // were held back by a gate, or members were missing, does not count. That they
 // were is known to whoever saw it; a scheduler that takes over goes by the pods.
-func (k *Keeper) waiting() []Candidate {
-	all, now := k.source.Gangs(), k.clock.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (c *Controller) waiting() []Candidate {
+	all, now := c.source.Gangs(), c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ages := make(map[types.NamespacedName]age, len(all))
 	var waiting []Candidate
 	for _, g := range all {
-		a := k.ages[g.Group]
+		a := c.ages[g.Group]
 		switch {
 		case g.Idle:
 			a = age{idle: now}
@@ -118,6 +118,6 @@ func (k *Keeper) waiting() []Candidate {
 		}
 		ages[g.Group] = a
 	}
-	k.ages = ages
+	c.ages = ages
 	return waiting
 }

@@ -27,9 +27,9 @@ func ownedBy(kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Controller: &yes}}
 }
 
-// yard is a keeper with a cluster to keep.
+// yard is a controller with a cluster to keep.
 type yard struct {
-	*Keeper
+	*Controller
 	clock         *clocktesting.FakeClock
 	nodes         []*corev1.Node
 	pods          []*corev1.Pod
@@ -47,7 +47,7 @@ type yard struct {
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
 	ledger := claims.NewLedger(y, y, y.clock, audience.Hidden)
-	y.Keeper = NewKeeper(y, y, ledger, y, order.NewRanking(order.HighestResponseRatio, ledger, order.NewHistory()), y.clock)
+	y.Controller = NewController(y, y, ledger, y, order.NewRanking(order.HighestResponseRatio, ledger, order.NewHistory()), y.clock)
 	y.after[""] = time.Minute
 	return y
 }
@@ -131,10 +131,10 @@ func (y *yard) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
 	return []placement.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
 }
 
-func (y *yard) review(t *testing.T, after time.Duration) []Reservation {
+func (y *yard) reconcile(t *testing.T, after time.Duration) []Reservation {
 	t.Helper()
 	y.clock.Step(after)
-	if err := y.Review(t.Context()); err != nil {
+	if err := y.Reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return y.Held()
@@ -144,18 +144,18 @@ func TestOnlyALongWaitGetsAReservation(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	y.waiting = []Candidate{aGang("g", 4, 1)}
-	if held := y.review(t, 59*time.Second); len(held) != 0 || y.looked != 0 {
+	if held := y.reconcile(t, 59*time.Second); len(held) != 0 || y.looked != 0 {
 		t.Errorf("after 59s: %d reservations, looked %d times", len(held), y.looked)
 	}
-	if held := y.review(t, time.Second); len(held) != 1 || len(held[0].Nodes["a"].Members) != 4 {
+	if held := y.reconcile(t, time.Second); len(held) != 1 || len(held[0].Nodes["a"].Members) != 4 {
 		t.Errorf("after 60s: %+v", held)
 	}
-	if y.review(t, 0); y.looked != 1 {
+	if y.reconcile(t, 0); y.looked != 1 {
 		t.Errorf("looked %d times in one second", y.looked)
 	}
 	y.after[""] = 0
 	y.update(func([]Reservation) []Reservation { return nil }, types.NamespacedName{})
-	if y.review(t, time.Hour); y.looked != 1 {
+	if y.reconcile(t, time.Hour); y.looked != 1 {
 		t.Error("switched off, it looks")
 	}
 }
@@ -166,7 +166,7 @@ func TestOneReservationAPriority(t *testing.T) {
 	older, high := aGang("older", 2, 1), aGang("high", 4, 1)
 	older.Since, high.Priority = noon.Add(-time.Hour), 10
 	y.waiting = []Candidate{aGang("young", 1, 1), high, older}
-	held := y.review(t, time.Minute)
+	held := y.reconcile(t, time.Minute)
 	if len(held) != 2 || held[0].Group != high.Group || held[1].Group != older.Group {
 		t.Fatalf("held %+v", held)
 	}
@@ -181,18 +181,18 @@ func TestAReservationStaysWhereItIs(t *testing.T) {
 	y := newYard(aNode("a", 4), aNode("b", 4))
 	y.pods = append(onNode("a", 4), onNode("b", 4)...)
 	y.waiting = []Candidate{aGang("g", 3, 1)}
-	before := y.review(t, time.Minute)
+	before := y.reconcile(t, time.Minute)
 	// The last of b would now be chosen, having run longer than anybody on a.
 	for _, pod := range y.pods[4:] {
 		startedAt(noon.Add(-24 * time.Hour))(pod)
 	}
 	y.pods = y.pods[1:]
-	if after := y.review(t, time.Minute); len(after) != 1 || !slices.Equal(leaving(after[0]), leaving(before[0])) || y.lifted != 0 {
+	if after := y.reconcile(t, time.Minute); len(after) != 1 || !slices.Equal(leaving(after[0]), leaving(before[0])) || y.lifted != 0 {
 		t.Errorf("moved from %v to %v", leaving(before[0]), leaving(after[0]))
 	}
 	y.nodes = y.nodes[1:]
 	y.pods = y.pods[3:]
-	if after := y.review(t, time.Minute); len(after) != 1 || len(after[0].Nodes["b"].Members) != 3 || y.lifted != 1 {
+	if after := y.reconcile(t, time.Minute); len(after) != 1 || len(after[0].Nodes["b"].Members) != 3 || y.lifted != 1 {
 		t.Errorf("its node is gone: %+v, lifted %d", after, y.lifted)
 	}
 }
@@ -202,11 +202,11 @@ func TestAReservationThatIsNotUsedIsGivenUp(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	y.waiting = []Candidate{aGang("g", 4, 1)}
-	if held := y.review(t, time.Minute); len(held) != 1 {
+	if held := y.reconcile(t, time.Minute); len(held) != 1 {
 		t.Fatalf("held %+v", held)
 	}
 	for range 10 { // its places are not free yet
-		if held := y.review(t, time.Minute); len(held) != 1 {
+		if held := y.reconcile(t, time.Minute); len(held) != 1 {
 			t.Fatalf("held %+v", held)
 		}
 	}
@@ -215,10 +215,10 @@ func TestAReservationThatIsNotUsedIsGivenUp(t *testing.T) {
 		t.Errorf("it had none for %v minutes, want %v", without, want)
 	}
 	y.waiting = nil
-	if y.review(t, time.Minute); len(y.notUsed.entries) != 1 {
+	if y.reconcile(t, time.Minute); len(y.notUsed.entries) != 1 {
 		t.Errorf("remembers %v", y.notUsed.entries)
 	}
-	if y.review(t, 2*maxUnused); len(y.notUsed.entries) != 0 || len(y.wasteful.entries) != 0 {
+	if y.reconcile(t, 2*maxUnused); len(y.notUsed.entries) != 0 || len(y.wasteful.entries) != 0 {
 		t.Errorf("remembers %v, %v", y.notUsed.entries, y.wasteful.entries)
 	}
 }
@@ -232,13 +232,13 @@ func TestABrokenPromise(t *testing.T) {
 		endsIn(time.Hour)(pod)
 	}
 	y.waiting = []Candidate{aGang("g", 4, 1)}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	y.pods = y.pods[2:]
 	short := aPod("short", "", 1, runsFor(time.Minute))
 	if y.refused(t, short, "a") {
 		t.Error("refused, though it is to end before")
 	}
-	y.review(t, 7*time.Minute)
+	y.reconcile(t, 7*time.Minute)
 	if !y.refused(t, short, "a") {
 		t.Error("it may use reserved room for a promise of a namespace that broke one")
 	}
@@ -249,7 +249,7 @@ func TestWhoWasTurnedAwayIsWoken(t *testing.T) {
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
 	y.waiting = []Candidate{g}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	y.pods = nil
 	for range 2 {
 		if !y.refused(t, aPod("p", "", 1), "a") {

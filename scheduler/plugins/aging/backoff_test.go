@@ -17,7 +17,7 @@ func (y *yard) without(t *testing.T, minutes int, change ...func(minute int)) (w
 		for _, f := range change {
 			f(minute)
 		}
-		has := len(y.review(t, time.Minute)) > 0
+		has := len(y.reconcile(t, time.Minute)) > 0
 		if had && !has {
 			without = append(without, 0)
 		}
@@ -100,7 +100,7 @@ func TestOneWastefulGangIsNotItsNamespace(t *testing.T) {
 	y.waiting[0].Since = noon.Add(-time.Hour)
 	served := map[string]bool{}
 	for range 8 {
-		for _, r := range y.review(t, time.Minute) {
+		for _, r := range y.reconcile(t, time.Minute) {
 			served[r.Group.Name] = true
 		}
 	}
@@ -115,11 +115,11 @@ func TestPlacesThatAreUsedAreNotCounted(t *testing.T) {
 	for i := range 20 {
 		g := aGang(fmt.Sprint("g", i), 4, 1)
 		y.waiting = []Candidate{g}
-		if held := y.review(t, time.Minute); len(held) != 1 || held[0].Group != g.Group {
+		if held := y.reconcile(t, time.Minute); len(held) != 1 || held[0].Group != g.Group {
 			t.Fatalf("gang %d: held %+v", i, held)
 		}
-		y.review(t, time.Minute)
-		y.Keeper.placed(g.Group)
+		y.reconcile(t, time.Minute)
+		y.Controller.placed(g.Group)
 	}
 	if len(y.wasteful.entries) != 0 {
 		t.Errorf("counted %v", y.wasteful.entries)
@@ -127,10 +127,10 @@ func TestPlacesThatAreUsedAreNotCounted(t *testing.T) {
 }
 
 // What is remembered is bounded, whatever names there are; the oldest goes.
-func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory[types.NamespacedName](firstSetback, maxSetback)
+func TestBackoffsAreBounded(t *testing.T) {
+	m := newBackoffs[types.NamespacedName](initialBackoff, maxBackoff)
 	for i := range maxRemembered + 5 {
-		m.setBack(types.NamespacedName{Name: fmt.Sprint(i)}, noon.Add(time.Duration(i)*time.Millisecond))
+		m.increase(types.NamespacedName{Name: fmt.Sprint(i)}, noon.Add(time.Duration(i)*time.Millisecond))
 	}
 	_, oldest := m.entries[types.NamespacedName{Name: "4"}]
 	_, newest := m.entries[types.NamespacedName{Name: fmt.Sprint(maxRemembered + 4)}]

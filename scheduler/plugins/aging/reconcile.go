@@ -18,10 +18,10 @@ const (
 	// searchBudget is how long the search for reservations may take. While it runs
 	// nothing else is scheduled.
 	searchBudget = 500 * time.Millisecond
-	// review is how often reservations are looked at again: whether their gang
+	// reconcilePeriod is how often reservations are looked at again: whether their gang
 	// still waits, whether the places are still good, whether another is due.
-	review = time.Second
-	// share is how many times as long as it took it is rested after a review.
+	reconcilePeriod = time.Second
+	// share is how many times as long as it took it is rested after a reconciliation.
 	share = 20
 	// reconsider is how often places are looked for that come free sooner than those that are reserved.
 	reconsider = time.Minute
@@ -29,26 +29,26 @@ const (
 	observing = 30 * time.Second
 )
 
-// Review brings the reservations up to date. It is cheap when called often: it
-// works once a review interval. Only the engine's scheduling goroutine may call
+// Reconcile brings the reservations up to date. It is cheap when called often: it
+// works once a period. Only the engine's scheduling goroutine may call
 // it.
-func (k *Keeper) Review(ctx context.Context) error {
-	start := k.clock.Now()
-	if start.Before(k.next) {
+func (c *Controller) Reconcile(ctx context.Context) error {
+	start := c.clock.Now()
+	if start.Before(c.next) {
 		return nil
 	}
-	err := k.review(ctx, start)
-	end := k.clock.Now()
-	k.next = end.Add(max(review, share*end.Sub(start)))
+	err := c.reconcile(ctx, start)
+	end := c.clock.Now()
+	c.next = end.Add(max(reconcilePeriod, share*end.Sub(start)))
 	return err
 }
 
-// review gives each priority its reservation: to the gang that comes first
+// reconcile gives each priority its reservation: to the gang that comes first
 // of those for which there are places.
-func (k *Keeper) review(ctx context.Context, now time.Time) error {
-	due, before := k.due(now), k.Held()
-	k.forget(now)
-	if err := k.observe(now); err != nil {
+func (c *Controller) reconcile(ctx context.Context, now time.Time) error {
+	due, before := c.due(now), c.Held()
+	c.forget(now)
+	if err := c.observe(now); err != nil {
 		return err
 	}
 	if len(due) == 0 && len(before) == 0 {
@@ -58,7 +58,7 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	for _, g := range due {
 		open = append(open, g.Open...)
 	}
-	cluster, err := k.view.Cluster(open)
+	cluster, err := c.view.Cluster(open)
 	if err != nil {
 		return err
 	}
@@ -67,41 +67,41 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	projected, searched := Projection{Cluster: cluster}, false
 	var held []Reservation
 	for _, g := range due {
-		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || k.rests(g.Group, now) {
+		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || c.backsOff(g.Group, now) {
 			continue
 		}
-		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
+		if g.Members.Roles, err = c.view.Roles(g.Open); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot reserve places", "gang", claims.GangName(g.Group))
-			k.failed.setBack(g.Group, now)
+			c.failed.increase(g.Group, now)
 			continue // the others' places do not depend on it
 		}
-		r, ok := k.keep(ctx, projected, before, g, now)
-		if ok && k.giveUp(r, now) {
+		r, ok := c.keep(ctx, projected, before, g, now)
+		if ok && c.giveUp(r, now) {
 			klog.FromContext(ctx).Info("Giving a reservation up: its places are free, and the engine does not place the gang there",
 				"gang", claims.GangName(g.Group), "free since", r.ready)
 			continue
 		}
 		if ok {
-			r = k.nearer(ctx, projected, r, g, now)
+			r = c.sooner(ctx, projected, r, g, now)
 		}
 		if !ok && ctx.Err() == nil {
-			r, ok = Choose(ctx, k.choosing(projected, g), g, now)
+			r, ok = Choose(ctx, c.choosing(projected, g), g, now)
 			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
-				k.failed.setBack(g.Group, now)
+				c.failed.increase(g.Group, now)
 			}
 			searched = true
 		}
 		if ok {
-			delete(k.failed.entries, g.Group)
+			delete(c.failed.entries, g.Group)
 			held = append(held, r)
 			projected = projected.fulfilled(r)
 		}
 	}
-	k.update(func(now []Reservation) []Reservation { return kept(held, before, now) }, types.NamespacedName{})
+	c.update(func(now []Reservation) []Reservation { return kept(held, before, now) }, types.NamespacedName{})
 	return nil
 }
 
-// kept are the reservations that a review made of those before, without those that were ended meanwhile: they are not held now.
+// kept are the reservations that a reconciliation made of those before, without those that were ended meanwhile: they are not held now.
 func kept(made, before, now []Reservation) []Reservation {
 	return slices.DeleteFunc(slices.Clone(made), func(r Reservation) bool {
 		isOf := func(other Reservation) bool { return other.Group == r.Group }
@@ -110,30 +110,30 @@ func kept(made, before, now []Reservation) []Reservation {
 }
 
 // due are the gangs that have waited too long, in the order in which they are served.
-func (k *Keeper) due(now time.Time) []Candidate {
-	due := slices.DeleteFunc(k.waiting(), func(g Candidate) bool {
-		after := k.patience(g)
+func (c *Controller) due(now time.Time) []Candidate {
+	due := slices.DeleteFunc(c.waiting(), func(g Candidate) bool {
+		after := c.patience(g)
 		return after == 0 || now.Sub(g.Since) < after
 	})
 	for i := range due {
-		due[i].expected = k.order.Expect(due[i].Open)
-		due[i].rule = k.order.Rule(due[i].expected)
+		due[i].expected = c.order.Expect(due[i].Open)
+		due[i].rule = c.order.Rule(due[i].expected)
 	}
-	slices.SortFunc(due, func(a, b Candidate) int { return k.order.Compare(a.entry(), b.entry(), now) })
+	slices.SortFunc(due, func(a, b Candidate) int { return c.order.Compare(a.entry(), b.entry(), now) })
 	return due
 }
 
 // patience is how long a gang waits first, by its profile.
-func (k *Keeper) patience(g Candidate) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.after[g.Open[0].Spec.SchedulerName]
+func (c *Controller) patience(g Candidate) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.after[g.Open[0].Spec.SchedulerName]
 }
 
 // cleared is the cluster when the room is used that is being cleared for others
 // whom the gang must not get in the way of.
-func (k *Keeper) cleared(p Projection, g Candidate) Projection {
-	others := k.claims.Against(claims.Preemption, g.Group, g.Open[0])
+func (c *Controller) cleared(p Projection, g Candidate) Projection {
+	others := c.claims.Against(claims.Preemption, g.Group, g.Open[0])
 	var leaving []types.UID
 	for _, c := range others {
 		leaving = slices.AppendSeq(leaving, maps.Keys(c.Leaving))
@@ -143,39 +143,39 @@ func (k *Keeper) cleared(p Projection, g Candidate) Projection {
 
 // choosing is the cluster for a new reservation. The places of dead members are
 // not to be waited for.
-func (k *Keeper) choosing(p Projection, g Candidate) Projection {
-	dead := k.claims.Against(claims.Replacement, g.Group, g.Open[0])
-	return k.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
+func (c *Controller) choosing(p Projection, g Candidate) Projection {
+	dead := c.claims.Against(claims.Replacement, g.Group, g.Open[0])
+	return c.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
 }
 
 // observe looks from time to time for pods that run longer than they promised, wherever they do: a promise counts for the order, whether or not
 // a gang waits for a reservation.
-func (k *Keeper) observe(now time.Time) error {
-	if now.Sub(k.observed) < observing {
+func (c *Controller) observe(now time.Time) error {
+	if now.Sub(c.observed) < observing {
 		return nil
 	}
-	k.observed = now
-	cluster, err := k.view.Cluster(nil)
+	c.observed = now
+	cluster, err := c.view.Cluster(nil)
 	if err != nil {
 		return err
 	}
 	for _, node := range cluster.Nodes() {
 		for _, pod := range cluster.PodsOn(node.Name) {
-			k.claims.Observe(pod, late)
+			c.claims.Observe(pod, late)
 		}
 	}
 	return nil
 }
 
-// nearer returns the reservation of a gang, or from time to time one of other places if these come free sooner: fewer pods have to
-// end, or all that have to do so earlier. Room comes free where no end was expected, and a reservation that only moves nearer comes true.
-func (k *Keeper) nearer(ctx context.Context, p Projection, r Reservation, g Candidate, now time.Time) Reservation {
+// sooner returns the reservation of a gang, or from time to time one of other places if these come free sooner: fewer pods have to
+// end, or all that have to do so earlier. Room comes free where no end was expected, and a reservation that only moves sooner comes true.
+func (c *Controller) sooner(ctx context.Context, p Projection, r Reservation, g Candidate, now time.Time) Reservation {
 	if !r.ready.IsZero() || now.Sub(r.considered) < reconsider {
 		return r
 	}
 	r.considered = now
-	other, ok := Choose(ctx, k.choosing(p, g), g, now)
-	if !ok || !other.nearer(r, p.Cluster) {
+	other, ok := Choose(ctx, c.choosing(p, g), g, now)
+	if !ok || !other.sooner(r, p.Cluster) {
 		return r
 	}
 	other.considered = now
@@ -185,7 +185,7 @@ func (k *Keeper) nearer(ctx context.Context, p Projection, r Reservation, g Cand
 // keep returns the reservation that a gang has, if its places are still good: a
 // reservation that moves about never comes true. A place on it that is held for a
 // short time does no harm.
-func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g Candidate, now time.Time) (Reservation, bool) {
+func (c *Controller) keep(ctx context.Context, p Projection, held []Reservation, g Candidate, now time.Time) (Reservation, bool) {
 	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
 	if i < 0 {
 		return Reservation{}, false
@@ -207,7 +207,7 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 		}
 	}
 	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
-	cleared, options := k.cleared(p, g).Cluster, placement.Options{Budget: searchBudget, Node: on}
+	cleared, options := c.cleared(p, g).Cluster, placement.Options{Budget: searchBudget, Node: on}
 	found := placement.Place(ctx, cleared.Without(gone...), g.Members, options)
 	fits := free && found.Fits()
 	if fits && len(gone) > 0 { // pods that end before the start may be there meanwhile

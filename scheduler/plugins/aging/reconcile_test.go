@@ -18,7 +18,7 @@ import (
 func TestTheClusterIsReadWithTheMembers(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1), aGang("h", 1, 1)}
-	if y.review(t, time.Minute); len(y.requestedPods) != 3 {
+	if y.reconcile(t, time.Minute); len(y.requestedPods) != 3 {
 		t.Errorf("asked for %d pods, want all that wait", len(y.requestedPods))
 	}
 }
@@ -37,38 +37,38 @@ func TestAHopelessGangIsPassedOver(t *testing.T) {
 			tried++
 		}
 	}
-	if held := y.review(t, time.Minute); len(held) != 1 || held[0].Group != g.Group {
+	if held := y.reconcile(t, time.Minute); len(held) != 1 || held[0].Group != g.Group {
 		t.Fatalf("held %+v", held)
 	}
 	for range 60 {
-		y.review(t, time.Second)
+		y.reconcile(t, time.Second)
 	}
 	if tried < 3 || tried > 7 {
 		t.Errorf("searched %d times in a minute", tried)
 	}
 	// It is not forgotten: there is room now, and it has waited longer.
 	y.nodes = append(y.nodes, aNode("b", 8))
-	if held := y.review(t, time.Minute); len(held) != 1 || held[0].Group != hopeless.Group {
+	if held := y.reconcile(t, time.Minute); len(held) != 1 || held[0].Group != hopeless.Group {
 		t.Errorf("held %+v", held)
 	}
 	y.waiting = nil
-	if y.review(t, 2*maxSetback); len(y.failed.entries) != 0 {
+	if y.reconcile(t, 2*maxBackoff); len(y.failed.entries) != 0 {
 		t.Errorf("remembers %v", y.failed.entries)
 	}
 }
 
-// What a review costs is rested for.
-func TestAReviewRests(t *testing.T) {
+// What a reconciliation costs is rested for.
+func TestAReconciliationRests(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1)}
 	y.roles = func([]*corev1.Pod) { y.clock.Step(400 * time.Millisecond) }
-	if y.review(t, time.Minute); y.looked != 1 {
+	if y.reconcile(t, time.Minute); y.looked != 1 {
 		t.Fatalf("looked %d times", y.looked)
 	}
-	if y.review(t, 7*time.Second); y.looked != 1 {
+	if y.reconcile(t, 7*time.Second); y.looked != 1 {
 		t.Error("looks again before it has rested")
 	}
-	if y.review(t, time.Second); y.looked != 2 {
+	if y.reconcile(t, time.Second); y.looked != 2 {
 		t.Error("does not look again")
 	}
 }
@@ -91,7 +91,7 @@ func TestClaimsOfOthersAreRespected(t *testing.T) {
 		y.pods = filler()
 		y.others(c.kind, c.claims...)
 		y.waiting = []Candidate{aGang("g", 1, 3)}
-		held := y.review(t, time.Minute)
+		held := y.reconcile(t, time.Minute)
 		if len(held) != 1 || len(held[0].Nodes[c.want].Members) != 1 {
 			t.Errorf("%s: held %+v, want it on %s", name, held, c.want)
 			continue
@@ -116,10 +116,10 @@ func TestWhatBecomesOfAReservationWithOtherClaims(t *testing.T) {
 	} {
 		y := newYard(aNode("a", 4))
 		y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 4, 1)}
-		y.review(t, time.Minute)
+		y.reconcile(t, time.Minute)
 		y.pods = y.pods[1:]
 		y.others(c.kind, claims.Claim{Pod: aPod("other", "", 1)})
-		if held := y.review(t, time.Second); (len(held) == 1) != c.stays {
+		if held := y.reconcile(t, time.Second); (len(held) == 1) != c.stays {
 			t.Errorf("%s: held %+v", name, held)
 		}
 	}
@@ -169,7 +169,7 @@ func TestAReservationDoesNotWaitForThoseThatAreOverdue(t *testing.T) {
 		y.waiting = []Candidate{aGang("g", 1, 4)}
 		for after, want := range []string{"a", "a", "b"} {
 			wait := []time.Duration{time.Minute, 270 * time.Second, 90 * time.Second}[after] // until 12:01:00, 12:05:30, 12:07:00
-			if held := y.review(t, wait); len(held) != 1 || len(held[0].Nodes[want].Members) != 1 {
+			if held := y.reconcile(t, wait); len(held) != 1 || len(held[0].Nodes[want].Members) != 1 {
 				t.Errorf("%s: held %+v, want %s", name, held, want)
 			}
 		}
@@ -183,16 +183,20 @@ func TestOnlyWaitingForPlacesCounts(t *testing.T) {
 	g := aGang("g", 4, 1)
 	g.Since = noon.Add(-time.Hour) // its pods have had no place since then
 	y.idle = []Candidate{g}
-	y.review(t, 30*time.Second)
+	y.reconcile(t, 30*time.Second)
 	y.idle, y.waiting = nil, []Candidate{g}
-	if held := y.review(t, 59*time.Second); len(held) != 0 {
+	if held := y.reconcile(t, 59*time.Second); len(held) != 0 {
 		t.Errorf("held %+v after 59s", held)
 	}
-	if held := y.review(t, time.Second); len(held) != 1 || !held[0].Since.Equal(noon.Add(30*time.Second)) {
+	if held := y.reconcile(t, time.Second); len(held) != 1 || !held[0].Since.Equal(noon.Add(30*time.Second)) {
 		t.Errorf("held %+v after 60s", held)
 	}
 	// No replica was there to see it.
-	if held := func() []Reservation { y := newYard(aNode("a", 4)); y.waiting = []Candidate{g}; return y.review(t, 0) }(); len(held) != 1 {
+	if held := func() []Reservation {
+		y := newYard(aNode("a", 4))
+		y.waiting = []Candidate{g}
+		return y.reconcile(t, 0)
+	}(); len(held) != 1 {
 		t.Errorf("a scheduler that takes over begins to count: %+v", held)
 	}
 }
@@ -204,13 +208,13 @@ func TestAGangWithoutATransitionTimeAges(t *testing.T) {
 	g := aGang("g", 4, 1)
 	g.Since = time.Time{}
 	y.waiting = []Candidate{g}
-	if held := y.review(t, time.Second); len(held) != 0 {
+	if held := y.reconcile(t, time.Second); len(held) != 0 {
 		t.Errorf("held %+v at once", held)
 	}
-	if held := y.review(t, time.Minute); len(held) != 1 || !held[0].Since.Equal(noon.Add(time.Second)) {
+	if held := y.reconcile(t, time.Minute); len(held) != 1 || !held[0].Since.Equal(noon.Add(time.Second)) {
 		t.Errorf("held %+v after a minute", held)
 	}
-	if y.waiting = nil; len(y.review(t, time.Second)) != 0 || len(y.ages) != 0 {
+	if y.waiting = nil; len(y.reconcile(t, time.Second)) != 0 || len(y.ages) != 0 {
 		t.Errorf("remembers %v", y.ages)
 	}
 }
@@ -219,7 +223,7 @@ func TestAGangWithoutATransitionTimeAges(t *testing.T) {
 func TestWhoIsPartlyPlacedIsNotBound(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 3), []Candidate{aGang("g", 4, 1)}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 1 {
 		t.Fatalf("kept %+v", kept)
 	}
@@ -237,7 +241,7 @@ func TestMembersThatRanBeforeCount(t *testing.T) {
 	g := aGang("g", 1, 1)
 	g.Members.MinMember, g.Members.Bound = 2, []types.UID{before.UID}
 	y.waiting = []Candidate{g}
-	held := y.review(t, time.Minute)
+	held := y.reconcile(t, time.Minute)
 	if len(held) != 1 || !slices.Equal(leaving(held[0]), []string{"goes"}) {
 		t.Fatalf("held %+v", held)
 	}
@@ -256,7 +260,7 @@ func TestThoseTurnedAwayAreForgotten(t *testing.T) {
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
 	y.waiting, y.placed = []Candidate{g}, map[types.UID]bool{}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	y.pods = nil
 	for i := range 10 {
 		pod := aPod(fmt.Sprint("p", i), "", 1)
