@@ -92,7 +92,7 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 		y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 2, endsIn(time.Hour))}
 		held := []Reservation{{
 			Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: start,
-			Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
+			Nodes: map[string]NodeReservation{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
 		}}
 		y.update(func([]Reservation) []Reservation { return held }, types.NamespacedName{})
 		return y
