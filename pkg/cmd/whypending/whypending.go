@@ -102,6 +102,11 @@ What you may not see is named, with what the answer loses by it and the rule tha
 			return o.run(cmd.Context())
 		},
 	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *Options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Without a name: the gangs of all namespaces")
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "Print the first line only")
@@ -117,7 +122,6 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
-	return cmd
 }
 
 // parse reads `NAME`, `KIND/NAME`, `job NAME` and `job KIND/NAME`.
