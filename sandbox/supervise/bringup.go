@@ -95,7 +95,7 @@ func (s *supervisor) bringUpAPIServer(ctx context.Context) error {
 
 // manifests are the definitions and the rights that a sandbox has before its components start. What an installation of the scheduler
 // brings is left to it.
-func (p *plan) manifests() (crds, rights [][]byte, err error) {
+func (p plan) manifests() (crds, rights [][]byte, err error) {
 	rights = [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
 	for _, kind := range operator.Kinds() {
 		definition, err := release.Definition(kind)
