@@ -1,5 +1,5 @@
-// Package place is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage.
-package place
+// Package placement is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage.
+package placement
 
 import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
