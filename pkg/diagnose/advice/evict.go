@@ -25,7 +25,7 @@ import (
 )
 
 // evict offers to take room from services, which never end, and from jobs of lower priority. Never from equals: that is for
-// people to settle. Never from what the system itself runs on.
+// people to decide. Never from what the system itself runs on.
 func (s *search) evict() {
 	mine, preempts := s.priority()
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
