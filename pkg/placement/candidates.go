@@ -12,7 +12,7 @@ type candidate struct {
 	pos        int      // position of the node in the cluster
 	ok         []bool   // by role: the node takes a member, amounts and other members aside
 	slots      []int    // by role: how many members fit alone; at most the role's count
-	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there; see measureRoom
+	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there; see newLevelSearch
 	free       []int64  // by resource, what members can use
 	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
 	kind       int      // candidates of the same kind take the same members

@@ -43,9 +43,8 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	t.findConstraints(ctx) //nolint:contextcheck // here and below: as in Place
 	t.findCandidates()     //nolint:contextcheck // as above
 	t.order()
-	t.measureRoom()
 	of := c.topology(key)
-	domains, _ := t.domainsOf(Gang{}, level{key: key, domains: of})
+	domains, _ := newLevelSearch(t, Gang{}).domainsOf(level{key: key, domains: of})
 	rooms := make([]DomainRoom, len(of.nodes))
 	for value, number := range of.numbers {
 		rooms[number] = DomainRoom{Domain: value, Nodes: of.nodes[number]}

@@ -22,7 +22,6 @@ type task struct {
 	sharedKeys    []string       // topology keys of which all members must share the values
 	sharedVolumes []*sharedVolume
 	candidates    []*candidate
-	rooms         map[*topology][]int // by topology, then domain: the room of the candidates
 	deadline      time.Time
 	steps         int
 	overBudget    bool
