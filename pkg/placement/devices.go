@@ -94,7 +94,7 @@ func (c *Cluster) unmodelledClaims(pod *corev1.Pod) []string {
 }
 
 // deviceCheck rejects nodes on which the pod's devices cannot be had. It sets undecided where ctx ended first.
-func (c *Cluster) deviceCheck(ctx context.Context, pod *corev1.Pod, undecided *bool) check {
+func deviceCheck(ctx context.Context, c *Cluster, pod *corev1.Pod, undecided *bool) check {
 	d := c.devicesOf(pod)
 	if d.none() {
 		return nil

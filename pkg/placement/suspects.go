@@ -59,7 +59,7 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 	}
 	add(&load, func(p *corev1.Pod) bool { return len(util.GetHostPorts(p)) > 0 }, HostPort)
 	add(&load, hasVolumes, VolumeLimits)
-	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || x.cluster.antiAffinityCheck(p) != nil }, PodAntiAffinity)
+	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || antiAffinityCheck(x.cluster, p) != nil }, PodAntiAffinity)
 	class++
 	resources(devices)
 	if absent.class = class; device {

@@ -120,7 +120,7 @@ func (t *task) noteUnmodelled() {
 		for _, note := range t.roles[i].rules.unmodelled {
 			t.unmodelled[note] = true
 		}
-		if len(t.c.claims(t.roles[i].rules.pod)) > 0 {
+		if len(t.c.objects.claims(t.roles[i].rules.pod)) > 0 {
 			withVolumes++
 		}
 	}
