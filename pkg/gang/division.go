@@ -108,7 +108,7 @@ func (j *Job) part(role Role, number int32) Role {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
 	}
-	maps.Copy(meta.Labels, j.Reader.Labels(j, Place{Role: strings.ToLower(role.Name), Index: int(number) * int(role.PartSize)}))
+	maps.Copy(meta.Labels, j.Reader.Labels(j, RoleIndex{Role: strings.ToLower(role.Name), Index: int(number) * int(role.PartSize)}))
 	role.Template.ObjectMeta = *meta
 	return role
 }

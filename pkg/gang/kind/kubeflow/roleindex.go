@@ -19,8 +19,8 @@ var labelPairs = [][2]string{
 	{"job_type", "task_index"},
 }
 
-// PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, the index is that of its name.
-func PlaceOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+// RoleIndexOf reads role and index from the labels of any release. Where a pod lacks the label with its index, the index is that of its name.
+func RoleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	for _, keys := range labelPairs {
 		role := pod.Labels[keys[0]]
 		number, labelled := pod.Labels[keys[1]]
@@ -28,10 +28,10 @@ func PlaceOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 			number = named(pod.Name, role)
 		}
 		if index, err := strconv.Atoi(number); err == nil && role != "" {
-			return gang.Place{Role: strings.ToLower(role), Index: index}, true
+			return gang.RoleIndex{Role: strings.ToLower(role), Index: index}, true
 		}
 	}
-	return gang.Place{}, false
+	return gang.RoleIndex{}, false
 }
 
 // NameLabels name the job of a pod, newest first: those of the Training Operator since 1.4, of its releases before that, of the TFJob
@@ -41,7 +41,7 @@ func NameLabels() []string {
 }
 
 // Labels are those of a member's pod since 1.4.
-func Labels(job *gang.Job, p gang.Place) map[string]string {
+func Labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 	return map[string]string{
 		NameLabels()[0]: job.Meta.Name, labelPairs[0][0]: p.Role, labelPairs[0][1]: strconv.Itoa(p.Index),
 		"training.kubeflow.org/operator-name": strings.ToLower(job.Kind.Kind) + "-controller",
@@ -61,7 +61,7 @@ func named(name, role string) string {
 }
 
 // PodName is JOB-ROLE-INDEX, from v1alpha2 on.
-func PodName(job string, p gang.Place) string {
+func PodName(job string, p gang.RoleIndex) string {
 	return fmt.Sprintf("%s-%s-%d", job, p.Role, p.Index)
 }
 
