@@ -65,7 +65,7 @@ func evaluators() []evaluator {
 		{answer.StageJob, job.Evaluate},
 		{answer.StageController, controller.Evaluate},
 		{answer.StagePods, pods.Evaluate},
-		{answer.StageGang, podgroup.Evaluate},
+		{answer.StagePodGroup, podgroup.Evaluate},
 		{answer.StageQueue, queue.Evaluate},
 		{answer.StageScheduler, scheduler.Evaluate},
 		{answer.StagePlacement, place.Evaluate},
