@@ -36,7 +36,7 @@ type TrainOptions struct {
 
 // newTrainCommand returns `gangctl submit train`.
 func newTrainCommand(f *cmdutil.Factory) *cobra.Command {
-	o := &TrainOptions{FileOptions: FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}}
+	o := &TrainOptions{FileOptions: FileOptions{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix}}
 	cmd := &cobra.Command{
 		Use:   "train [NAME] [flags] [-- COMMAND [ARGUMENT…]]",
 		Short: "Submit a job of Kubeflow Trainer v2 (TrainJob)",
@@ -55,7 +55,6 @@ The arguments after -- are the command of every node, exactly as typed: no shell
   gangctl submit train llama --runtime torch-distributed --nodes 4 --gpus 8 --dry-run=fit`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.FileOptions.Namespace, o.Client = f.Namespace, f.Client
 			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 			if err := o.parse(cmd, args); err != nil {
 				return err

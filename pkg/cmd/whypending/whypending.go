@@ -49,7 +49,10 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
+	o := &Options{
+		IO: f.IO, Namespace: f.Namespace, Client: f.Client, Prompter: prompt.New(f.IO),
+		Resize: func(ctx context.Context, args []string) error { return runResize(ctx, f, args) },
+	}
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
 		Short: "Explain why a gang does not run, and what would make it",
@@ -88,8 +91,6 @@ What you may not see is named, with what the answer loses by it and the rule tha
 		SuggestFor:        []string{"why", "explain", "reason", "pending"},
 		ValidArgsFunction: cmdutil.CompleteJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Resize = func(ctx context.Context, args []string) error { return runResize(ctx, f, args) }
 			if err := o.parse(args); err != nil {
 				return err
 			}
