@@ -104,7 +104,7 @@ func newGangs(c cluster) (*gangs, error) {
 	return g, nil
 }
 
-// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
+// decisions are the state that the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
 type decisions struct {
 	handle   *engine.Handle
 	attempts *planner.Attempts

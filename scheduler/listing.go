@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// listing is what is known of all gangs; it is what is served at /gangs.
+// listing is the state of all gangs, as it is served at /gangs.
 type listing struct {
 	*gangs
 	aging *aging.Controller

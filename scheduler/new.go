@@ -26,7 +26,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/record"
 )
 
-// Config is what a scheduler is put together from. The feature gates of the process are set before: see [SetDefaultGates].
+// Config has the dependencies and settings of a scheduler. The feature gates of the process are set before: see [SetDefaultGates].
 type Config struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface

@@ -30,7 +30,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
-// parts are what the plugins of all profiles share, and the rest of the scheduler runs. There is one
+// parts are the controllers and ledgers that the plugins of all profiles share, and the rest of the scheduler runs. There is one
 // of each, however many profiles there are.
 type parts struct {
 	handle       *engine.Handle

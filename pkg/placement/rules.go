@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rules is what one pod requires of a node, parsed once.
+// rules are the requirements of one pod on a node, parsed once.
 type rules struct {
 	pod                 *corev1.Pod
 	ignore              Constraints

@@ -183,7 +183,7 @@ func newRoleGroup(ctx context.Context, c *Cluster, like Role) roleGroup {
 	return g
 }
 
-// amount is what a member requests of a resource; one of its node's pod slots.
+// amount is the request of a member for a resource; one of its node's pod slots.
 func (g *roleGroup) amount(name corev1.ResourceName) int64 {
 	if name == corev1.ResourcePods {
 		return 1

@@ -39,7 +39,7 @@ type searchRole struct {
 	charges []charge
 }
 
-// charge is what a member is charged of one resource; pos is its position in the names of the cluster.
+// charge is the amount of one resource that a member is charged; pos is its position in the names of the cluster.
 type charge struct {
 	pos    int
 	amount int64

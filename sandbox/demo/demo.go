@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/members"
 )
 
-// Options are what the demo runs with and where it prints.
+// Options are the programs, the streams and the limits of the demo.
 type Options struct {
 	// Gangctl and Sandbox are the paths of the two programs.
 	Gangctl, Sandbox string

@@ -24,7 +24,7 @@ import (
 // Namespace is where all jobs of the demo run.
 const Namespace = "default"
 
-// StageConfig is what a stage is made from.
+// StageConfig has the programs and the sandbox of a stage.
 type StageConfig struct {
 	// Gangctl and Sandbox are the paths of the two programs.
 	Gangctl, Sandbox string

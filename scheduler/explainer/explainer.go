@@ -54,7 +54,7 @@ const (
 	adviceAge = recheck
 )
 
-// Config is what an explainer needs.
+// Config has the dependencies of an explainer.
 type Config struct {
 	// Snapshot returns the cluster as it is now.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
@@ -153,7 +153,7 @@ func (e *Explainer) Run(ctx context.Context) {
 	}
 }
 
-// occasion is what Run waits for.
+// occasion is the event that Run waits for.
 type occasion int
 
 const (

@@ -29,7 +29,7 @@ const (
 // Known reports whether there is such a policy.
 func (p Policy) Known() bool { return p == HighestResponseRatio || p == FirstComeFirstServed }
 
-// Basis is what an expected runtime is known from.
+// Basis is the source of an expected runtime.
 type Basis string
 
 // What a runtime is known from.

@@ -33,7 +33,7 @@ func explain(object *unstructured.Unstructured, err error) error {
 		WithHint("leave it to them, or take it over with --force-conflicts")
 }
 
-// owner is who holds a field, in the server's message `conflict with "NAME" using VERSION`.
+// owner is the field manager of a field, in the server's message `conflict with "NAME" using VERSION`.
 func owner(message string) string {
 	message = strings.TrimPrefix(message, "conflict with ")
 	if name, _, found := strings.Cut(strings.TrimPrefix(message, `"`), `"`); found {

@@ -70,7 +70,7 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 	return job, pod, nil
 }
 
-// ownerOf is what controls an object; empty for nothing.
+// ownerOf is the controller of an object; empty for one without.
 func ownerOf(obj metav1.Object) (kind schema.GroupKind, name string) {
 	ref := metav1.GetControllerOf(obj)
 	if ref == nil {

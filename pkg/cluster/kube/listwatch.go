@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Lister is what clients of one resource have in common, typed ones and dynamic ones.
+// Lister is the client of one resource, typed or dynamic.
 type Lister[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)

@@ -21,7 +21,7 @@ import (
 // stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
 const stuckAfter = 2 * time.Minute
 
-// Consumer is what uses nodes: a job or a service, as a whole.
+// Consumer is a job or a service, as a whole, that uses nodes.
 type Consumer struct {
 	Kind, Namespace, Name string
 	// Pods are its pods that use resources of nodes.
@@ -79,7 +79,7 @@ func (h *Consumer) Going(now time.Time) bool {
 // Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
 func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil }
 
-// Total is what its pods are charged of one resource.
+// Total is the amount of one resource that its pods are charged.
 func (h *Consumer) Total(name corev1.ResourceName) int64 {
 	var n int64
 	for _, p := range h.Pods {

@@ -73,7 +73,7 @@ func (w *View) priority(class string) *int32 {
 	return nil
 }
 
-// defaultResources is what the LimitRanger and the API server's defaulting do, in this order.
+// defaultResources applies the LimitRanger and the API server's defaulting, in this order.
 func (w *View) defaultResources(c *corev1.Container, namespace string) {
 	set := func(list *corev1.ResourceList, from corev1.ResourceList) {
 		for name, q := range from {

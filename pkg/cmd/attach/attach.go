@@ -15,10 +15,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// shell is what runs where no command is given: the best shell that there is.
+// shell is the command where none is given: the best shell that there is.
 var shell = []string{"sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"}
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

@@ -22,7 +22,7 @@ import (
 // allKinds is the name for every kind that the operator handles.
 const allKinds = "all"
 
-// OperatorOptions are what `install operator` works with.
+// OperatorOptions are the dependencies and flags of `install operator`.
 type OperatorOptions struct {
 	IO       *iostreams.IOStreams
 	Client   func() (*kube.Client, error)

@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 )
 
-// SchedulerOptions are what `install scheduler` works with.
+// SchedulerOptions are the dependencies and flags of `install scheduler`.
 type SchedulerOptions struct {
 	IO      *iostreams.IOStreams
 	Client  func() (*kube.Client, error)

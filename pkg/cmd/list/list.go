@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

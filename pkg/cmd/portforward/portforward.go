@@ -23,7 +23,7 @@ import (
 // tensorBoard is the port on which TensorBoard listens.
 const tensorBoard = "6006"
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

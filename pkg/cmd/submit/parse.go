@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// Options are what `gangctl submit KIND` works with.
+// Options are the dependencies, flags and arguments of `gangctl submit KIND`.
 type Options struct {
 	Submission
 	gangFlags

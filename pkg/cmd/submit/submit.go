@@ -183,7 +183,7 @@ func (s *Submission) run(ctx context.Context, parse func(context.Context) (*batc
 	return s.report(ctx, t.client, created)
 }
 
-// target is what a submission is made to.
+// target is the cluster that a submission is made to.
 type target struct {
 	// client is nil where there is no API server: with --dry-run=client and --from.
 	client *kube.Client

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
-// TrainOptions are what `gangctl submit train` works with. What flags do not set is the runtime's.
+// TrainOptions are the dependencies, flags and arguments of `gangctl submit train`. What flags do not set is the runtime's.
 type TrainOptions struct {
 	FileOptions
 	resources
@@ -154,7 +154,7 @@ func (o *TrainOptions) manifest() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// requirements are what a node requests: CPU and memory with equal limits, GPUs as limits, from which the API server makes requests.
+// requirements are the resources of a node: CPU and memory with equal limits, GPUs as limits, from which the API server makes requests.
 func (o *TrainOptions) requirements() map[string]any {
 	requests, limits := map[string]any{}, map[string]any{}
 	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{

@@ -105,7 +105,7 @@ func (o *Options) validateName(*pflag.FlagSet) error {
 	return failure.Usagef("%s", problem).WithHint("%s", hint)
 }
 
-// nameProblem is what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
+// nameProblem is the fault of the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
 func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {

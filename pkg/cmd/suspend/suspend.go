@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// Options are what the two commands work with.
+// Options are the dependencies, flags and arguments of the two commands.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

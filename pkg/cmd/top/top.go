@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// What is what the command shows.
+// What is the view that the command shows.
 type What string
 
 // What there is to show.
@@ -24,7 +24,7 @@ const (
 	Queue What = "queue"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

@@ -27,7 +27,7 @@ const (
 	dryRunServer dryRun = "server"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO     *iostreams.IOStreams
 	Client func() (*kube.Client, error)

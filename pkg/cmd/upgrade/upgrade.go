@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO      *iostreams.IOStreams
 	Client  func() (*kube.Client, error)

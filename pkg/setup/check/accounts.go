@@ -156,7 +156,7 @@ const (
 	policyRole  = "gangctl:gang-scheduler:policy"
 )
 
-// purposes are what the scheduler cannot do without a role.
+// purposes are the consequences for the scheduler of a role that is missing.
 var purposes = map[string]string{
 	"system:kube-scheduler":                     "it cannot place pods",
 	"system:volume-scheduler":                   "it cannot place pods with volumes",

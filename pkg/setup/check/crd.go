@@ -147,7 +147,7 @@ func foreignGroups(f *Facts) []Finding {
 	return findings
 }
 
-// products are who made a group of custom resources, by the API group.
+// products are the projects behind groups of custom resources, by the API group.
 var products = map[string]string{
 	"scheduling.x-k8s.io":         "scheduler-plugins",
 	"scheduling.sigs.k8s.io":      "Koordinator, or scheduler-plugins of old",

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
-// Objects are what one submit creates.
+// Objects are the objects that one submit creates.
 type Objects struct {
 	// Job is created before those that it owns, which carry its uid.
 	Job *unstructured.Unstructured

@@ -112,7 +112,7 @@ func (r Reservation) equal(other Reservation) bool {
 	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, NodeReservation.equal)
 }
 
-// NodeReservation is what is reserved on one node.
+// NodeReservation is the part of a reservation on one node.
 type NodeReservation struct {
 	// Members are the pods of the gang that are to run there.
 	Members []*corev1.Pod

@@ -82,7 +82,7 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 	return g
 }
 
-// age is what was seen of a gang.
+// age has the times at which a gang was seen to wait or not.
 type age struct {
 	// idle is when it was last seen not to want places, first when it was first
 	// seen to wait. Either is zero if it was not.

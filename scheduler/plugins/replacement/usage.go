@@ -13,7 +13,7 @@ import (
 // claimed for it than it once had in places, which its quota admitted.
 type usage struct{ placed, peak amounts }
 
-// amounts are what pods request of each resource, and how many they are. Zero amounts are left out.
+// amounts are the requests of pods for each resource, and how many they are. Zero amounts are left out.
 type amounts map[corev1.ResourceName]int64
 
 func amountsOf(pod *corev1.Pod) amounts {
