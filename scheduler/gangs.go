@@ -204,7 +204,7 @@ func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key
 	return controllers{status: reports, suspender: suspender, policy: policy, places: places}, nil
 }
 
-// engineAccess is what the engine reads and writes the API through: the client through which it reports on gangs, and the informers
+// engineAccess is the engine's access to the API: the client through which it reports on gangs, and the informers
 // that show it pods (each pointed to its gang) and gangs.
 type engineAccess struct {
 	client  kubernetes.Interface

@@ -80,7 +80,7 @@ func (t *task) assignKinds(candidates []*candidate) {
 	}
 }
 
-// mostRequested is what the whole gang requests, by resource.
+// mostRequested is the requests of the whole gang, by resource.
 func (t *task) mostRequested() []int64 {
 	most := make([]int64, len(t.c.names.list))
 	for i := range t.roles {
@@ -129,7 +129,7 @@ func (t *task) rank(candidates []*candidate) {
 	})
 }
 
-// rank is what a candidate's place in the order depends on, preferences and names aside.
+// rank is the position of a candidate in the order, preferences and names aside.
 type rank struct {
 	waste, slots int
 	full         float64

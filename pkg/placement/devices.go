@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// podDevices is what a pod requests by resource claims.
+// podDevices are the resource claims of a pod.
 type podDevices struct {
 	own     []*resourceapi.ResourceClaim // not allocated; every member has its own
 	shared  []*resourceapi.ResourceClaim // not allocated; all members use the same one

@@ -34,7 +34,7 @@ type domain struct {
 	preference int64 // of the nodes that the gang would fill, summed over its members
 }
 
-// name is what users call the domain: its value of the level's key.
+// name is the domain's value of the level's key, by which users know it.
 func (d domain) name(key string) string { return d.candidates[0].n.obj.Labels[key] }
 
 // solve solves the gang on the cluster.

@@ -25,7 +25,7 @@ type Session struct{ Dir datadir.Dir }
 // Running reports whether a supervisor has the data dir.
 func (s Session) Running() (bool, error) { return s.Dir.Held(datadir.SupervisorLock) }
 
-// State is what the running supervisor reports; nil if none runs or it has not
+// State is the state that the running supervisor reports; nil if none runs or it has not
 // reported yet.
 func (s Session) State() (*supervise.State, error) {
 	running, err := s.Running()

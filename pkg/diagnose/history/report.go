@@ -74,7 +74,7 @@ type Job struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Role is what one kind of member is made of.
+// Role is the image, the command and the requests of one kind of member.
 type Role struct {
 	Name     string              `json:"name"`
 	Replicas int32               `json:"replicas"`
@@ -156,7 +156,7 @@ func eventsOf(events []*corev1.Event) []Event {
 	return all
 }
 
-// roles are what the spec requests.
+// roles are the roles of the spec.
 func roles(g *gang.Gang) []Role {
 	all := make([]Role, 0, len(g.Roles))
 	for _, r := range g.Roles {

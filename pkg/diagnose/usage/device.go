@@ -30,7 +30,7 @@ func IsDevice(name corev1.ResourceName) bool {
 	return !slices.ContainsFunc(noDevice, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// Short is what a kind of device is called in a table: nvidia.com/gpu is nvidia, nvidia.com/mig-1g.5gb is mig-1g.5gb.
+// Short is the name of a kind of device in a table: nvidia.com/gpu is nvidia, nvidia.com/mig-1g.5gb is mig-1g.5gb.
 func Short(kind corev1.ResourceName) string {
 	domain, name, _ := strings.Cut(string(kind), "/")
 	if name == "gpu" {

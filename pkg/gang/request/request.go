@@ -227,7 +227,7 @@ func Sum(amounts ...int64) int64 {
 	return sum
 }
 
-// Times is what n members request together of which each requests amount, with the limit of [Sum].
+// Times is the sum of the requests of n members of which each requests amount, with the limit of [Sum].
 func Times(amount int64, n int32) int64 {
 	high, low := bits.Mul64(uint64(max(amount, 0)), uint64(max(n, 0)))
 	if high > 0 || low > math.MaxInt64 {

@@ -164,7 +164,7 @@ var products = map[string]string{
 	"trainer.kubeflow.org":        "Kubeflow Trainer",
 }
 
-// owner is who put an object there, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by
+// owner is the tool that made an object, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by
 // who wrote its fields.
 func owner(o *metav1.PartialObjectMetadata) (by string, mine bool) {
 	labels, annotations := o.Labels, o.Annotations

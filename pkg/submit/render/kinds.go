@@ -103,7 +103,7 @@ func MPIJob(version string) Kind {
 	}
 }
 
-// Framework is what the members of an Indexed Job learn of each other from their environment, as an operator would set it.
+// Framework is the framework for which the members of an Indexed Job learn of each other from their environment, as an operator would set it.
 type Framework string
 
 // The frameworks.

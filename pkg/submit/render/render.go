@@ -209,7 +209,7 @@ func Unstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 }
 
 // prune removes nulls and empty maps at any depth, but no empty string and no zero: those may be meant. An empty
-// emptyDir is what makes a volume one.
+// emptyDir is the source of a volume that is an emptyDir.
 func prune(value any) {
 	switch v := value.(type) {
 	case map[string]any:
