@@ -43,7 +43,7 @@ func TestByLabel(t *testing.T) {
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Labels: map[string]string{"leaderworkerset.sigs.k8s.io/group-index": "1"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: c.kind, Name: c.owner, Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: c.kind, Name: c.owner, UID: "owner", Controller: &yes}},
 		}}
 		if c.label != "" {
 			pod.Labels["leaderworkerset.sigs.k8s.io/name"] = c.label
