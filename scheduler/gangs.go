@@ -62,7 +62,8 @@ type gangs struct {
 	controllers
 	engineAccess
 	explainer *explainer.Explainer
-	panics    *engine.Panics // over what one user writes
+	statuses  *engine.PodStatusWriter // of pods that wait
+	panics    *engine.Panics          // over what one user writes
 
 	leads   atomic.Bool // whether this replica schedules
 	synced  *syncs
@@ -82,7 +83,8 @@ func newGangs(c cluster) (*gangs, error) {
 		return nil, err
 	}
 	next := func(key gang.Key) bool { return isNext(key, known.cache, decided) }
-	acting, err := c.newControllers(decided, known, next, synced, panics)
+	statuses := engine.NewPodStatusWriter(known.pods.UIDOf)
+	acting, err := c.newControllers(decided, known, statuses, next, synced, panics)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func newGangs(c cluster) (*gangs, error) {
 	synced.add(append(watched, known.members.HasSynced, known.objects.Informer.HasSynced)...)
 	explains := c.newExplainer(known, access.factory, next, panics)
 	g := &gangs{
-		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains, panics: panics,
+		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains, statuses: statuses, panics: panics,
 		synced: synced, changes: changes, leading: leading,
 	}
 
@@ -180,9 +182,11 @@ type controllers struct {
 	places    *replacement.Tracker
 }
 
-func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key) bool, synced *syncs, panics *engine.Panics) (controllers, error) {
+func (c cluster) newControllers(
+	d decisions, known inventory, statuses *engine.PodStatusWriter, next func(gang.Key) bool, synced *syncs, panics *engine.Panics,
+) (controllers, error) {
 	reports := status.New(status.Config{
-		Client: c.client, Dynamic: c.dynamic, Gangs: known.cache, Objects: known.objects, VirtualGroup: known.virtualGroups.Get,
+		Client: statuses.Client(c.client), Dynamic: c.dynamic, Gangs: known.cache, Objects: known.objects, VirtualGroup: known.virtualGroups.Get,
 		LastReported: d.reasons.LastReported, Next: next, Idle: c.idle, Synced: synced.done,
 		Ours:     func(name string) bool { return slices.Contains(c.names, name) },
 		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
@@ -280,6 +284,7 @@ func (g *gangs) lead() {
 func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstream.Scheduler, fail func()) {
 	logger := klog.FromContext(ctx)
 	work.Go(func() { g.pods.Ended.RunWithContext(ctx) })
+	work.Go(func() { g.statuses.Run(ctx) })
 	work.Go(func() {
 		if err := g.objects.Informer.Run(ctx); err != nil {
 			logger.Error(err, "Cannot read PodGroups")

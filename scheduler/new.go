@@ -75,7 +75,7 @@ type measured interface {
 }
 
 // New builds the engine with three things of our own: the informer that shows it pods (each pointed to its gang), the one that shows it
-// gangs, and the client through which it reports on them.
+// gangs, and the client through which it binds and reports.
 func New(ctx context.Context, c Config) (*Scheduler, error) {
 	limitDeviceSearch(c.Profiles)
 	names := profileNames(c.Profiles)
@@ -104,7 +104,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 	}
 	enable(c.Profiles, plugins)
 	s := &Scheduler{
-		Informers: g.factory, Client: binder.Client(g.client), Profiles: c.Profiles, gangs: g, parts: p, events: recorder,
+		Informers: g.factory, Client: g.statuses.Client(binder.Client(g.client)), Profiles: c.Profiles, gangs: g, parts: p, events: recorder,
 		// listed in docs/scheduler.md, and a test holds the two to each other
 		counted: []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.preemption},
 		listing: listing{gangs: g, aging: p.aging, clock: clock.RealClock{}},

@@ -59,6 +59,7 @@ func Connect(c StageConfig) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the sandbox's kubeconfig: %w", err)
 	}
+	config.QPS = -1 // by default a client waits for itself at five requests a second, and whoever times a gang times that
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox: %w", err)

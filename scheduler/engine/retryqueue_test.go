@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,11 +27,31 @@ func TestWhatFailsIsTriedAgainSoon(t *testing.T) {
 }
 
 func TestAQueueTriesAgain(t *testing.T) {
-	q := NewRetryQueue[string]()
+	q := NewRetryQueue(strings.ToLower)
 	defer q.ShutDown()
 	start := time.Now()
 	q.AddRateLimited("a")
 	if item, _ := q.Get(); item != "a" || time.Since(start) < minRetryDelay {
 		t.Errorf("%q after %s, want a after %s", item, time.Since(start), minRetryDelay)
+	}
+}
+
+// Many items of one namespace delay those of another by one.
+func TestNamespacesTakeTurns(t *testing.T) {
+	q := NewRetryQueue(func(item string) string { return item[:1] })
+	defer q.ShutDown()
+	for _, item := range []string{"a1", "a2", "a3", "b1", "a4", "b2", "c1", "a1"} {
+		q.Add(item)
+	}
+	var order []string
+	for q.Len() > 0 {
+		item, _ := q.Get()
+		q.Done(item)
+		if order = append(order, item); item == "a2" {
+			q.Add("d1")
+		}
+	}
+	if want := []string{"a1", "b1", "c1", "a2", "b2", "a3", "d1", "a4"}; !slices.Equal(order, want) {
+		t.Errorf("the order is %v, want %v", order, want)
 	}
 }

@@ -46,6 +46,15 @@ func (p *Informers) All() (pods []*corev1.Pod) {
 	return pods
 }
 
+// UIDOf returns the UID of the live pod that has a name now; empty for none.
+func (p *Informers) UIDOf(namespace, name string) types.UID {
+	obj, exists, err := p.Live.GetStore().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	if pod, ok := obj.(*corev1.Pod); err == nil && exists && ok { // its keys are names
+		return pod.UID
+	}
+	return ""
+}
+
 // Version changes with every change of a pod.
 func (p *Informers) Version() string {
 	return p.Live.LastSyncResourceVersion() + "/" + p.Ended.LastSyncResourceVersion()
@@ -97,12 +106,13 @@ func selecting(client kubernetes.Interface, selector string) cache.SharedIndexIn
 }
 
 // trim drops what is never read: who set which field, and what a container does, as opposed to what it requires of its node. Of 50,000 pods
-// that is most of the memory.
+// that is most of the memory. What a pod requires is bounded.
 func trim(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
 		trimContainers(pod.Spec.Containers)
 		trimContainers(pod.Spec.InitContainers)
+		trimResources(&pod.Spec)
 		pod.Spec.EphemeralContainers = nil
 	}
 	return obj, nil

@@ -108,7 +108,7 @@ type pending struct {
 // New returns a controller, which does nothing before [Controller.Run].
 func New(config Config) *Controller {
 	return &Controller{
-		Config: config, guard: config.Panics.Guard("status"), queue: engine.NewRetryQueue[gang.Key](),
+		Config: config, guard: config.Panics.Guard("status"), queue: engine.NewRetryQueue(func(key gang.Key) string { return key.Namespace }),
 		incomplete: map[gang.Key]pending{}, ambiguous: map[gang.Key]pending{}, limiters: map[gang.Key]*reasons.Limiter{},
 		bare: map[gang.Key]bareMembers{}, phases: map[gang.Key]pending{}, ours: map[gang.Key]bool{},
 		written: map[gang.Key]written{}, rewrites: map[gang.Key]*reasons.Limiter{},

@@ -114,6 +114,7 @@ func newTenant(t *testing.T, stage *demo.Stage, namespace string) tenant {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", a.kubeconfig)
 	must(t, err)
+	config.QPS = -1 // who means harm does not throttle himself
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)

@@ -121,7 +121,7 @@ type Controller struct {
 // New returns a controller, which does nothing before [Controller.Run].
 func New(config Config) *Controller {
 	return &Controller{
-		Config: config, guard: config.Panics.Guard("belowmin"), queue: engine.NewRetryQueue[gang.Key](),
+		Config: config, guard: config.Panics.Guard("belowmin"), queue: engine.NewRetryQueue(func(key gang.Key) string { return key.Namespace }),
 		actions: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "below_min_actions_total", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that stayed below their minimum, by what was done: rolled-back (never whole), evicted, held, or refused (could not be evicted).",

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/scheduler/outcome"
+)
+
+const (
+	// statusWriters is how many statuses of pods are written at once, each of another namespace.
+	statusWriters = 16
+	// statusTimeout is how long the API server may take to answer one.
+	statusTimeout = 30 * time.Second
+)
+
+// PodStatusWriter writes the engine's statuses of pods while the engine goes on.
+//
+// The engine reports on each pod that it cannot place, and waits for the answer before it takes the next gang. The API server takes seconds
+// for a pod with thousands of resources, so that one tenant's pods would keep the gangs of all others from their places. Here a status is
+// queued, and one request at a time is under way for each namespace: who writes such pods waits for them alone.
+//
+// Requests about one pod keep their order. A binding drops what is queued for its pod, which is out of date, and waits for the request that is
+// under way, so that no pod with a node is reported as one without.
+type PodStatusWriter struct {
+	namespaces workqueue.TypedRateLimitingInterface[string] // those with statuses to write; no two writers are given the same one
+	uid        func(namespace, name string) types.UID
+
+	mu      sync.Mutex
+	pending map[string]*pendingStatuses
+	writing map[types.NamespacedName]*statusRequest
+}
+
+// pendingStatuses are those of a namespace.
+type pendingStatuses struct {
+	order []string // of pods, the oldest first; those that are not in patches have none any more
+	// patches are by pod, in the order in which they are to be written.
+	patches map[string][]statusPatch
+}
+
+// statusRequest is one that is under way.
+type statusRequest struct {
+	answered chan struct{} // closed when it is
+	dropped  bool          // it is not sent again
+}
+
+// statusPatch is a patch of a pod's status.
+type statusPatch struct {
+	data   map[string]json.RawMessage // by field of the pod
+	fields sets.Set[string]           // of its status
+	write  func(ctx context.Context, data []byte) error
+}
+
+// NewPodStatusWriter returns a writer, which queues until it runs. Uid returns that of the pod that has a name now, empty where it is not
+// known: the status of one pod is not written to another of its name.
+func NewPodStatusWriter(uid func(namespace, name string) types.UID) *PodStatusWriter {
+	return &PodStatusWriter{
+		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid,
+		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{},
+	}
+}
+
+// Run writes until ctx ends.
+func (w *PodStatusWriter) Run(ctx context.Context) {
+	var writers sync.WaitGroup
+	for range statusWriters {
+		writers.Go(func() { w.work(ctx) })
+	}
+	<-ctx.Done()
+	w.namespaces.ShutDown()
+	writers.Wait()
+}
+
+func (w *PodStatusWriter) work(ctx context.Context) {
+	for {
+		namespace, shutdown := w.namespaces.Get()
+		if shutdown {
+			return
+		}
+		name, patches, more := w.take(namespace)
+		failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
+		w.written(namespace, name, failed)
+		if len(failed) > 0 {
+			w.namespaces.AddRateLimited(namespace)
+		} else if w.namespaces.Forget(namespace); more {
+			w.namespaces.Add(namespace) // after the other namespaces
+		}
+		w.namespaces.Done(namespace)
+	}
+}
+
+// write sends a patch, and reports whether it is not to be sent again.
+func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, patch statusPatch) bool {
+	data, err := json.Marshal(patch.data)
+	if err == nil {
+		limited, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		err = patch.write(limited, data)
+	}
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the pod is gone, or it is another one of that name
+		return true
+	case outcome.Transient(err):
+		return false
+	}
+	klog.FromContext(ctx).Error(err, "Cannot write the status of a pod", "pod", klog.KRef(namespace, name))
+	return true
+}
+
+// take returns the patches of the pod of a namespace that has waited longest, and whether others wait. They count as being written until
+// written is called.
+func (w *PodStatusWriter) take(namespace string) (name string, patches []statusPatch, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pending := w.pending[namespace]
+	if pending == nil {
+		return "", nil, false
+	}
+	for len(pending.order) > 0 && patches == nil {
+		name, pending.order = pending.order[0], pending.order[1:]
+		patches = pending.patches[name]
+		delete(pending.patches, name)
+	}
+	if len(pending.order) == 0 {
+		delete(w.pending, namespace)
+	}
+	if patches != nil {
+		w.writing[types.NamespacedName{Namespace: namespace, Name: name}] = &statusRequest{answered: make(chan struct{})}
+	}
+	return name, patches, len(pending.order) > 0
+}
+
+// written records that the request about a pod is answered. The patches that failed are queued again, before those that came since.
+func (w *PodStatusWriter) written(namespace, name string, failed []statusPatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pod := types.NamespacedName{Namespace: namespace, Name: name}
+	request, ok := w.writing[pod]
+	if !ok {
+		return // there was nothing to write
+	}
+	close(request.answered)
+	delete(w.writing, pod)
+	if len(failed) == 0 || request.dropped {
+		return
+	}
+	pending := w.of(namespace)
+	later := pending.patches[name]
+	if len(later) == 0 {
+		pending.order = append(pending.order, name)
+	}
+	pending.patches[name] = failed
+	for _, patch := range later {
+		pending.add(name, patch)
+	}
+}
+
+// add queues a patch.
+func (w *PodStatusWriter) add(namespace, name string, patch statusPatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pending := w.of(namespace)
+	if len(pending.patches[name]) == 0 {
+		pending.order = append(pending.order, name)
+	}
+	pending.add(name, patch)
+	w.namespaces.Add(namespace)
+}
+
+// of returns what is queued of a namespace. The lock must be held.
+func (w *PodStatusWriter) of(namespace string) *pendingStatuses {
+	pending := w.pending[namespace]
+	if pending == nil {
+		pending = &pendingStatuses{patches: map[string][]statusPatch{}}
+		w.pending[namespace] = pending
+	}
+	return pending
+}
+
+// add appends a patch. It replaces those that wait for the same pod and have no field that it has not.
+func (p *pendingStatuses) add(name string, patch statusPatch) {
+	earlier := slices.DeleteFunc(p.patches[name], func(e statusPatch) bool { return patch.fields.IsSuperset(e.fields) })
+	p.patches[name] = append(earlier, patch)
+}
+
+// drop removes what is queued for a pod, and waits for the request that is under way.
+func (w *PodStatusWriter) drop(ctx context.Context, namespace, name string) error {
+	w.mu.Lock()
+	if pending := w.pending[namespace]; pending != nil {
+		delete(pending.patches, name)
+	}
+	request := w.writing[types.NamespacedName{Namespace: namespace, Name: name}]
+	if request != nil {
+		request.dropped = true
+	}
+	w.mu.Unlock()
+	if request == nil {
+		return nil
+	}
+	select {
+	case <-request.answered:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the status of pod %s/%s to be written: %w", namespace, name, context.Cause(ctx))
+	}
+}
+
+// Client wraps a clientset: patches of the status of pods are queued, and succeed at once.
+func (w *PodStatusWriter) Client(client kubernetes.Interface) kubernetes.Interface {
+	return &podStatusClientset{Interface: client, writer: w}
+}
+
+type podStatusClientset struct {
+	kubernetes.Interface
+	writer *PodStatusWriter
+}
+
+// CoreV1 implements kubernetes.Interface.
+func (c *podStatusClientset) CoreV1() typedcorev1.CoreV1Interface {
+	return &podStatusCore{CoreV1Interface: c.Interface.CoreV1(), writer: c.writer}
+}
+
+type podStatusCore struct {
+	typedcorev1.CoreV1Interface
+	writer *PodStatusWriter
+}
+
+// Pods implements typedcorev1.CoreV1Interface.
+func (c *podStatusCore) Pods(namespace string) typedcorev1.PodInterface {
+	return &podStatusPods{PodInterface: c.CoreV1Interface.Pods(namespace), writer: c.writer, namespace: namespace}
+}
+
+type podStatusPods struct {
+	typedcorev1.PodInterface
+	writer    *PodStatusWriter
+	namespace string
+}
+
+// Patch implements typedcorev1.PodInterface. What is queued is whether a pod is scheduled, and the node that it is nominated for. The pod that is
+// returned for it is empty: the engine reads none.
+func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
+	if !slices.Equal(subresources, []string{"status"}) || kind != types.StrategicMergePatchType || len(options.DryRun) > 0 {
+		return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
+	}
+	var whole, status map[string]json.RawMessage
+	var conditions []struct{ Type corev1.PodConditionType }
+	err := json.Unmarshal(data, &whole)
+	if err == nil && whole["status"] != nil {
+		err = json.Unmarshal(whole["status"], &status)
+	}
+	if err == nil && status["conditions"] != nil {
+		err = json.Unmarshal(status["conditions"], &conditions)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the patch of the status of pod %s/%s: %w", p.namespace, name, err)
+	}
+	for _, condition := range conditions {
+		if condition.Type != corev1.PodScheduled { // a victim of preemption has its condition before it is deleted
+			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
+		}
+	}
+	if uid := p.writer.uid(p.namespace, name); uid != "" {
+		whole["metadata"] = fmt.Appendf(nil, `{"uid":%q}`, uid)
+	}
+	p.writer.add(p.namespace, name, statusPatch{
+		data: whole, fields: sets.KeySet(status),
+		write: func(ctx context.Context, data []byte) error {
+			_, err := p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
+			return err
+		},
+	})
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, nil
+}
+
+// Bind implements typedcorev1.PodExpansion.
+func (p *podStatusPods) Bind(ctx context.Context, binding *corev1.Binding, options metav1.CreateOptions) error {
+	if err := p.writer.drop(ctx, p.namespace, binding.Name); err != nil {
+		return err
+	}
+	return p.PodInterface.Bind(ctx, binding, options)
+}

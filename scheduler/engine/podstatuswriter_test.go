@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// delayedServer is a clientset whose API server takes a time for each request about a pod, by namespace, and keeps what it was asked for.
+type delayedServer struct {
+	kubernetes.Interface
+	typedcorev1.CoreV1Interface
+	took map[string]time.Duration
+	errs []error // of the next requests
+
+	mu       sync.Mutex
+	requests []string
+	under    map[string]int // requests under way, by namespace
+	most     int            // of one namespace at once
+}
+
+func newDelayedServer(took map[string]time.Duration) *delayedServer {
+	return &delayedServer{Interface: fake.NewClientset(), took: took, under: map[string]int{}}
+}
+
+func (s *delayedServer) CoreV1() typedcorev1.CoreV1Interface { return s }
+
+func (s *delayedServer) Pods(namespace string) typedcorev1.PodInterface {
+	return &delayedPods{server: s, namespace: namespace}
+}
+
+type delayedPods struct {
+	typedcorev1.PodInterface
+	server    *delayedServer
+	namespace string
+}
+
+func (p *delayedPods) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
+	return nil, p.server.answer(p.namespace, fmt.Sprintf("%s/%s %s", p.namespace, name, data))
+}
+
+func (p *delayedPods) Bind(_ context.Context, binding *corev1.Binding, _ metav1.CreateOptions) error {
+	return p.server.answer(p.namespace, fmt.Sprintf("%s/%s bind", p.namespace, binding.Name))
+}
+
+func (s *delayedServer) answer(namespace, request string) (err error) {
+	s.mu.Lock()
+	s.under[namespace]++
+	s.most = max(s.most, s.under[namespace])
+	s.mu.Unlock()
+	time.Sleep(s.took[namespace])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.under[namespace]--
+	s.requests = append(s.requests, request)
+	if len(s.errs) > 0 {
+		err, s.errs = s.errs[0], s.errs[1:]
+	}
+	return err
+}
+
+// made returns the requests so far.
+func (s *delayedServer) made() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// writeStatus patches the status of a pod as the engine does.
+func writeStatus(t *testing.T, client kubernetes.Interface, namespace, name, status string) {
+	t.Helper()
+	_, err := client.CoreV1().Pods(namespace).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// running runs a writer of statuses to a server until the test ends.
+func running(t *testing.T, server *delayedServer) kubernetes.Interface {
+	t.Helper()
+	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return w.Client(server)
+}
+
+const unscheduled = `{"conditions":[{"type":"PodScheduled","status":"False"}]}`
+
+// Pods of one tenant for which the API server takes seconds keep neither the engine nor another tenant's statuses waiting.
+func TestSlowStatusesOfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"noisy": time.Second, "quiet": time.Millisecond})
+		client := running(t, server)
+		start := time.Now()
+		for i := range 100 {
+			writeStatus(t, client, "noisy", fmt.Sprint("n", i), unscheduled)
+		}
+		writeStatus(t, client, "quiet", "q", unscheduled)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the engine waited %s", took)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if got := server.made(); len(got) != 1 || !strings.HasPrefix(got[0], "quiet/q ") {
+			t.Errorf("after 10 ms: %v", got)
+		}
+		time.Sleep(101 * time.Second)
+		synctest.Wait()
+		if n := len(server.made()); n != 101 || server.most != 1 {
+			t.Errorf("%d were written, %d at once of one namespace, want 101, one at a time", n, server.most)
+		}
+	})
+}
+
+// What is out of date by the time it could be written is not written, and what else was queued for the pod is.
+func TestStatusesOfOnePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"ns": time.Second})
+		client := running(t, server)
+		writeStatus(t, client, "ns", "other", unscheduled)
+		synctest.Wait()
+		writeStatus(t, client, "ns", "a", `{"conditions":[],"nominatedNodeName":"n1"}`)
+		for i := range 50 {
+			writeStatus(t, client, "ns", "a", fmt.Sprintf(`{"conditions":[{"type":"PodScheduled","message":"%d"}]}`, i))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{
+			`ns/other {"metadata":{"uid":"uid-other"},"status":{"conditions":[{"type":"PodScheduled","status":"False"}]}}`,
+			`ns/a {"metadata":{"uid":"uid-a"},"status":{"conditions":[],"nominatedNodeName":"n1"}}`,
+			`ns/a {"metadata":{"uid":"uid-a"},"status":{"conditions":[{"type":"PodScheduled","message":"49"}]}}`,
+		}
+		if got := server.made(); !slices.Equal(got, want) {
+			t.Errorf("written:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// A pod that is bound is not reported as unscheduled afterwards.
+func TestABindingComesAfterItsPodsStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"ns": time.Second})
+		server.errs = []error{errLost} // the API server may have it, and is not sent it again
+		client := running(t, server)
+		writeStatus(t, client, "ns", "a", unscheduled) // under way
+		synctest.Wait()
+		writeStatus(t, client, "ns", "a", unscheduled)
+		if err := client.CoreV1().Pods("ns").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var order []string
+		for _, request := range server.made() {
+			order = append(order, strings.TrimPrefix(request[:len("ns/a b")], "ns/"))
+		}
+		if want := []string{"a {", "a b"}; !slices.Equal(order, want) {
+			t.Errorf("requests are %q, want %q", order, want)
+		}
+	})
+}
+
+// The condition of a victim is on it before it is deleted, and a pod that is gone is no error.
+func TestStatusesThatAreNotQueued(t *testing.T) {
+	server := newDelayedServer(nil)
+	client := running(t, server)
+	gone := apierrors.NewNotFound(podResource, "a")
+	server.errs = []error{gone}
+	_, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"DisruptionTarget"}]}}`), metav1.PatchOptions{}, "status")
+	if !errors.Is(err, gone) || len(server.made()) != 1 {
+		t.Errorf("a victim: %v, %v", err, server.made())
+	}
+	if _, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(`{"status":[]}`), metav1.PatchOptions{}, "status"); err == nil {
+		t.Error("a patch that is none is queued")
+	}
+}
+
+// What the API server did not get is sent again, what it refused is not. What came meanwhile for the same pod takes its place.
+func TestAStatusIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"ns": time.Second})
+		server.errs = []error{errLost, errInternal, nil, errConflict, apierrors.NewForbidden(podResource, "c", errors.New("no"))}
+		client := running(t, server)
+		writeStatus(t, client, "ns", "a", unscheduled)
+		synctest.Wait()
+		writeStatus(t, client, "ns", "a", `{"conditions":[],"nominatedNodeName":"n1"}`)
+		time.Sleep(time.Minute)
+		writeStatus(t, client, "ns", "b", unscheduled)
+		writeStatus(t, client, "ns", "c", unscheduled)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var made []string
+		for _, request := range server.made() {
+			made = append(made, request[:len("ns/a")]+fmt.Sprint(strings.Contains(request, "n1")))
+		}
+		if want := []string{"ns/afalse", "ns/atrue", "ns/atrue", "ns/bfalse", "ns/cfalse"}; !slices.Equal(made, want) {
+			t.Errorf("requests are %v, want %v", made, want)
+		}
+	})
+}
