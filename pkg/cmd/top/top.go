@@ -77,7 +77,7 @@ pod slots as requested, the gangs on it, and in NOTE what cannot be used and why
 
 FREE are the GPUs that a pod could get now that requests one, with the CPU and memory that pods here usually request with a GPU
 (the median), and that tolerates no taints. The lines below the table sum up each kind of accelerator, and give the largest gang
-that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its holder.
+that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its consumer.
 
 --by KEY sums nodes up by their value of a label, such as a rack's or a zone's: the domains that the members of a gang may have to
 share, with the largest gang that starts in each. Nodes without the label are in no domain.`,
