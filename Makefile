@@ -128,13 +128,13 @@ completions: build ## shell completions, from the command tree
 	bin/gangctl completion fish > completions/gangctl.fish
 	bin/gangctl completion powershell > completions/gangctl.ps1
 
-transcript: build ## the sessions and pictures of README.md and docs, typed anew on sandboxes
+transcript: build ## the sessions and pictures of README.md and docs, typed again on sandboxes
 	$(GO) run ./test/transcript/generate -bin bin README.md docs/tutorial.md $(filter-out %/README.md,$(wildcard docs/transcript/*.md))
 
 bench: build ## the figures of docs/benchmarks.md
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
 
-bench-scheduler: build ## our scheduler beside the stock one, five times each, at 5,000 nodes; takes hours, see test/bench/scheduler for less
+bench-scheduler: build ## our scheduler alongside the stock one, five times each, at 5,000 nodes; takes hours, see test/bench/scheduler for less
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
 		$(TEST) -run '^$$' -bench Schedulers -benchtime 1x -timeout 12h ./test/bench/scheduler
 
@@ -142,12 +142,12 @@ bench-large: build ## why-pending in a cluster of 5,000 nodes and 50,000 pods; t
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
 		$(GO) test -run '^$$' -bench Large -benchtime 3x -timeout 40m ./test/bench
 
-# Opt-in: goreleaser is a large program, and -trimpath compiles all of Kubernetes anew.
+# Opt-in: goreleaser is a large program, and -trimpath compiles all of Kubernetes again.
 release-check: ## what a release would publish, built and not published; takes long the first time
 	$(GO) run $(GORELEASER) check
 	$(GO) run $(GORELEASER) release --snapshot --clean --skip=publish,ko,sbom,sign
 
-# What the image is built on, in every file that names it. A tag is moved by others, a digest by nobody.
+# What the image is built on, in every file that names it. A tag is moved by others, a digest is not.
 BASE := gcr.io/distroless/static-debian12:nonroot
 BASE_FILES := Dockerfile .ko.yaml .goreleaser.yaml
 

@@ -34,7 +34,7 @@ const (
 	ConfigAnnotation = "gangctl.dev/config-digest"
 )
 
-// Scheduler is what can be set of an installation of the bundled scheduler.
+// Scheduler has the settings of an installation of the bundled scheduler.
 type Scheduler struct {
 	// Version is that of the program whose manifests these are.
 	Version string

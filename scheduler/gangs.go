@@ -106,7 +106,7 @@ func newGangs(c cluster) (*gangs, error) {
 	return g, nil
 }
 
-// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
+// decisions are the state that the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
 type decisions struct {
 	handle   *engine.Handle
 	attempts *planner.Attempts
@@ -208,7 +208,7 @@ func (c cluster) newControllers(
 	return controllers{status: reports, suspender: suspender, policy: policy, places: places}, nil
 }
 
-// engineAccess is what the engine reads and writes the API through: the client through which it reports on gangs, and the informers
+// engineAccess is the engine's access to the API: the client through which it reports on gangs, and the informers
 // that show it pods (each pointed to its gang) and gangs.
 type engineAccess struct {
 	client  kubernetes.Interface

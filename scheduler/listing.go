@@ -12,11 +12,11 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// listing is what is known of all gangs; it is what is served at /gangs.
+// listing is the state of all gangs, as it is served at /gangs.
 type listing struct {
 	*gangs
-	keeper *aging.Keeper
-	clock  clock.PassiveClock
+	aging *aging.Controller
+	clock clock.PassiveClock
 }
 
 var _ api.Source = listing{}
@@ -34,7 +34,7 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		replacements[c.For] = append(replacements[c.For], api.Claim{Node: c.Node, Member: c.Pod.Name, Until: c.Until})
 	}
 	reserved := map[types.NamespacedName]*api.Reservation{}
-	for _, r := range l.keeper.Held() {
+	for _, r := range l.aging.Held() {
 		entry := &api.Reservation{Nodes: slices.Sorted(maps.Keys(r.Nodes)), Since: r.Since}
 		if start := r.Start; !start.IsZero() {
 			entry.Start = &start

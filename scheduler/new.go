@@ -26,7 +26,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/record"
 )
 
-// Config is what a scheduler is put together from. The feature gates of the process are set before: see [SetDefaultGates].
+// Config has the dependencies and settings of a scheduler. The feature gates of the process are set before: see [SetDefaultGates].
 type Config struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
@@ -107,7 +107,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 		Informers: g.factory, Client: g.statuses.Client(binder.Client(g.client)), Profiles: c.Profiles, gangs: g, parts: p, events: recorder,
 		// listed in docs/scheduler.md, and a test holds the two to each other
 		counted: []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.preemption},
-		listing: listing{gangs: g, keeper: p.aging, clock: clock.RealClock{}},
+		listing: listing{gangs: g, aging: p.aging, clock: clock.RealClock{}},
 	}
 	if c.Register != nil {
 		for _, part := range s.counted {

@@ -30,7 +30,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
-// parts are what the plugins of all profiles share, and the rest of the scheduler runs. There is one
+// parts are the controllers and ledgers that the plugins of all profiles share, and the rest of the scheduler runs. There is one
 // of each, however many profiles there are.
 type parts struct {
 	handle       *engine.Handle
@@ -38,7 +38,7 @@ type parts struct {
 	planner      *planner.Planner
 	claims       *claims.Ledger
 	replacement  *replacement.Tracker
-	aging        *aging.Keeper
+	aging        *aging.Controller
 	queueSort    *queuesort.Sorter
 	belowMinimum *belowmin.Controller
 	binding      *binding.Barrier
@@ -51,7 +51,7 @@ func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	plans := planner.New(g.handle, g.attempts, g.claims, g.virtualGroups, g.reasons, g.panics, profiles)
 	return parts{
 		handle: g.handle, panics: g.panics, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
-		aging:      aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
+		aging:      aging.NewController(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
 		queueSort:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
 		binding:    binding.New(g.handle, g.attempts),
 		preemption: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, g.panics, clock.RealClock{}),

@@ -94,7 +94,7 @@ func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, erro
 	return client, dyn, err
 }
 
-// engineOptions are what kube-scheduler's own main gives to the engine.
+// engineOptions are the options that kube-scheduler's own main gives to the engine.
 func engineOptions(cc *schedulerserverconfig.Config) []upstream.Option {
 	return []upstream.Option{
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),

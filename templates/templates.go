@@ -1,7 +1,11 @@
 // Package templates holds the job presets that are built into gangctl: plain YAML objects that flags override.
 package templates
 
-import _ "embed"
+import (
+	"embed"
+	"path"
+	"strings"
+)
 
 //go:embed tf.yaml
 var tf []byte
@@ -33,3 +37,23 @@ var ray []byte
 
 // Ray is the preset of `gangctl submit ray`: a RayJob (ray.io/v1) with a head and one group of workers.
 func Ray() []byte { return ray }
+
+//go:embed job/*.yaml
+var jobs embed.FS
+
+// Jobs are the templates that are built in, by name: jobs in YAML, which begin with a comment on their purpose.
+func Jobs() map[string][]byte {
+	entries, err := jobs.ReadDir("job")
+	if err != nil {
+		panic(err) // the directory is in the program
+	}
+	all := map[string][]byte{}
+	for _, e := range entries {
+		text, err := jobs.ReadFile(path.Join("job", e.Name()))
+		if err != nil {
+			panic(err)
+		}
+		all[strings.TrimSuffix(e.Name(), ".yaml")] = text
+	}
+	return all
+}

@@ -52,7 +52,7 @@ func Definition(kind string) ([]byte, error) {
 	return data, nil
 }
 
-// Operator is what can be set of an installation.
+// Operator has the settings of an installation.
 type Operator struct {
 	// Namespace is where it runs.
 	Namespace string

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -17,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // NodeDetail is how much an answer has of nodes.
@@ -131,4 +133,25 @@ func advise(ctx context.Context, w *view.View, r *stage.Diagnosis, o Options) ad
 		return advice.Found{}
 	}
 	return advice.Search(ctx, w, r, advice.Options{Options: o.stages(), Time: cmp.Or(o.AdviceBudget, defaultAdviceBudget), Clock: o.Clock})
+}
+
+// Query names what is to be explained.
+type Query = view.Query
+
+// KindNames are the names of kinds that a query may have.
+func KindNames() []string {
+	names := []string{"job", "pod"}
+	for _, r := range kind.Readers() {
+		names = append(names, r.Names[0])
+	}
+	return names
+}
+
+// KnownKind reports whether a name is that of a kind, in any of its forms.
+func KnownKind(name string) bool {
+	if slices.Contains([]string{"job", "jobs", "pod", "pods", "po"}, name) {
+		return true
+	}
+	_, ok := kind.ByName(name)
+	return ok
 }

@@ -50,7 +50,7 @@ func TestRights(t *testing.T) {
 			c.Nodes(2, 8).Add(hopeful(2, false))
 			c.S.Nodes, c.S.Denied, c.S.Caller = nil, namespaceOnly(), "system:serviceaccount:team:reader"
 		}, code: answer.NoPermission, exit: 8, decisive: []string{"list nodes", "list pods in all namespaces"},
-			stage: map[answer.Stage]string{answer.StagePods: answer.StateOK, answer.StageGang: answer.StateOK, answer.StageScheduler: answer.StateOK, answer.StagePlacement: answer.StateUnknown, answer.StageOrder: answer.StateSkipped}},
+			stage: map[answer.Stage]string{answer.StagePods: answer.StateOK, answer.StagePodGroup: answer.StateOK, answer.StageScheduler: answer.StateOK, answer.StagePlacement: answer.StateUnknown, answer.StageOrder: answer.StateSkipped}},
 		"a definite reason before what cannot be seen": {build: func(c *clustertest.Cluster) {
 			g := hopeful(2, true)
 			g.Job = func(job map[string]any) {
@@ -68,7 +68,7 @@ func TestRights(t *testing.T) {
 			c.S.Denied = []snapshot.Denial{{Resource: "podgroups.scheduling.x-k8s.io"}}
 			delete(c.S.Custom, schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "PodGroup"})
 		}, code: answer.Fits, exit: 3, decisive: []string{"list podgroups.scheduling.x-k8s.io in namespace team"},
-			stage: map[answer.Stage]string{answer.StageGang: answer.StateUnknown}},
+			stage: map[answer.Stage]string{answer.StagePodGroup: answer.StateUnknown}},
 		"not even the pods": {build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(hopeful(2, false))
 			c.S.Pods, c.S.Denied = nil, []snapshot.Denial{{Resource: "pods"}}

@@ -53,7 +53,7 @@ func (j *Job) Portion() string {
 	return fmt.Sprint(*j.Replica)
 }
 
-// PortionTitle is what one of the gangs of a job is called in sentences about the job: replica 1, or the role.
+// PortionTitle is the title of one of the gangs of a job in sentences about the job: replica 1, or the role.
 func (j *Job) PortionTitle() string {
 	if j.Division == ByRole {
 		return j.Portion()
@@ -61,7 +61,7 @@ func (j *Job) PortionTitle() string {
 	return j.PortionNoun() + " " + j.Portion()
 }
 
-// PortionNoun is what each of the gangs of a job is.
+// PortionNoun is the noun for each of the gangs of a job.
 func (j *Job) PortionNoun() string {
 	if j.Division == ByRole {
 		return "role"
@@ -69,7 +69,7 @@ func (j *Job) PortionNoun() string {
 	return "replica"
 }
 
-// Title is what the gang is called in sentences: the job's name, and which of its gangs this is if it has several.
+// Title is the title of the gang in sentences: the job's name, and which of its gangs this is if it has several.
 func (j *Job) Title() string {
 	if j.Replica == nil || j.Siblings == 0 {
 		return j.Meta.Name
@@ -108,7 +108,7 @@ func (j *Job) part(role Role, number int32) Role {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
 	}
-	maps.Copy(meta.Labels, j.Reader.Labels(j, Place{Role: strings.ToLower(role.Name), Index: int(number) * int(role.PartSize)}))
+	maps.Copy(meta.Labels, j.Reader.Labels(j, RoleIndex{Role: strings.ToLower(role.Name), Index: int(number) * int(role.PartSize)}))
 	role.Template.ObjectMeta = *meta
 	return role
 }

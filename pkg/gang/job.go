@@ -138,8 +138,8 @@ func (j Job) Resource() schema.GroupVersionResource {
 	return j.Kind.GroupVersion().WithResource(j.Reader.Resource)
 }
 
-// Place is a member's role in lower case, and its index in the role, which is negative where only the role is known.
-type Place struct {
+// RoleIndex is a member's role in lower case, and its index in the role, which is negative where only the role is known.
+type RoleIndex struct {
 	Role  string
 	Index int
 }
@@ -164,17 +164,19 @@ type JobReader struct {
 	Join func(job, made *Job)
 	// OwnsPart reports whether the object that controls a pod, such as a batch Job, is a part of a job; nil for kinds that make pods themselves.
 	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool
+	// PartLabel is on the objects that are the parts of a job, and names the job; empty for kinds whose controllers write none.
+	PartLabel string
 	// ByLabel reports that the parts of a job are no batch Jobs and are not read: its pods are found by the first of NameLabels.
 	ByLabel bool
 	// Dialect is the one in which pods of the kind declare their gangs, whatever their templates have: the controller's labels do; empty for
 	// kinds that leave it to the templates.
 	Dialect Dialect
-	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
-	PlaceOf func(job *Job, pod *corev1.Pod) (Place, bool)
+	// RoleIndexOf reads a pod's role and index; ok is false where it carries neither.
+	RoleIndexOf func(job *Job, pod *corev1.Pod) (RoleIndex, bool)
 	// Labels are those that the controller gives a member's pod, as far as constraints select by them.
-	Labels func(job *Job, p Place) map[string]string
+	Labels func(job *Job, p RoleIndex) map[string]string
 	// PodName is the name that the controller gives a member's pod; nil where it is random.
-	PodName func(job string, p Place) string
+	PodName func(job string, p RoleIndex) string
 	// Template is the path of the pod template of a role in the newest version of the kind. What follows a list is the name of its item.
 	Template func(role string) []string
 	// WriteRoles writes templates and numbers of members of roles that a job has, as far as the kind can have such numbers; nil for kinds

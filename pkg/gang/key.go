@@ -33,7 +33,7 @@ const (
 	None Dialect = "none"
 )
 
-// DialectAnnotation is what a pod has with the value none if it is in no gang, although the controller that made it groups pods.
+// DialectAnnotation has the value none on a pod that is in no gang, although the controller that made it groups pods.
 const DialectAnnotation = "gangctl.dev/dialect"
 
 // Key identifies one gang in a cluster. Two dialects may use the same name in

@@ -62,7 +62,7 @@ func (j *Job) Owns(pod *corev1.Pod) bool {
 // A job may request any number of members. Those without a pod are listed up to a limit; unlisted are, by role, how many there are
 // beyond.
 func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) (members []Member, unlisted map[string]int32) {
-	a := assembly{job: job, placed: map[Place]*corev1.Pod{}, missing: maxListed, unlisted: map[string]int32{}}
+	a := assembly{job: job, placed: map[RoleIndex]*corev1.Pod{}, missing: maxListed, unlisted: map[string]int32{}}
 	for _, pod := range pods {
 		a.add(pod)
 	}
@@ -79,7 +79,7 @@ func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) (me
 // assembly is one run of Assemble.
 type assembly struct {
 	job    *Job
-	placed map[Place]*corev1.Pod
+	placed map[RoleIndex]*corev1.Pod
 	// loose are the pods without an index. roles are the roles of those that have one, in lower case.
 	loose []*corev1.Pod
 	roles map[*corev1.Pod]string
@@ -89,7 +89,7 @@ type assembly struct {
 }
 
 func (a *assembly) add(pod *corev1.Pod) {
-	if read := a.job.Reader.PlaceOf; read != nil {
+	if read := a.job.Reader.RoleIndexOf; read != nil {
 		place, ok := read(a.job, pod)
 		if ok && place.Index < 0 {
 			if a.roles == nil {
@@ -116,7 +116,7 @@ func (a *assembly) members() []Member {
 			continue
 		}
 		for _, i := range a.indexes(role) {
-			place := Place{Role: strings.ToLower(role.Name), Index: i}
+			place := RoleIndex{Role: strings.ToLower(role.Name), Index: i}
 			m := Member{Role: role.Name, Index: i, Pod: a.placed[place]}
 			if m.Pod == nil && a.job.Reader.PodName != nil {
 				m.Pod = a.takeNamed(a.job.Reader.PodName(a.job.Meta.Name, place))
@@ -140,7 +140,7 @@ func (a *assembly) indexes(role Role) []int {
 	batch := a.job.Kind.Group == "batch"
 	left, reach := max(role.Replicas, 0), len(a.loose)+max(a.missing, 0)
 	name := strings.ToLower(role.Name)
-	done := func(index int) bool { return batch && succeeded(a.placed[Place{Role: name, Index: index}]) }
+	done := func(index int) bool { return batch && succeeded(a.placed[RoleIndex{Role: name, Index: index}]) }
 	placed := a.placedIndexes(name)
 	i := 0
 	for ; left > 0 && len(all) < reach+len(placed); i++ {

@@ -12,7 +12,7 @@ type candidate struct {
 	pos        int      // position of the node in the cluster
 	ok         []bool   // by role: the node takes a member, amounts and other members aside
 	slots      []int    // by role: how many members fit alone; at most the role's count
-	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there
+	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there; see newLevelSearch
 	free       []int64  // by resource, what members can use
 	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
 	kind       int      // candidates of the same kind take the same members
@@ -58,12 +58,6 @@ func (t *task) candidate(pos int, n *node) *candidate {
 	}
 	t.findConflicts(s)
 	t.devices.limit(s)
-	for i, slots := range s.slots {
-		if slots == t.roles[i].count {
-			slots = t.roles[i].room(n)
-		}
-		s.room = add(s.room, slots)
-	}
 	return s
 }
 
@@ -86,7 +80,7 @@ func (t *task) assignKinds(candidates []*candidate) {
 	}
 }
 
-// mostRequested is what the whole gang requests, by resource.
+// mostRequested is the requests of the whole gang, by resource.
 func (t *task) mostRequested() []int64 {
 	most := make([]int64, len(t.c.names.list))
 	for i := range t.roles {
@@ -135,7 +129,7 @@ func (t *task) rank(candidates []*candidate) {
 	})
 }
 
-// rank is what a candidate's place in the order depends on, preferences and names aside.
+// rank is the position of a candidate in the order, preferences and names aside.
 type rank struct {
 	waste, slots int
 	full         float64

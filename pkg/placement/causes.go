@@ -82,7 +82,7 @@ const maxLifts = 32
 // maxAbsent is how many resources that no node has are causes of their own.
 const maxAbsent = 3
 
-// lift is what does not count for some groups of roles. Of those of one class that are each enough the one is the cause that makes most room.
+// lift is the constraints that do not count for some groups of roles. Of those of one class that are each enough the one is the cause that makes most room.
 type lift struct {
 	constraints Constraints
 	name        Constraint

@@ -46,9 +46,9 @@ func (x *crossNode) key(name string) int {
 }
 
 // addCheck adds a check to a role for a rule that members cannot change.
-func (x *crossNode) addCheck(i int, rule func(*corev1.Pod) check) {
+func (x *crossNode) addCheck(i int, rule func(*Cluster, *corev1.Pod) check) {
 	r := x.t.roles[i].rules
-	if check := rule(r.pod); check != nil {
+	if check := rule(x.t.c, r.pod); check != nil {
 		r.checks, r.wide = append(r.checks, check), true
 	}
 }
@@ -69,9 +69,9 @@ func (x *crossNode) addExclusiveClaims() {
 		if x.t.ignores(a, VolumeClaim) {
 			continue
 		}
-		mine := x.t.c.exclusiveClaims(x.t.roles[a].rules.pod)
+		mine := x.t.c.objects.exclusiveClaims(x.t.roles[a].rules.pod)
 		for b := a; b < len(x.t.roles) && len(mine) > 0; b++ {
-			if mine.HasAny(x.t.c.exclusiveClaims(x.t.roles[b].rules.pod).UnsortedList()...) {
+			if mine.HasAny(x.t.c.objects.exclusiveClaims(x.t.roles[b].rules.pod).UnsortedList()...) {
 				x.separations = append(x.separations, separationRule{x.key(everywhere), a, b, VolumeClaim})
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// DeviceCount is what resource claims request of one class of device, and what there is of it.
+// DeviceCount is the number of devices of one class that resource claims request, and that there are.
 type DeviceCount struct {
 	Class string
 	// Requested is what all members request; Members is how many of them do, and PerMember what each does: 0 if that differs.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// podDevices is what a pod requests by resource claims.
+// podDevices are the resource claims of a pod.
 type podDevices struct {
 	own     []*resourceapi.ResourceClaim // not allocated; every member has its own
 	shared  []*resourceapi.ResourceClaim // not allocated; all members use the same one
@@ -94,7 +94,7 @@ func (c *Cluster) unmodelledClaims(pod *corev1.Pod) []string {
 }
 
 // deviceCheck rejects nodes on which the pod's devices cannot be had. It sets undecided where ctx ended first.
-func (c *Cluster) deviceCheck(ctx context.Context, pod *corev1.Pod, undecided *bool) check {
+func deviceCheck(ctx context.Context, c *Cluster, pod *corev1.Pod, undecided *bool) check {
 	d := c.devicesOf(pod)
 	if d.none() {
 		return nil

@@ -44,7 +44,7 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	t.findCandidates()     //nolint:contextcheck // as above
 	t.order()
 	of := c.topology(key)
-	domains, _ := t.domainsOf(Gang{}, level{key: key, domains: of})
+	domains, _ := newLevelSearch(t, Gang{}).domainsOf(level{key: key, domains: of})
 	rooms := make([]DomainRoom, len(of.nodes))
 	for value, number := range of.numbers {
 		rooms[number] = DomainRoom{Domain: value, Nodes: of.nodes[number]}

@@ -25,7 +25,7 @@ type Role struct {
 	Ignore Constraints
 }
 
-// Gang is what is placed together or not at all.
+// Gang is the members that are placed together or not at all.
 type Gang struct {
 	// Roles are the members to place. Their order does not matter.
 	Roles []Role

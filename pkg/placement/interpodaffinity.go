@@ -15,14 +15,14 @@ import (
 )
 
 // interPodFilter is the upstream plugin for the affinity of the pod as it stands.
-func (c *Cluster) interPodFilter(pod *corev1.Pod) func(*node) string {
+func interPodFilter(c *Cluster, pod *corev1.Pod) func(*node) string {
 	_, features := c.store.get(c.objects)
 	p, err := interpodaffinity.New(context.Background(), &config.InterPodAffinityArgs{HardPodAffinityWeight: 1}, c.handle(), features)
 	return c.filterFor(mustFilter(p, err), pod)
 }
 
 // antiAffinityCheck rejects nodes by required anti-affinity: the pod's own, and that of pods that are there.
-func (c *Cluster) antiAffinityCheck(pod *corev1.Pod) check {
+func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
 	if own := pod.Spec.Affinity; (own == nil || own.PodAntiAffinity == nil) && !c.any(antiAffine, func(x *Index) int { return x.antiAffine }) {
 		return nil
 	}
@@ -30,17 +30,17 @@ func (c *Cluster) antiAffinityCheck(pod *corev1.Pod) check {
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		only.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: a.PodAntiAffinity}
 	}
-	return checkOf(PodAntiAffinity, c.interPodFilter(&only))
+	return checkOf(PodAntiAffinity, interPodFilter(c, &only))
 }
 
 // podAffinityCheck rejects nodes by the pod's required affinity alone.
-func (c *Cluster) podAffinityCheck(pod *corev1.Pod) check {
+func podAffinityCheck(c *Cluster, pod *corev1.Pod) check {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAffinity == nil {
 		return nil
 	}
 	only := *pod
 	only.Spec.Affinity = &corev1.Affinity{PodAffinity: pod.Spec.Affinity.PodAffinity}
-	filter := c.interPodFilter(&only)
+	filter := interPodFilter(c, &only)
 	if filter == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (x *crossNode) addAffinity(infos []*framework.PodInfo, i int) {
 		r.match[b] = !slices.ContainsFunc(terms, func(term fwk.AffinityTerm) bool { return !x.t.matches(term, b) })
 	}
 	if !slices.Contains(r.match, true) {
-		x.addCheck(i, x.t.c.podAffinityCheck)
+		x.addCheck(i, podAffinityCheck)
 		return
 	}
 	for _, term := range terms {
@@ -131,7 +131,7 @@ func (x *crossNode) simplifyAffinity(infos []*framework.PodInfo) {
 	}
 	for a := range infos {
 		if tied[a] {
-			x.addCheck(a, x.t.c.podAffinityCheck)
+			x.addCheck(a, podAffinityCheck)
 			x.affinity[a] = nil
 		}
 	}

@@ -75,7 +75,7 @@ func desired(roles []Role) (n int) {
 // maxRoles is how many roles a gang may have: sets of them are kept in the bits of a uint64.
 const maxRoles = 64
 
-// solution is what is known of some of the candidates: the best packing on them, and what the answer is worth.
+// solution is the outcome of a search on some of the candidates: the best packing on them, and what the answer is worth.
 type solution struct {
 	packing packing
 	proof   Proof

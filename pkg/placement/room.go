@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Room is what the nodes that a role may use have of one resource, against what is requested of it. It has the numbers by which a
+// Room is the amounts of one resource on the nodes that a role may use, against what is requested of it. It has the numbers by which a
 // gang without a placement is explained, the same ones in the scheduler and in the diagnosis. Amounts are in the unit of Quantity.
 type Room struct {
 	// Role is the role, Resource the resource. Alike are the roles whose members request as much of it on the same nodes, Role among them: they
@@ -35,7 +35,7 @@ type Room struct {
 	Usable, LargestUsable int64
 }
 
-// NodeRoom is what one node has of a resource. Free is 0 on an overcommitted node.
+// NodeRoom is the amount of a resource on one node. Free is 0 on an overcommitted node.
 type NodeRoom struct {
 	Node        string
 	Free, Total int64

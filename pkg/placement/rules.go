@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rules is what one pod requires of a node, parsed once.
+// rules are the requirements of one pod on a node, parsed once.
 type rules struct {
 	pod                 *corev1.Pod
 	ignore              Constraints
@@ -70,34 +70,34 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 // checks returns the rules that look at more than the node object and its amounts, and that members of the same gang can
 // only make stricter.
 func (c *Cluster) checks(ctx context.Context, r *rules) []check {
-	devices := func(pod *corev1.Pod) check { return c.deviceCheck(ctx, pod, &r.undecided) }
-	wide := r.checksOf(
-		rule{VolumeClaim, c.claimCheck}, rule{VolumeZone, c.volumeZoneCheck}, rule{VolumeNode, c.volumeNodeCheck}, rule{VolumeLimits, c.volumeLimitCheck},
-		rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, devices},
+	devices := func(c *Cluster, pod *corev1.Pod) check { return deviceCheck(ctx, c, pod, &r.undecided) }
+	wide := r.checksOf(c,
+		rule{VolumeClaim, claimCheck}, rule{VolumeZone, volumeZoneCheck}, rule{VolumeNode, volumeNodeCheck}, rule{VolumeLimits, volumeLimitCheck},
+		rule{PodAntiAffinity, antiAffinityCheck}, rule{DRADevices, devices},
 	)
 	r.wide = len(wide) > 0
-	return append(wide, r.checksOf(rule{HostPort, c.hostPortCheck})...)
+	return append(wide, r.checksOf(c, rule{HostPort, hostPortCheck})...)
 }
 
 // interPodChecks returns the rules that members of the same gang can make stricter or laxer.
 func (c *Cluster) interPodChecks(r *rules) []check {
-	return r.checksOf(rule{PodAffinity, c.podAffinityCheck}, rule{TopologySpread, c.spreadCheck})
+	return r.checksOf(c, rule{PodAffinity, podAffinityCheck}, rule{TopologySpread, spreadCheck})
 }
 
-// rule makes a check for a pod, nil if the rule does not apply to it.
+// rule makes a check for a pod on the nodes of a cluster, nil if the rule does not apply to the pod.
 type rule struct {
 	constraint Constraint
-	make       func(*corev1.Pod) check
+	make       func(*Cluster, *corev1.Pod) check
 }
 
 // checksOf makes the checks of the rules that are not ignored.
-func (r *rules) checksOf(list ...rule) []check {
+func (r *rules) checksOf(c *Cluster, list ...rule) []check {
 	var out []check
 	for _, l := range list {
 		if r.ignore.Has(l.constraint) {
 			continue
 		}
-		if check := l.make(r.pod); check != nil {
+		if check := l.make(c, r.pod); check != nil {
 			out = append(out, check)
 		}
 	}
@@ -226,7 +226,7 @@ func (r *rules) untolerated(taints []corev1.Taint, which func(*corev1.Taint) boo
 // unmodelled names what a pod requests and this package does not evaluate.
 func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]int64) []string {
 	var out []string
-	for _, k := range c.claims(pod) {
+	for _, k := range c.objects.claims(pod) {
 		if k.class == nil || k.problem != "" {
 			continue
 		}

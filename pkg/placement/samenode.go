@@ -19,7 +19,7 @@ type sameNodeRule struct {
 }
 
 // hostPortCheck rejects nodes on which a host port of the pod is taken.
-func (c *Cluster) hostPortCheck(pod *corev1.Pod) check {
+func hostPortCheck(_ *Cluster, pod *corev1.Pod) check {
 	desired := util.GetHostPorts(pod)
 	if len(desired) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (t *task) addDisks() {
 		if t.ignores(a, VolumeNode) {
 			continue
 		}
-		taken := t.c.diskCheck(t.roles[a].rules.pod)
+		taken := diskCheck(t.c, t.roles[a].rules.pod)
 		for b := a; b < len(t.roles) && taken != nil; b++ {
 			alone := newNode(&corev1.Node{}, []fwk.PodInfo{podInfo(t.roles[b].rules.pod)})
 			if !t.ignores(b, VolumeNode) && len(taken(alone)) > 0 {

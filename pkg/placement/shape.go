@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/third_party/forked/golang/btree"
 )
 
-// shape is what an Index keeps for gangs that are alike: which nodes take their members, by kind, and in which order they are filled. A
+// shape is the index for gangs that are alike: which nodes take their members, by kind, and in which order they are filled. A
 // gang cannot use more candidates of a kind than it has members, and takes the first ones, so the others are skipped.
 type shape struct {
 	// task has the roles of the first such gang; of a single role without a limit on its members.

@@ -27,14 +27,14 @@ func (t *task) findSharedVolumes() {
 			continue
 		}
 		pod := t.roles[i].rules.pod
-		for _, k := range t.c.claims(pod) {
+		for _, k := range t.c.objects.claims(pod) {
 			if k.own || k.problem != "" || k.pv != nil || k.pvc.Annotations[volume.AnnSelectedNode] != "" {
 				continue
 			}
 			name := k.pvc.Namespace + "/" + k.pvc.Name
 			if shared[name] == nil {
 				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.roles))}
-				if len(t.c.offered(k.class.Name)) > 0 {
+				if len(t.c.objects.offered(k.class.Name)) > 0 {
 					rivals[k.class.Name]++
 				}
 			}
@@ -76,11 +76,11 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 			chosen = map[string]*corev1.PersistentVolume{}
 		}
 		before := len(chosen)
-		if t.c.provisionable(k.claim, s.n.obj, chosen) != "" {
+		if t.c.objects.provisionable(k.claim, s.n.obj, chosen) != "" {
 			continue
 		}
 		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
-		if keys, known := t.c.segmentKeys(k.class, s.n.obj); known && severalNodes(k.pvc) {
+		if keys, known := t.c.objects.segmentKeys(k.class, s.n.obj); known && severalNodes(k.pvc) {
 			segment := segmentOf(s.n.obj, keys)
 			name, reach = "segment/"+segment, func(n *corev1.Node) bool { return segmentOf(n, keys) == segment }
 		}
@@ -109,8 +109,8 @@ func severalNodes(pvc *corev1.PersistentVolumeClaim) bool {
 
 // segmentKeys are the node labels by which a driver places the volumes that it makes: every node with the same values reaches them. They are those that the
 // driver reports of the node, or else those by which the class allows places; without either nothing is known.
-func (c *Cluster) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string, known bool) {
-	for _, reported := range c.objects.CSINodes {
+func (o *Objects) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string, known bool) {
+	for _, reported := range o.CSINodes {
 		if reported.Name != n.Name {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // spreadCheck rejects nodes by the pod's topology spread constraints.
-func (c *Cluster) spreadCheck(pod *corev1.Pod) check {
+func spreadCheck(c *Cluster, pod *corev1.Pod) check {
 	if len(pod.Spec.TopologySpreadConstraints) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (x *crossNode) addSpread(i int) {
 	for _, c := range all {
 		selector, err := spreadSelector(c, pod)
 		if err != nil { // the plugin rejects the pod everywhere
-			x.addCheck(i, x.t.c.spreadCheck)
+			x.addCheck(i, spreadCheck)
 			return
 		}
 		r := &spreadRule{
@@ -73,7 +73,7 @@ func (x *crossNode) addSpread(i int) {
 		out = append(out, r)
 	}
 	if !moves { // no member changes what is counted
-		x.addCheck(i, x.t.c.spreadCheck)
+		x.addCheck(i, spreadCheck)
 		return
 	}
 	x.spread[i] = out

@@ -59,7 +59,7 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 	}
 	add(&load, func(p *corev1.Pod) bool { return len(util.GetHostPorts(p)) > 0 }, HostPort)
 	add(&load, hasVolumes, VolumeLimits)
-	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || x.cluster.antiAffinityCheck(p) != nil }, PodAntiAffinity)
+	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || antiAffinityCheck(x.cluster, p) != nil }, PodAntiAffinity)
 	class++
 	resources(devices)
 	if absent.class = class; device {
@@ -183,7 +183,7 @@ func newRoleGroup(ctx context.Context, c *Cluster, like Role) roleGroup {
 	return g
 }
 
-// amount is what a member requests of a resource; one of its node's pod slots.
+// amount is the request of a member for a resource; one of its node's pod slots.
 func (g *roleGroup) amount(name corev1.ResourceName) int64 {
 	if name == corev1.ResourcePods {
 		return 1

@@ -22,7 +22,6 @@ type task struct {
 	sharedKeys    []string       // topology keys of which all members must share the values
 	sharedVolumes []*sharedVolume
 	candidates    []*candidate
-	rooms         map[*topology][]int // by topology, then domain: the room of the candidates
 	deadline      time.Time
 	steps         int
 	overBudget    bool
@@ -40,7 +39,7 @@ type searchRole struct {
 	charges []charge
 }
 
-// charge is what a member is charged of one resource; pos is its position in the names of the cluster.
+// charge is the amount of one resource that a member is charged; pos is its position in the names of the cluster.
 type charge struct {
 	pos    int
 	amount int64
@@ -121,7 +120,7 @@ func (t *task) noteUnmodelled() {
 		for _, note := range t.roles[i].rules.unmodelled {
 			t.unmodelled[note] = true
 		}
-		if len(t.c.claims(t.roles[i].rules.pod)) > 0 {
+		if len(t.c.objects.claims(t.roles[i].rules.pod)) > 0 {
 			withVolumes++
 		}
 	}

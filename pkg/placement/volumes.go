@@ -29,21 +29,21 @@ type claim struct {
 }
 
 // claims looks up the claims of a pod. A generic ephemeral claim that does not exist yet is as in its template.
-func (c *Cluster) claims(pod *corev1.Pod) []claim {
+func (o *Objects) claims(pod *corev1.Pod) []claim {
 	var out []claim
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			name := v.PersistentVolumeClaim.ClaimName
-			out = append(out, c.claim(name, find(c.objects.PersistentVolumeClaims, pod.Namespace, name)))
+			out = append(out, o.claim(name, find(o.PersistentVolumeClaims, pod.Namespace, name)))
 		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 			name := ephemeral.VolumeClaimName(pod, v)
 			k := claim{}
-			if pvc := find(c.objects.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
-				k = c.claim(name, pvc)
+			if pvc := find(o.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
+				k = o.claim(name, pvc)
 			} else {
-				k = c.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
+				k = o.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
 			}
 			k.own = true
 			out = append(out, k)
@@ -54,13 +54,13 @@ func (c *Cluster) claims(pod *corev1.Pod) []claim {
 
 // plan judges a claim that will be made when its pod is there: of the default StorageClass if it names none. With a StorageClass that does
 // not wait for a consumer it will have a volume by the time the pod is placed.
-func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
+func (o *Objects) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
 	pvc := &corev1.PersistentVolumeClaim{Spec: *spec.DeepCopy()}
 	pvc.Namespace, pvc.Name = namespace, name
 	if spec.StorageClassName == nil {
-		pvc.Spec.StorageClassName = c.defaultClass()
+		pvc.Spec.StorageClassName = o.defaultClass()
 	}
-	k := c.claim(name, pvc)
+	k := o.claim(name, pvc)
 	k.planned = true
 	if k.class != nil && k.class.Provisioner != volume.NotSupportedProvisioner {
 		k.problem = ""
@@ -69,9 +69,9 @@ func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaim
 }
 
 // defaultClass is the newest StorageClass that is annotated as the default one, nil if there is none.
-func (c *Cluster) defaultClass() *string {
+func (o *Objects) defaultClass() *string {
 	var best *storagev1.StorageClass
-	for _, class := range c.objects.StorageClasses {
+	for _, class := range o.StorageClasses {
 		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (best == nil || best.CreationTimestamp.Before(&class.CreationTimestamp)) {
 			best = class
 		}
@@ -83,7 +83,7 @@ func (c *Cluster) defaultClass() *string {
 }
 
 // claim judges a claim as the volume binding plugin does before it looks at nodes.
-func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
+func (o *Objects) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 	k := claim{pvc: pvc}
 	switch {
 	case pvc == nil:
@@ -93,7 +93,7 @@ func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 	case pvc.DeletionTimestamp != nil:
 		k.problem = fmt.Sprintf("claim %s is being deleted", name)
 	case pvc.Spec.VolumeName != "":
-		k.pv = find(c.objects.PersistentVolumes, "", pvc.Spec.VolumeName)
+		k.pv = find(o.PersistentVolumes, "", pvc.Spec.VolumeName)
 		_, completed := pvc.Annotations[volume.AnnBindCompleted]
 		switch {
 		case k.pv == nil:
@@ -103,7 +103,7 @@ func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 		}
 	default:
 		class := volume.GetPersistentVolumeClaimClass(pvc)
-		k.class = find(c.objects.StorageClasses, "", class)
+		k.class = find(o.StorageClasses, "", class)
 		switch {
 		case class == "":
 			k.problem = fmt.Sprintf("claim %s is unbound and names no StorageClass", name)
@@ -117,14 +117,14 @@ func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 }
 
 // claimCheck rejects every node if a claim of the pod cannot be used at all.
-func (c *Cluster) claimCheck(pod *corev1.Pod) check {
+func claimCheck(c *Cluster, pod *corev1.Pod) check {
 	var problems []string
-	for _, k := range c.claims(pod) {
+	for _, k := range c.objects.claims(pod) {
 		if k.problem != "" {
 			problems = append(problems, k.problem)
 		}
 	}
-	for _, key := range sets.List(c.exclusiveClaims(pod)) {
+	for _, key := range sets.List(c.objects.exclusiveClaims(pod)) {
 		if (snapshot{c: c}).IsPVCUsedByPods(key) {
 			problems = append(problems, fmt.Sprintf("ReadWriteOncePod claim %s is in use", strings.TrimPrefix(key, pod.Namespace+"/")))
 		}
@@ -138,13 +138,13 @@ func (c *Cluster) claimCheck(pod *corev1.Pod) check {
 }
 
 // exclusiveClaims returns the ReadWriteOncePod claims of a pod, as namespace/name.
-func (c *Cluster) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
+func (o *Objects) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
 	out := sets.New[string]()
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
-		pvc := find(c.objects.PersistentVolumeClaims, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		pvc := find(o.PersistentVolumeClaims, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 		if pvc != nil && slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			out.Insert(pvc.Namespace + "/" + pvc.Name)
 		}
@@ -153,13 +153,13 @@ func (c *Cluster) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
 }
 
 // volumeZoneCheck rejects nodes in another zone or region than a bound volume.
-func (c *Cluster) volumeZoneCheck(pod *corev1.Pod) check {
-	claims := c.claims(pod)
+func volumeZoneCheck(c *Cluster, pod *corev1.Pod) check {
+	claims := c.objects.claims(pod)
 	if len(claims) == 0 {
 		return nil
 	}
 	var byLabel func(*node) string
-	if c.claimCheck(pod) == nil { // else the plugin rejects the pod for that
+	if claimCheck(c, pod) == nil { // else the plugin rejects the pod for that
 		_, features := c.store.get(c.objects)
 		byLabel = c.filterFor(mustFilter(volumezone.New(context.Background(), nil, c.handle(), features)), pod)
 	}
@@ -216,12 +216,12 @@ func zonal(pv *corev1.PersistentVolume) bool {
 }
 
 // volumeNodeCheck rejects nodes from which a bound volume cannot be reached, or for which an unbound one cannot be had.
-func (c *Cluster) volumeNodeCheck(pod *corev1.Pod) check {
-	claims := c.claims(pod)
+func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
+	claims := c.objects.claims(pod)
 	if len(claims) == 0 {
-		return c.diskCheck(pod)
+		return diskCheck(c, pod)
 	}
-	disks := c.diskCheck(pod)
+	disks := diskCheck(c, pod)
 	return func(n *node) []Violation {
 		taken := map[string]*corev1.PersistentVolume{}
 		for _, k := range claims {
@@ -233,7 +233,7 @@ func (c *Cluster) volumeNodeCheck(pod *corev1.Pod) check {
 					reason = "is bound to volume " + k.pv.Name
 				}
 			default:
-				reason = c.provisionable(k, n.obj, taken)
+				reason = c.objects.provisionable(k, n.obj, taken)
 			}
 			if reason != "" {
 				return []Violation{{Constraint: VolumeNode, Detail: "claim " + k.pvc.Name + " " + reason}}
@@ -248,13 +248,13 @@ func (c *Cluster) volumeNodeCheck(pod *corev1.Pod) check {
 
 // provisionable is why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of the pod would
 // get.
-func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
+func (o *Objects) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
 	selected, already := k.pvc.Annotations[volume.AnnSelectedNode]
 	if already && selected != n.Name {
 		return "is being provisioned for node " + selected
 	}
 	if !already {
-		if pv, err := volume.FindMatchingVolume(k.pvc, c.offered(k.class.Name), n, taken, true, true); err == nil && pv != nil {
+		if pv, err := volume.FindMatchingVolume(k.pvc, o.offered(k.class.Name), n, taken, true, true); err == nil && pv != nil {
 			taken[pv.Name] = pv
 			return ""
 		}
@@ -269,9 +269,9 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 }
 
 // offered are the volumes of a StorageClass, bound or not.
-func (c *Cluster) offered(class string) []*corev1.PersistentVolume {
+func (o *Objects) offered(class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
-	for _, pv := range c.objects.PersistentVolumes {
+	for _, pv := range o.PersistentVolumes {
 		if volume.GetPersistentVolumeClass(pv) == class {
 			out = append(out, pv)
 		}
@@ -280,7 +280,7 @@ func (c *Cluster) offered(class string) []*corev1.PersistentVolume {
 }
 
 // diskCheck rejects nodes on which another pod has mounted a disk that only one may.
-func (c *Cluster) diskCheck(pod *corev1.Pod) check {
+func diskCheck(c *Cluster, pod *corev1.Pod) check {
 	inline := false
 	for _, v := range pod.Spec.Volumes {
 		inline = inline || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.RBD != nil || v.ISCSI != nil
@@ -300,10 +300,10 @@ func (c *Cluster) diskCheck(pod *corev1.Pod) check {
 }
 
 // volumeLimitCheck rejects nodes that have reached the number of volumes that a CSI driver can attach.
-func (c *Cluster) volumeLimitCheck(pod *corev1.Pod) check {
-	claims := c.claims(pod)
+func volumeLimitCheck(c *Cluster, pod *corev1.Pod) check {
+	claims := c.objects.claims(pod)
 	planned := slices.ContainsFunc(claims, func(k claim) bool { return k.planned })
-	if len(claims) == 0 || planned || c.claimCheck(pod) != nil {
+	if len(claims) == 0 || planned || claimCheck(c, pod) != nil {
 		return nil
 	}
 	_, features := c.store.get(c.objects)

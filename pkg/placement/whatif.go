@@ -200,7 +200,7 @@ func AtCapacity(n *corev1.Node) *corev1.Node {
 // DaemonSetPod reports whether a DaemonSet controls the pod; such pods stay indefinitely. Mirror pods of static manifests, owned by
 // their Node, count too.
 //
-// Any user may write an owner, and his pods stay for it. Of what is written here nobody has any use for long: of pods that a DaemonSet controls
+// Any user may write an owner, and his pods stay for it. What is written here is of no use for long: of pods that a DaemonSet controls
 // that deletes those which it did not make, and a kubelet those which mirror none of its manifests.
 func DaemonSetPod(p *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(p)

@@ -22,7 +22,7 @@ func newDemo(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what gang scheduling is for: two gangs, half enough GPUs",
-		Long: `Play two scenes with the real commands, first with Kubernetes' default scheduler,
+		Long: `Play two examples with the real commands, first with Kubernetes' default scheduler,
 then with the gang scheduler, and show what each makes of them side by side.
 Each scheduler gets a sandbox of its own, which is gone afterwards.`,
 		Args: noArgs,
@@ -53,7 +53,7 @@ func nextTo(program, name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", failure.Errorf("the demo needs %s, which is neither beside %s nor on the PATH", name, program).
+		return "", failure.Errorf("the demo needs %s, which is neither next to %s nor on the PATH", name, program).
 			WithHint("build both: make build")
 	}
 	return path, nil

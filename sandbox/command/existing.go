@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/supervise"
 )
 
-// existing is what `up` finds in a data dir.
+// existing is the sandbox that `up` finds in a data dir.
 type existing struct {
 	session.Session
 	// marker is nil if no sandbox was made there yet.

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/supervise"
 )
 
-// nodeEnv is what the node commands share.
+// nodeEnv has the dependencies that the node commands share.
 type nodeEnv struct {
 	Env
 	open func() (session.Session, error)

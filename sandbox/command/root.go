@@ -51,7 +51,7 @@ func dataDir(cmd *cobra.Command, env Env) func() (session.Session, error) {
 	}
 }
 
-// knownCommand is what groups of commands take: nothing, which shows the help.
+// knownCommand allows groups of commands no argument, which shows the help.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return failure.Usagef("unknown command %q of %s", args[0], cmd.CommandPath()).WithHint("see %s --help", cmd.CommandPath())

@@ -59,7 +59,7 @@ with --scheduler default, those without one, as usual.
 
 A sandbox of which processes ended or were killed is started again by another
 up: objects, credentials and settings are kept until down, except for settings
-that are given anew.`,
+that are given again.`,
 		Example: `  gangctl-sandbox up
   gangctl-sandbox up --nodes 100 --gpus 8 --run-for 5m
   eval "$(gangctl-sandbox up | tail -1)"`,
@@ -203,7 +203,7 @@ func (o *upOptions) claim(ctx context.Context, found *existing) error {
 func (o *upOptions) join(ctx context.Context, found *existing) error {
 	if diff := setting.Diff(found.marker.Settings, o.settings); diff != "" {
 		return failure.Errorf("a sandbox with other settings runs in %s: %s", found.Dir, diff).
-			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one beside it with another --data-dir", found.Dir)
+			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one alongside it with another --data-dir", found.Dir)
 	}
 	if _, err := found.WaitReady(ctx, nil, o.progress); err != nil {
 		return err

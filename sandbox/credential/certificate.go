@@ -29,7 +29,7 @@ func Serving(dir datadir.Dir) (cert, key string) {
 	return dir.Path("pki", "serving.crt"), dir.Path("pki", "serving.key")
 }
 
-// KubeletClient is what the API server shows to kubelets.
+// KubeletClient is the client certificate of the API server towards kubelets.
 func KubeletClient(dir datadir.Dir) (cert, key string) {
 	return dir.Path("pki", "kubelet-client.crt"), dir.Path("pki", "kubelet-client.key")
 }

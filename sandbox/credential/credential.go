@@ -96,7 +96,7 @@ func Ensure(dir datadir.Dir) (*Set, error) {
 // Token is a user's bearer token.
 func (s *Set) Token(user string) string { return s.tokens[user] }
 
-// TokenFile is what kube-apiserver's --token-auth-file takes.
+// TokenFile is the file for kube-apiserver's --token-auth-file.
 func (s *Set) TokenFile() string { return s.dir.Path("pki", "tokens.csv") }
 
 func (s *Set) tokenFile() string {

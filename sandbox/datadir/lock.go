@@ -71,7 +71,7 @@ func (d Dir) Held(name string) (bool, error) {
 	return false, l.Unlock()
 }
 
-// File is what a child inherits to hold the lock as well.
+// File is the file that a child inherits to hold the lock as well.
 func (l *Lock) File() *os.File { return l.file }
 
 // SetPID names this process as the holder.

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/members"
 )
 
-// Options are what the demo runs with and where it prints.
+// Options are the programs, the streams and the limits of the demo.
 type Options struct {
 	// Gangctl and Sandbox are the paths of the two programs.
 	Gangctl, Sandbox string
@@ -72,16 +72,17 @@ func play(ctx context.Context, o Options, scheduler Scheduler, acts []Act) (mome
 	if err != nil {
 		return nil, fmt.Errorf("create a data directory: %w", err)
 	}
-	stage := &Stage{Gangctl: o.Gangctl, Sandbox: o.Sandbox, DataDir: filepath.Join(dir, "sandbox"), Log: o.Err, Timeout: o.Timeout, Scheduler: scheduler}
+	config := StageConfig{Gangctl: o.Gangctl, Sandbox: o.Sandbox, DataDir: filepath.Join(dir, "sandbox"), Log: o.Err, Timeout: o.Timeout, Scheduler: scheduler}
 	defer func() {
-		if downErr := stage.Down(context.WithoutCancel(ctx)); downErr != nil && err == nil {
+		if downErr := config.Down(context.WithoutCancel(ctx)); downErr != nil && err == nil {
 			err = downErr
 		}
 		if removeErr := os.RemoveAll(dir); removeErr != nil && err == nil {
 			err = fmt.Errorf("remove the data directory: %w", removeErr)
 		}
 	}()
-	if err := stage.Up(ctx); err != nil {
+	stage, err := Start(ctx, config)
+	if err != nil {
 		return nil, err
 	}
 	for _, act := range acts {

@@ -24,48 +24,57 @@ import (
 // Namespace is where all jobs of the demo run.
 const Namespace = "default"
 
-// Stage is one sandbox on which acts are played by typing commands.
-type Stage struct {
+// StageConfig has the programs and the sandbox of a stage.
+type StageConfig struct {
+	// Gangctl and Sandbox are the paths of the two programs.
 	Gangctl, Sandbox string
-	DataDir          string
+	// DataDir is where the sandbox keeps what it has.
+	DataDir string
 	// Log gets each command before it runs, and what it prints.
-	Log       io.Writer
+	Log io.Writer
+	// Timeout bounds each command.
 	Timeout   time.Duration
 	Scheduler Scheduler
+}
+
+// Stage is one sandbox, which is up, on which acts are played by typing commands.
+type Stage struct {
+	StageConfig
 
 	config *rest.Config
 	client kubernetes.Interface
 }
 
-// Up starts the sandbox, without nodes: each act brings its own.
-func (s *Stage) Up(ctx context.Context) error {
-	if err := s.RunSandbox(ctx, "up", "--nodes", "0", "--run-for", "0", "--scheduler", s.Scheduler.Name); err != nil {
-		return err
+// Start starts a sandbox, without nodes: each act brings its own.
+func Start(ctx context.Context, c StageConfig) (*Stage, error) {
+	if err := c.RunSandbox(ctx, "up", "--nodes", "0", "--run-for", "0", "--scheduler", c.Scheduler.Name); err != nil {
+		return nil, err
 	}
-	return s.Connect()
+	return Connect(c)
 }
 
-// Connect makes the clients of a sandbox that is up.
-func (s *Stage) Connect() error {
-	var err error
-	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
-		return fmt.Errorf("read the sandbox's kubeconfig: %w", err)
+// Connect returns the stage of a sandbox that is up already.
+func Connect(c StageConfig) (*Stage, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read the sandbox's kubeconfig: %w", err)
 	}
-	s.config.QPS = -1 // by default a client waits for itself at five requests a second, and whoever times a gang times that
-	if s.client, err = kubernetes.NewForConfig(s.config); err != nil {
-		return fmt.Errorf("connect to the sandbox: %w", err)
+	config.QPS = -1 // by default a client waits for itself at five requests a second, and whoever times a gang times that
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the sandbox: %w", err)
 	}
-	return nil
+	return &Stage{StageConfig: c, config: config, client: client}, nil
 }
 
-// Client returns a client of the stage's cluster, once it is up.
+// Client returns a client of the stage's cluster.
 func (s *Stage) Client() kubernetes.Interface { return s.client }
 
-// Config returns what clients of other kinds are made of, once it is up.
+// Config returns what clients of other kinds are made of.
 func (s *Stage) Config() *rest.Config { return rest.CopyConfig(s.config) }
 
-// Down stops the sandbox and removes what it kept.
-func (s *Stage) Down(ctx context.Context) error { return s.RunSandbox(ctx, "down") }
+// Down stops the sandbox, as far as it is up, and removes what it kept.
+func (c StageConfig) Down(ctx context.Context) error { return c.RunSandbox(ctx, "down") }
 
 // AddNodes adds nodes of 4 cpu and 16Gi with the given number of GPUs each.
 // They are named node-1, node-2, …; names that are free are used again.
@@ -121,30 +130,30 @@ func (s *Stage) WaitFor(ctx context.Context, desired func(members.List) bool) (m
 }
 
 // Kubeconfig is the path of the file that gives access to the cluster.
-func (s *Stage) Kubeconfig() string { return filepath.Join(s.DataDir, "kubeconfig") }
+func (c StageConfig) Kubeconfig() string { return filepath.Join(c.DataDir, "kubeconfig") }
 
 // RunSandbox types a gangctl-sandbox command for the stage's data directory.
-func (s *Stage) RunSandbox(ctx context.Context, args ...string) error {
-	return s.run(ctx, s.Sandbox, append(args, "--data-dir", s.DataDir)...)
+func (c StageConfig) RunSandbox(ctx context.Context, args ...string) error {
+	return c.run(ctx, c.Sandbox, append(args, "--data-dir", c.DataDir)...)
 }
 
 // RunGangctl types a gangctl command against the stage's cluster.
-func (s *Stage) RunGangctl(ctx context.Context, args ...string) error {
+func (c StageConfig) RunGangctl(ctx context.Context, args ...string) error {
 	// The kubeconfig is a flag, so that what is shown works when pasted; flags
 	// after -- would belong to the job.
-	return s.run(ctx, s.Gangctl, append([]string{"--kubeconfig", s.Kubeconfig()}, args...)...)
+	return c.run(ctx, c.Gangctl, append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
 }
 
 // run types a command: it shows it, runs it, and shows its output.
-func (s *Stage) run(ctx context.Context, program string, args ...string) error {
+func (c StageConfig) run(ctx context.Context, program string, args ...string) error {
 	line := filepath.Base(program) + " " + strings.Join(args, " ")
-	fmt.Fprintf(s.Log, "$ %s\n", line)
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	fmt.Fprintf(c.Log, "$ %s\n", line)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "NO_COLOR=1")
 	var output bytes.Buffer
-	cmd.Stdout = io.MultiWriter(s.Log, &output)
+	cmd.Stdout = io.MultiWriter(c.Log, &output)
 	cmd.Stderr = cmd.Stdout
 	// A program that is interrupted gets to undo what it began.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

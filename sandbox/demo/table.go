@@ -78,7 +78,7 @@ func Idle(s members.List) (gpus int64) {
 
 // printCost prints what the idle GPUs of the first moment of each act cost.
 func printCost(w io.Writer, gpuHourPrice float64, tables []table) {
-	fmt.Fprintf(w, "\nAn idle GPU-minute costs $%.3f at $%.2f a GPU-hour (--gpu-hour-price).\nWhile GPUs were short, every minute of the two scenes cost:\n", gpuHourPrice/60, gpuHourPrice)
+	fmt.Fprintf(w, "\nAn idle GPU-minute costs $%.3f at $%.2f a GPU-hour (--gpu-hour-price).\nWhile GPUs were short, every minute of the two examples cost:\n", gpuHourPrice/60, gpuHourPrice)
 	for c := range tables[0].columns {
 		var idle int64
 		for _, t := range tables {

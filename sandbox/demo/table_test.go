@@ -63,7 +63,7 @@ too few GPUs
 └───────────────────────┴───────────────────┴────────────────┘
 
 An idle GPU-minute costs $0.050 at $3.00 a GPU-hour (--gpu-hour-price).
-While GPUs were short, every minute of the two scenes cost:
+While GPUs were short, every minute of the two examples cost:
   default scheduler  2 idle GPU-minutes, $0.10
   gang scheduler     0 idle GPU-minutes, $0.00
 `

@@ -45,7 +45,7 @@ func TestRefuses(t *testing.T) {
 			return filepath.Join(dir, "data")
 		}, code: 1, args: bare(), want: []string{"another version (Kubernetes v1.20.0", "hint: remove it and start again: gangctl-sandbox down --data-dir"}},
 		{name: "a read-only directory", prepare: immutable, code: 1, args: bare(), want: []string{"hint: choose a directory that you can write to"}},
-		{name: "a storage that is damaged", prepare: damagedStorage, code: 1, args: bare(), want: []string{"a component ended: etcd", "its last words in", "hint:"}},
+		{name: "a storage that is damaged", prepare: damagedStorage, code: 1, args: bare(), want: []string{"a component ended: etcd", "its last lines in", "hint:"}},
 		{name: "a node file that is none", prepare: func(_ *testing.T, dir string) string { return filepath.Join(dir, "data") },
 			code: 1, args: bare("--node-file=/does/not/exist"), want: []string{"--node-file", "no such file"}},
 		{name: "an unknown scheduler", code: 2, args: []string{"--scheduler=volcano"}, want: []string{`--scheduler "volcano": must be gang, default or none`}},

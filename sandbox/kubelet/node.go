@@ -13,7 +13,7 @@ const address = "127.0.0.1"
 // FailedLabel is on nodes whose kubelet has died: nothing on them moves.
 const FailedLabel = "sandbox.gangctl.dev/failed"
 
-// NodeStatus is what the kubelet of a healthy node reports besides its size.
+// NodeStatus is the status that the kubelet of a healthy node reports, besides its size.
 func NodeStatus(name string, port int, kubernetesVersion string, now time.Time) corev1.NodeStatus {
 	return corev1.NodeStatus{
 		Conditions: nodeConditions(now),

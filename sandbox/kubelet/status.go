@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patch is what the kubelet writes to pods/status, which takes annotations too.
+// patch is the change of pods/status by the kubelet, which takes annotations too.
 type patch struct {
 	Metadata patchMeta        `json:"metadata"`
 	Status   corev1.PodStatus `json:"status"`

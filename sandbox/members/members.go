@@ -41,7 +41,7 @@ type Member struct {
 	Reason string
 }
 
-// State is what a pod of a job does.
+// State is the state of a pod of a job.
 type State string
 
 const (

@@ -21,10 +21,10 @@ import (
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
-// podsPerNode is what kubelets allow by default.
+// podsPerNode is the kubelets' default of maxPods.
 const podsPerNode = 110
 
-// Shape is what a node offers.
+// Shape is the resources of a node.
 type Shape struct {
 	CPU, Memory resource.Quantity
 	GPUs        int64

@@ -25,7 +25,7 @@ type Session struct{ Dir datadir.Dir }
 // Running reports whether a supervisor has the data dir.
 func (s Session) Running() (bool, error) { return s.Dir.Held(datadir.SupervisorLock) }
 
-// State is what the running supervisor reports; nil if none runs or it has not
+// State is the state that the running supervisor reports; nil if none runs or it has not
 // reported yet.
 func (s Session) State() (*supervise.State, error) {
 	running, err := s.Running()
@@ -92,5 +92,5 @@ func (s Session) lastLines() error {
 		return failure.Errorf("%s", state.Error).WithHint("%s", state.Hint)
 	}
 	log := s.Dir.Log(supervisorLog)
-	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last words in %s:\n%s", log, supervise.LastLines(log, 8))
+	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last lines in %s:\n%s", log, supervise.LastLines(log, 8))
 }

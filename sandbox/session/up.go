@@ -79,6 +79,6 @@ func (s Session) Start(ctx context.Context, onStep func(string)) (*supervise.Sta
 	return state, err
 }
 
-// Report is what a supervisor that ends before it is ready writes to its
+// Report is the error that a supervisor that ends before it is ready writes to its
 // standard output, as JSON.
 type Report struct{ Error, Hint string }

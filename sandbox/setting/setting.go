@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Scheduler is what schedules pods in a sandbox.
+// Scheduler is the scheduler of a sandbox.
 type Scheduler string
 
 // The schedulers.

@@ -36,16 +36,7 @@ const startTimeout = 3 * time.Minute
 // bringUp starts everything in the order of its needs and returns when the
 // cluster can be used.
 func (s *supervisor) bringUp(ctx context.Context) error {
-	if err := s.board.step("starting etcd and the API server"); err != nil {
-		return err
-	}
-	if err := s.start(s.plan.etcd()); err != nil {
-		return err
-	}
-	if err := s.start(s.plan.apiserver()); err != nil {
-		return err
-	}
-	if err := s.ready(ctx, component.APIServer, credential.Server(s.plan.ports[portAPIServer])+apiReadyz); err != nil {
+	if err := s.bringUpAPIServer(ctx); err != nil {
 		return err
 	}
 	config := s.credentials.AdminConfig(s.plan.ports[portAPIServer])
@@ -61,20 +52,9 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		return err
 	}
 	applier := &manifest.Applier{Client: dynamicClient}
-	crds, rights := [][]byte{}, [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
-	for _, kind := range operator.Kinds() {
-		definition, err := release.Definition(kind)
-		if err != nil {
-			return err
-		}
-		crds = append(crds, definition)
-	}
-	// What an installation of the scheduler brings is left to it.
-	if s.plan.settings.RunImage == "" || s.plan.settings.Scheduler == setting.Gang {
-		crds, rights = append(crds, install.PodGroupCRD()), append(rights, install.SchedulerRBAC())
-	}
-	if s.plan.settings.OperatorGangScheduler == setting.Volcano {
-		crds = append(crds, crd.VolcanoPodGroups())
+	crds, rights, err := s.plan.manifests()
+	if err != nil {
+		return err
 	}
 	if err := applier.Apply(ctx, append(slices.Clone(crds), rights...)...); err != nil {
 		return err
@@ -97,6 +77,40 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 	})
 	group.Go(func() error { return until(ctx, "the default service account", defaultAccount(client)) })
 	return group.Wait()
+}
+
+// bringUpAPIServer starts etcd and the API server, and returns when that is ready.
+func (s *supervisor) bringUpAPIServer(ctx context.Context) error {
+	if err := s.board.step("starting etcd and the API server"); err != nil {
+		return err
+	}
+	if err := s.start(s.plan.etcd()); err != nil {
+		return err
+	}
+	if err := s.start(s.plan.apiserver()); err != nil {
+		return err
+	}
+	return s.ready(ctx, component.APIServer, credential.Server(s.plan.ports[portAPIServer])+apiReadyz)
+}
+
+// manifests are the definitions and the rights that a sandbox has before its components start. What an installation of the scheduler
+// brings is left to it.
+func (p plan) manifests() (crds, rights [][]byte, err error) {
+	rights = [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
+	for _, kind := range operator.Kinds() {
+		definition, err := release.Definition(kind)
+		if err != nil {
+			return nil, nil, err
+		}
+		crds = append(crds, definition)
+	}
+	if p.settings.RunImage == "" || p.settings.Scheduler == setting.Gang {
+		crds, rights = append(crds, install.PodGroupCRD()), append(rights, install.SchedulerRBAC())
+	}
+	if p.settings.OperatorGangScheduler == setting.Volcano {
+		crds = append(crds, crd.VolcanoPodGroups())
+	}
+	return crds, rights, nil
 }
 
 func (s *supervisor) bringUpScheduler(ctx context.Context, client kubernetes.Interface) error {

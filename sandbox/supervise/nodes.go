@@ -98,7 +98,7 @@ func Desired(s setting.Settings, m node.Machine, now time.Time) ([]*corev1.Node,
 	return out, nil
 }
 
-// Machine is what the nodes of a sandbox with these ports are like.
+// Machine is the shape of the nodes of a sandbox with these ports.
 func Machine(ports map[string]int) node.Machine {
 	return node.Machine{KubeletPort: ports[portKubelet], KubernetesVersion: KubernetesVersion()}
 }

@@ -202,7 +202,7 @@ func (s *supervisor) watch(p *process) {
 func (s *supervisor) deathOf(p *process) error {
 	log := s.dir.Log(p.name)
 	tail := LastLines(log, 8)
-	f := failure.Errorf("%w: %s: %s; its last words in %s:\n%s", errDied, p.name, p.exit, log, tail)
+	f := failure.Errorf("%w: %s: %s; its last lines in %s:\n%s", errDied, p.name, p.exit, log, tail)
 	if strings.Contains(tail, syscall.ENOSPC.Error()) {
 		return f.WithHint("free some space, or choose a directory on another disk with --data-dir")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// Facts are what the parts of the scheduler know of one gang.
+// Facts are the state of one gang in the parts of the scheduler.
 type Facts struct {
 	Key    gang.Key
 	Object *Object

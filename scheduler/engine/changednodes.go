@@ -33,7 +33,7 @@ func (c *ChangedNodes) Take() (names []string, known bool) {
 	return slices.Sorted(maps.Keys(taken.names)), !taken.all
 }
 
-// Suspect has the next Take say that any node may have changed.
+// Suspect has the next Take report that any node may have changed.
 func (c *ChangedNodes) Suspect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -271,7 +271,7 @@ func (g guardedReserve) Unreserve(ctx context.Context, state fwk.CycleState, pod
 	g.at.plugin.(fwk.ReservePlugin).Unreserve(ctx, state, pod, node)
 }
 
-// guardedBinding is what is between the decision for a node and the binding.
+// guardedBinding guards the extension points between the decision for a node and the binding.
 type guardedBinding struct{ at guardedPoint }
 
 // Permit implements fwk.PermitPlugin.

@@ -54,7 +54,7 @@ const (
 	adviceAge = recheck
 )
 
-// Config is what an explainer needs.
+// Config has the dependencies of an explainer.
 type Config struct {
 	// Snapshot returns the cluster as it is now.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
@@ -153,7 +153,7 @@ func (e *Explainer) Run(ctx context.Context) {
 	}
 }
 
-// occasion is what Run waits for.
+// occasion is the event that Run waits for.
 type occasion int
 
 const (
@@ -229,7 +229,7 @@ func (e *Explainer) touchStale() {
 // round explains gangs that are due for as long as the pace allows: it withdraws answers first, which costs little and needs no rest, and
 // then explains those that are due for longest. The others are for later rounds, and so are gangs for which that failed.
 func (e *Explainer) round(ctx context.Context) error {
-	waits, failed := e.settled(ctx)
+	waits, failed := e.takeDue(ctx)
 	if rest := e.pace.until(chunk); rest > 0 {
 		for _, w := range waits {
 			e.queue.putBack(w.entry, rest)
@@ -240,7 +240,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		e.sight = nil
 		return errors.Join(failed...)
 	}
-	if err := e.look(ctx, waits[0]); err != nil {
+	if err := e.refresh(ctx, waits[0]); err != nil {
 		for _, w := range waits {
 			e.queue.putBack(w.entry, debounce)
 		}
@@ -259,7 +259,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		}
 		few := len(waits)-i <= withAdvice
 		took := e.pace.measure(func() {
-			failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
+			failed = append(failed, e.process(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
 		})
 		e.spent[w.key.Namespace] += took
 		if p, known := e.current[w.key]; known {
@@ -284,16 +284,16 @@ func (w wait) needs() time.Duration {
 	return 0
 }
 
-// settled takes the gangs that are due, and returns those that wait: the answers about others are withdrawn, and those that are next are
+// takeDue takes the gangs that are due, and returns those that wait: the answers about others are withdrawn, and those that are next are
 // left for later. Namespaces take turns by what their answers took, so that one whose gangs take long does not keep the others' waiting.
-func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) {
+func (e *Explainer) takeDue(ctx context.Context) (waits []wait, failed []error) {
 	for _, due := range e.queue.take() {
 		if e.Next(due.key) {
 			e.queue.putBack(due, debounce)
 		} else if pod := waiting(e.Members(due.key)); pod != nil {
 			waits = append(waits, wait{due, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}})
 		} else if _, known := e.current[due.key]; known {
-			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
+			failed = append(failed, e.process(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
 		} else {
 			e.queue.succeeded(due.key) // it has no answer, and needs none
 		}
@@ -315,8 +315,8 @@ func (e *Explainer) rank(w wait) int {
 	return 0
 }
 
-// look looks at the cluster anew, unless what was seen last is good enough to explain a gang by.
-func (e *Explainer) look(ctx context.Context, first wait) error {
+// refresh looks at the cluster again, unless what was seen last is good enough to explain a gang by.
+func (e *Explainer) refresh(ctx context.Context, first wait) error {
 	if e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at) {
 		return nil
 	}
@@ -334,9 +334,9 @@ func (e *Explainer) look(ctx context.Context, first wait) error {
 	return err
 }
 
-// settle does the work for one gang. What a tenant wrote may make it fail, or even panic: then this gang is tried again later, and less
+// process does the work for one gang. What a tenant wrote may make it fail, or even panic: then this gang is tried again later, and less
 // often each time, and all others go on.
-func (e *Explainer) settle(ctx context.Context, key gang.Key, work func() error) error {
+func (e *Explainer) process(ctx context.Context, key gang.Key, work func() error) error {
 	done, err := e.guard.Do(klog.FromContext(ctx), key.String(), func() string { return engine.VersionOf(e.Members(key)...) }, work)
 	if !done || err != nil {
 		e.queue.failed(key)

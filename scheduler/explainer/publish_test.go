@@ -81,7 +81,7 @@ func TestOneEventAJob(t *testing.T) {
 	}
 }
 
-func TestNobodyToTell(t *testing.T) {
+func TestNoObjectToPublishOn(t *testing.T) {
 	client := fake.NewClientset()
 	p := publisher(client)
 	other := gang.Key{Dialect: gang.Labels, Namespace: "team", Name: "gone"}

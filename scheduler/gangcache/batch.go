@@ -27,7 +27,7 @@ type podInfo struct {
 	role      string
 }
 
-// podPhase is what a gang can expect of a pod.
+// podPhase is the phase of a pod as far as its gang can count on it.
 type podPhase int
 
 const (

@@ -68,7 +68,7 @@ type entry struct {
 	terms   gang.Terms
 }
 
-// Priority is what the priority of a gang with a group object is taken from.
+// Priority is the source of the priority of a gang with a group object.
 type Priority string
 
 // The sources of a gang's priority. No admission checks the PriorityClass that a group object of an operator names, so it counts only

@@ -164,7 +164,7 @@ func TestTwoBudgetsForAController(t *testing.T) {
 	}
 }
 
-func TestDoubts(t *testing.T) {
+func TestAmbiguousTerms(t *testing.T) {
 	r := New(sink{}, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 1))
 	r.SetPod(pod("a", ofObject, priority(3)))

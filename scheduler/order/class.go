@@ -33,7 +33,7 @@ func ClassOf(members []*corev1.Pod) Class {
 	return c
 }
 
-// suffix is what the runs of one job differ by in their names: at the end, the parts that have a digit, which are numbers, dates and most of
+// suffix is the part by which the names of the runs of one job differ: at the end, the parts that have a digit, which are numbers, dates and most of
 // the random ends that Kubernetes adds.
 var suffix = regexp.MustCompile(`([-._]?[a-z]*[0-9][a-z0-9]*)+$`)
 

@@ -10,7 +10,7 @@ import (
 // remembered is for how many owners and shapes runtimes are remembered; those that were not used for longest are forgotten.
 const remembered = 4096
 
-// History is what gangs that have ended ran. It is bounded, and a scheduler that starts has none.
+// History has the runtimes of gangs that have ended. It is bounded, and a scheduler that starts has none.
 type History struct {
 	mu   sync.Mutex
 	runs *lru.Cache // of time.Duration by Class

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
@@ -26,7 +29,7 @@ const (
 // Known reports whether there is such a policy.
 func (p Policy) Known() bool { return p == HighestResponseRatio || p == FirstComeFirstServed }
 
-// Basis is what an expected runtime is known from.
+// Basis is the source of an expected runtime.
 type Basis string
 
 // What a runtime is known from.
@@ -121,4 +124,15 @@ func (e Estimate) String() string {
 		return "expected to run " + phrase.Age(e.Runtime) + " as those before it did"
 	}
 	return "expected runtime not known, taken for " + phrase.Age(Neutral)
+}
+
+// Refused is why a pod has no node, and since when by its own condition: that is the time when it had none for the first time,
+// whatever the reason was, and some API servers leave it out for pods that begin with a gate. The reason is empty where no scheduler
+// refused it.
+func Refused(pod *corev1.Pod) (reason string, since time.Time) {
+	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		return "", time.Time{}
+	}
+	return condition.Reason, condition.LastTransitionTime.Time
 }

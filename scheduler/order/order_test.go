@@ -54,7 +54,7 @@ func TestPriorityIsFirst(t *testing.T) {
 }
 
 // Whoever waits is before everybody who comes later than some moment, however short that one is.
-func TestNobodyStarves(t *testing.T) {
+func TestNoGangStarves(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		waits := random(r, 1)

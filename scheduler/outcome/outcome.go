@@ -1,5 +1,5 @@
-// Package outcome reads from the error of a request whether the API server has done what it was asked. Who writes to a cluster decides by it
-// whether to look, to ask again, or to do something else.
+// Package outcome reads from the error of a request whether the API server has done what was requested. Who writes to a cluster decides by it
+// whether to look, to request it again, or to do something else.
 package outcome
 
 import (
@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Refused reports whether the API server answered that it did not do what it was asked, because of the request: a code of 4xx. A timeout of
-// the request (408) is none, as what was asked may still be done; nor is an error of the server (5xx), or of the connection.
+// Refused reports whether the API server answered that it did not do what was requested, because of the request: a code of 4xx. A timeout of
+// the request (408) is none, as what was requested may still be done; nor is an error of the server (5xx), or of the connection.
 //
 // A conflict (409) is a refusal. Where it may be with an earlier request of one's own, the caller looks.
 func Refused(err error) bool {

@@ -124,7 +124,7 @@ func trimContainers(containers []corev1.Container) {
 		c.Command, c.Args, c.Env, c.EnvFrom, c.WorkingDir, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, "", nil, nil
 		c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
 		c.TerminationMessagePath, c.TerminationMessagePolicy, c.ImagePullPolicy = "", "", ""
-		// NodeDeclaredFeatures asks for nodes that have the options of a mount.
+		// NodeDeclaredFeatures requires nodes that have the options of a mount.
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return len(m.BindMountOptions) == 0 })
 		if len(c.VolumeMounts) == 0 {
 			c.VolumeMounts = nil

@@ -36,7 +36,7 @@ type Reason struct {
 	NextAttempt time.Time
 }
 
-// Blocker is who is in the way of a gang.
+// Blocker is the gang or pod in the way of a gang.
 type Blocker struct {
 	// Name is NAMESPACE/NAME, for those who may see all gangs.
 	Name string

@@ -51,7 +51,7 @@ func (l *Limiter) last() time.Time {
 	return l.times[len(l.times)-1]
 }
 
-// report is what users of a gang were notified of.
+// report is the last notification to the users of a gang.
 type report struct {
 	reason  Reason
 	limiter Limiter

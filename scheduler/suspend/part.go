@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,33 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
-	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
-	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
-	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
-
-// partKind are the parts through which jobs of a kind have their pods.
-type partKind struct {
-	resource schema.GroupVersionResource
-	// label is on parts and names their whole; empty for parts that are found by their owner only.
-	label string
-}
-
-// partsOf are the parts of jobs of a kind; ok is false for kinds that have none.
-func partsOf(whole schema.GroupVersionResource) (k partKind, ok bool) {
-	jobs := batchv1.SchemeGroupVersion.WithResource("jobs")
-	switch whole.GroupResource() {
-	case schema.GroupResource{Group: trainjob.Group, Resource: trainjob.Resource}:
-		return partKind{resource: schema.GroupVersionResource{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource}}, true
-	case schema.GroupResource{Group: jobset.Group, Resource: jobset.Resource}:
-		return partKind{resource: jobs, label: jobset.NameLabel}, true
-	case schema.GroupResource{Group: ray.Group, Resource: ray.JobResource}:
-		return partKind{resource: schema.GroupVersionResource{Group: ray.Group, Version: ray.Version, Resource: ray.ClusterResource}}, true
-	case schema.GroupResource{Group: operatorGroup, Resource: "mpijobs"}:
-		return partKind{resource: jobs}, true
-	}
-	return partKind{}, false
-}
 
 // findParts finds the parts of a job that are not remembered: an earlier scheduler suspended it, or another part of it had to give way. Those
 // that may not be listed stay unknown.
@@ -65,20 +39,22 @@ func (s *Suspender) findParts(ctx context.Context, e *entry) error {
 
 // listParts are the parts that a job controls.
 func (s *Suspender) listParts(ctx context.Context, whole Target) (parts []Target, err error) {
-	kind, ok := partsOf(whole.resource)
+	reader, _ := kind.ByResource(whole.resource.GroupResource()) // of an unknown kind there are no parts
+	made, ok := kind.PartsOf(reader)
 	if !ok {
 		return nil, nil
 	}
+	resource := schema.GroupVersionResource{Group: made.Group, Version: made.Versions[0], Resource: made.Resource}
 	options := metav1.ListOptions{Limit: recallPage}
-	if kind.label != "" {
-		options.LabelSelector = kind.label + "=" + whole.Name
+	if reader.PartLabel != "" {
+		options.LabelSelector = reader.PartLabel + "=" + whole.Name
 	}
-	list := s.Dynamic.Resource(kind.resource).Namespace(whole.Namespace).List
+	list := s.Dynamic.Resource(resource).Namespace(whole.Namespace).List
 	err = paging.Each(ctx, options, list, func() { parts = nil }, func(page *unstructured.UnstructuredList) {
 		for i := range page.Items {
 			object := &page.Items[i]
 			if owner := metav1.GetControllerOf(object); owner != nil && owner.UID == whole.UID {
-				parts = append(parts, targetOf(kind.resource, object))
+				parts = append(parts, targetOf(resource, object))
 			}
 		}
 	})

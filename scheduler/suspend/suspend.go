@@ -55,7 +55,7 @@ type Order struct {
 	Annotate bool
 }
 
-// Config is what a suspender needs.
+// Config has the dependencies of a suspender.
 type Config struct {
 	Dynamic  dynamic.Interface
 	Recorder events.EventRecorder

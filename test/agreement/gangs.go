@@ -100,7 +100,7 @@ func (g *generator) member(gang, role string, size, roles, count int) (p *corev1
 	if g.once(pick(g, 2, 3)) {
 		other := fmt.Sprintf("r%d", g.IntN(roles))
 		for range g.between(1, 2) {
-			trap = g.socialRule(p, gang, other, count) || trap
+			trap = g.podAffinityRule(p, gang, other, count) || trap
 		}
 	}
 	if len(g.s.Claims) > 0 && g.once(5) {

@@ -55,9 +55,9 @@ func (g *generator) nodeTerm() corev1.NodeSelectorTerm {
 	)
 }
 
-// socialRule ties a pod to other pods, or keeps it from them. It returns true if where one member goes may then decide where
+// podAffinityRule ties a pod to other pods, or keeps it from them. It returns true if where one member goes may then decide where
 // others can.
-func (g *generator) socialRule(p *corev1.Pod, gang, role string, count int) (trap bool) {
+func (g *generator) podAffinityRule(p *corev1.Pod, gang, role string, count int) (trap bool) {
 	key := pick(g, corev1.LabelHostname, zoneLabel, rackLabel)
 	about := g.someSelector(gang, role)
 	own := about.MatchLabels[gangLabel] != "" && count > 1

@@ -42,11 +42,11 @@ func defaultScheduler() demo.Scheduler { return demo.Schedulers()[0] }
 // newStage returns a sandbox without nodes that has one scheduler, and is the test's until its end.
 func newStage(t *testing.T, scheduler demo.Scheduler) *demo.Stage {
 	t.Helper()
-	stage := &demo.Stage{
+	stage, err := demo.Connect(demo.StageConfig{
 		Gangctl: programs.gangctl, Sandbox: programs.sandbox, DataDir: sandboxes.Take(t, "--run-for=0", "--scheduler="+scheduler.Name).DataDir,
 		Log: logger{t}, Timeout: stepTimeout, Scheduler: scheduler,
-	}
-	must(t, stage.Connect())
+	})
+	must(t, err)
 	return stage
 }
 

@@ -169,12 +169,12 @@ func lookalike(t *testing.T, stage *demo.Stage, evil tenant) {
 
 // componentsOfTenant has Deployments, leases and events that are called like an operator's and a scheduler's. What others read stays the same.
 func componentsOfTenant(t *testing.T, stage *demo.Stage, evil tenant) {
-	told := func() string {
+	reported := func() string {
 		out, stderr, _ := gangctl(t, stage, "submit", "tf", "others", "--image", "i", "--workers", "2", "--dry-run=client", "-o", "yaml")
 		answer, _, _ := gangctl(t, stage, "why-pending", "tf-smoke-gpu", "--source=cluster", "-o", "jsonpath={.verdict}{.headline}")
 		return out + stderr + answer
 	}
-	before := told()
+	before := reported()
 	ctx, label := t.Context(), map[string]string{"app": "x"}
 	for name, args := range map[string][]string{"training-operator": {"--gang-scheduler-name=mine"}, "mine": nil, "volcano": nil, "default-scheduler": nil} {
 		spec := pod("x", nil).Spec
@@ -189,7 +189,7 @@ func componentsOfTenant(t *testing.T, stage *demo.Stage, evil tenant) {
 			Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NowMicro())}}, metav1.CreateOptions{})
 		must(t, err)
 	}
-	if after := told(); after != before {
+	if after := reported(); after != before {
 		t.Errorf("others read\n%s\nand without the tenant's\n%s", after, before)
 	}
 }

@@ -39,7 +39,7 @@ func TestPreemption(t *testing.T) {
 		t.Run("T19 mixed priorities, "+w.name, func(t *testing.T) { c.with(t, w).mixedPriorities() })
 	}
 	for _, w := range []wire{wires()[1], wires()[7]} {
-		t.Run("surplus before the core, "+w.name, func(t *testing.T) { c.with(t, w).surplusFirst() })
+		t.Run("above the minimum before the core, "+w.name, func(t *testing.T) { c.with(t, w).aboveMinimumFirst() })
 		t.Run("one pod breaks no gang, "+w.name, func(t *testing.T) { c.with(t, w).onePodBreaksNoGang() })
 	}
 	t.Run("a TFJob is suspended and resumed", c.jobIsPreempted)
@@ -184,8 +184,8 @@ func (g team) mixedPriorities() {
 	g.drop(name)
 }
 
-// surplusFirst: a gang goes on with as many members as it needs.
-func (g team) surplusFirst() {
+// aboveMinimumFirst: a gang goes on with as many members as it needs.
+func (g team) aboveMinimumFirst() {
 	l, a := g.wire.name+"-large", g.wire.name+"-after"
 	g.declare(l, 5)
 	g.members(l, 5, 8)

@@ -98,9 +98,9 @@ func newReplay(ctx context.Context, nodes int, policy Policy) (*replay, error) {
 	r := &replay{cluster: newCluster(nodes), policy: policy, clock: clocktesting.NewFakeClock(start), full: map[int]bool{}}
 	r.ledger = claims.NewLedger(r, r, r.clock, audience.Hidden)
 	r.ranking = order.NewRanking(policy.Order, r.ledger, order.NewHistory())
-	keeper := aging.NewKeeper(r, r.cluster, r.ledger, r, r.ranking, r.clock)
+	reservations := aging.NewController(r, r.cluster, r.ledger, r, r.ranking, r.clock)
 	args := fmt.Sprintf(`{"after":%q}`, policy.After)
-	plugin, err := keeper.NewPlugin(ctx, unknown(args), profile{})
+	plugin, err := reservations.NewPlugin(ctx, unknown(args), profile{})
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (r *replay) Gangs() (all []aging.Candidate) {
 	return all
 }
 
-// Activate, Pod, Partial, Released and Wake are what the ledger and the keeper need of the engine and the planner. All that wait are tried
+// Activate, Pod, Partial, Released and Wake are what the ledger and the aging controller need of the engine and the planner. All that wait are tried
 // at each step, so nobody is to be woken.
 func (r *replay) Activate(map[string]*corev1.Pod) {}
 

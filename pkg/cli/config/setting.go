@@ -68,7 +68,7 @@ func texts(value any) []string {
 	return []string{inline(value)}
 }
 
-// Overridden is what wins over a key that stands in a profile of the file, or at its top level if profile is empty: a
+// Overridden is the source that wins over a key that stands in a profile of the file, or at its top level if profile is empty: a
 // variable, or the profile that counts. It is empty if nothing does.
 func (c *Config) Overridden(profile, key string) string {
 	if name := variable(key); c.getenv(name) != "" {

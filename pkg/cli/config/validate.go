@@ -12,10 +12,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
-// Keys are what can be set: the flags of every command under root that is in the help, sorted.
+// Keys are the names of settings: the flags of every command under root that is in the help, sorted.
 func Keys(root *cobra.Command) []string { return flagNames(root) }
 
-// Usage is what the flag of a key does, or "" if there is no such flag.
+// Usage is the description of the flag of a key, or "" if there is no such flag.
 func Usage(root *cobra.Command, key string) string {
 	usage := ""
 	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// installHint is what brings a missing resource into the cluster.
+// installHint is the hint by which a missing resource comes into the cluster.
 func installHint(op Op) string {
 	switch op.Resource.Group {
 	case "kubeflow.org":

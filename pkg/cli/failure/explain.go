@@ -36,7 +36,7 @@ func explain(e *Error, op *opError) {
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":
 		e.Message = op.prefix() + "not found"
 	case apierrors.IsConflict(op.err):
-		e.Hint = "somebody changed it meanwhile: run the command again"
+		e.Hint = "another client has changed it meanwhile: run the command again"
 	case inTrouble(op.err):
 		e.Hint = "the API server has trouble answering: try again, and see kubectl get --raw '/readyz?verbose'"
 	default:

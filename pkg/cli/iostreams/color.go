@@ -23,7 +23,7 @@ const (
 	plain Style = "0" // ends every other style
 )
 
-// sequence is what makes a terminal use the style.
+// sequence is the escape sequence of the style.
 func (s Style) sequence() string { return "\x1b[" + string(s) + "m" }
 
 // SetColor decides for both output streams; the empty mode is ColorAuto.

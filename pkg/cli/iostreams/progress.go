@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// progressDelay is how long something takes before the user is told what it is.
+	// progressDelay is how long something takes before the user is notified of what it is.
 	progressDelay = time.Second
 	// progressInterval is the time between two changes of the line.
 	progressInterval = 200 * time.Millisecond

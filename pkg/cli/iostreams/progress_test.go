@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 		want     string
 	}{
 		{"a pipe", false, time.Minute, ""},
-		{"what is quick is not told", true, progressDelay - time.Millisecond, ""},
+		{"what is quick is not reported", true, progressDelay - time.Millisecond, ""},
 		{"a line that changes and goes", true, progressDelay + progressInterval + time.Millisecond, "\r\x1b[Kread 1\r\x1b[Kread 2\r\x1b[K"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

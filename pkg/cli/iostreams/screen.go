@@ -62,7 +62,7 @@ func (s *Screen) read(in io.Reader) {
 	}
 }
 
-// Keys are what is typed.
+// Keys are the keys as they are typed.
 func (s *Screen) Keys() <-chan byte {
 	if s == nil {
 		return nil

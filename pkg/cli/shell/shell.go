@@ -49,7 +49,7 @@ func OneLine(argv ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// ansi is what stands between the quotes of $'…'.
+// ansi is the text between the quotes of $'…'.
 func ansi(arg string) string {
 	var b strings.Builder
 	for _, c := range []byte(arg) {

@@ -69,7 +69,7 @@ func from(build *debug.BuildInfo, info Info) Info {
 	return info
 }
 
-// UserAgent is what gangctl calls itself towards API servers: gangctl/VERSION without characters that end a product token.
+// UserAgent is the User-Agent of requests to API servers: gangctl/VERSION without characters that end a product token.
 func (i Info) UserAgent() string {
 	return "gangctl/" + strings.Map(func(r rune) rune {
 		if r <= ' ' || r == '(' || r == ')' || r == '/' {

@@ -42,7 +42,7 @@ func Prose(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// gaps are what parts the columns of a table.
+// gaps are the spaces between the columns of a table.
 var gaps = regexp.MustCompile(`\S {2,}`)
 
 // column fits one indented line.

@@ -19,7 +19,7 @@ import (
 // FieldManager owns the fields that are applied.
 const FieldManager = "gangctl"
 
-// Action is what became of an object.
+// Action is the outcome for an object.
 type Action string
 
 // The actions.
@@ -31,7 +31,7 @@ const (
 	Deleted    Action = "deleted"
 )
 
-// Result is what became of one object, or would in a dry run.
+// Result is the outcome for one object, or, in a dry run, what it would be.
 type Result struct {
 	// Object is as it was requested, or as it was found where it was taken away.
 	Object *unstructured.Unstructured
@@ -147,7 +147,7 @@ func operation(verb string, object *unstructured.Unstructured) failure.Op {
 	return failure.Op{Verb: verb, Resource: ResourceOf(object), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// failures are what went wrong with several objects.
+// failures are the errors of several objects.
 type failures struct {
 	total, done int
 	errs        []error

@@ -33,7 +33,7 @@ func explain(object *unstructured.Unstructured, err error) error {
 		WithHint("leave it to them, or take it over with --force-conflicts")
 }
 
-// owner is who holds a field, in the server's message `conflict with "NAME" using VERSION`.
+// owner is the field manager of a field, in the server's message `conflict with "NAME" using VERSION`.
 func owner(message string) string {
 	message = strings.TrimPrefix(message, "conflict with ")
 	if name, _, found := strings.Cut(strings.TrimPrefix(message, `"`), `"`); found {
@@ -51,7 +51,7 @@ func Get(ctx context.Context, client dynamic.Interface, object *unstructured.Uns
 	return there, operation("get", object).Wrap(err)
 }
 
-// Owner is who made an object, as far as the object has it: its Helm release, its Argo CD application, the tool that it is labelled
+// Owner is the maker of an object, as far as the object has it: its Helm release, its Argo CD application, the tool that it is labelled
 // as managed by, or the first that wrote it.
 func Owner(object *unstructured.Unstructured) string {
 	annotations, labels := object.GetAnnotations(), object.GetLabels()

@@ -17,7 +17,7 @@ import (
 // logLines is how much of the end of a log is shown.
 const logLines = 10
 
-// trouble is what keeps a Deployment from getting ready.
+// trouble is the reason why a Deployment does not get ready.
 type trouble struct {
 	// why is one sentence, hint what to do; both may be empty.
 	why, hint string

@@ -43,7 +43,7 @@ func ShippedKinds() []Kind {
 	}
 }
 
-// DerivedKinds are what controllers make of shipped objects, with their labels. They go by themselves, and are waited for.
+// DerivedKinds are the kinds of objects that controllers make of shipped objects, with their labels. They go by themselves, and are waited for.
 func DerivedKinds() []Kind {
 	return []Kind{
 		kind("apps", "replicasets", "ReplicaSet"),

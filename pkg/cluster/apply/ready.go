@@ -10,13 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // errLate is why a wait ended.
@@ -35,16 +34,7 @@ func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name
 		return op.Wrap(err)
 	}
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			return deployments.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = selector
-			return deployments.Watch(ctx, o)
-		},
-	}, client)
+	lw := kube.ListWatch(client, deployments, func(o *metav1.ListOptions) { o.FieldSelector = selector })
 	last, step := (*appsv1.Deployment)(nil), ""
 	_, err := watchtools.UntilWithSync(limited, lw, &appsv1.Deployment{}, nil, func(e watch.Event) (bool, error) {
 		d, ok := e.Object.(*appsv1.Deployment)

@@ -43,8 +43,8 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 			kind, owner = above, name
 		}
 	}
-	if part, name := partOf(pod); name != "" {
-		kind, owner = part, name
+	if whole, name := kinds.ByLabel(pod); name != "" {
+		kind, owner = whole.GroupKind, name
 	}
 	reader, known := kinds.ByKind(kind)
 	if !known {
@@ -70,19 +70,7 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 	return job, pod, nil
 }
 
-// partOf is the job of a kind with [gang.JobReader.ByLabel] that a pod is of; empty for a pod of none.
-func partOf(pod *corev1.Pod) (kind schema.GroupKind, name string) {
-	for _, r := range kinds.Readers() {
-		name := pod.Labels[r.NameLabels[0]]
-		job := gang.Job{Reader: r, Meta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
-		if r.ByLabel && name != "" && job.Owns(pod) {
-			return r.GroupKind, name
-		}
-	}
-	return schema.GroupKind{}, ""
-}
-
-// ownerOf is what controls an object; empty for nothing.
+// ownerOf is the controller of an object; empty for one without.
 func ownerOf(obj metav1.Object) (kind schema.GroupKind, name string) {
 	ref := metav1.GetControllerOf(obj)
 	if ref == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
-// turn is the pause between two reads of a log, where there are fewer connections than logs.
-const turn = time.Second
+// turnPause is between two reads of a log, where there are fewer connections than logs.
+const turnPause = time.Second
 
 // reader reads the log of one container of one pod.
 type reader struct {
@@ -127,7 +127,7 @@ func (r *reader) readOn(ctx context.Context, p *patience) bool {
 		return false
 	}
 	if r.f.TakeTurns {
-		return r.rest(ctx, turn)
+		return r.rest(ctx, turnPause)
 	}
 	return n > 0 || err != nil || r.rest(ctx, p.next()) // a log that ends at once, again and again, must not keep a server busy
 }

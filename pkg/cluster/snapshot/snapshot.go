@@ -5,6 +5,7 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -135,4 +136,19 @@ func (s *Snapshot) Clone() *Snapshot {
 		c.Custom[kind] = slices.Clone(list)
 	}
 	return &c
+}
+
+// Serves reports whether the API server serves a resource that is not built in, in any version. Where discovery was not
+// recorded, the kinds that occur in the snapshot are what is known.
+func (s *Snapshot) Serves(resource schema.GroupResource, kind string) bool {
+	if s.Server.Resources == nil {
+		return len(s.Custom[schema.GroupKind{Group: resource.Group, Kind: kind}]) > 0
+	}
+	for _, served := range s.Server.Resources {
+		name, _, _ := strings.Cut(served, "/")
+		if name == resource.String() {
+			return true
+		}
+	}
+	return false
 }

@@ -108,7 +108,7 @@ func (s *Snapshot) count() int {
 	return n
 }
 
-// stream is what a snapshot is written to.
+// stream is the writer of a snapshot, in YAML or JSON.
 type stream struct {
 	*bufio.Writer
 	yaml bool

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Cluster is what can be simulated.
+// Cluster is the snapshot as placement simulates it.
 func (w *View) Cluster() *placement.Cluster { return w.cluster() }
 
 func (w *View) buildCluster() *placement.Cluster {

@@ -21,7 +21,7 @@ import (
 // stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
 const stuckAfter = 2 * time.Minute
 
-// Consumer is what uses nodes: a job or a service, as a whole.
+// Consumer is a job or a service, as a whole, that uses nodes.
 type Consumer struct {
 	Kind, Namespace, Name string
 	// Pods are its pods that use resources of nodes.
@@ -79,7 +79,7 @@ func (h *Consumer) Going(now time.Time) bool {
 // Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
 func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil }
 
-// Total is what its pods are charged of one resource.
+// Total is the amount of one resource that its pods are charged.
 func (h *Consumer) Total(name corev1.ResourceName) int64 {
 	var n int64
 	for _, p := range h.Pods {
@@ -104,27 +104,29 @@ func (h *Consumer) Priority() int32 {
 }
 
 // Consumers are all that use nodes, sorted by name.
-func (w *View) Consumers() []*Consumer { return w.consumers() }
+func (w *View) Consumers() []*Consumer { return w.consumers().all }
 
 // ConsumerOf is the consumer that a pod belongs to; nil if the pod consumes nothing.
-func (w *View) ConsumerOf(pod *corev1.Pod) *Consumer {
-	w.Consumers()
-	return w.consumerOf[pod]
+func (w *View) ConsumerOf(pod *corev1.Pod) *Consumer { return w.consumers().of[pod] }
+
+// consumerIndex is all consumers, and which of them each pod belongs to.
+type consumerIndex struct {
+	all []*Consumer
+	of  map[*corev1.Pod]*Consumer
 }
 
-func (w *View) findConsumers() []*Consumer {
+func (w *View) indexConsumers() consumerIndex {
 	type key struct {
 		kind            schema.GroupKind
 		namespace, name string
 	}
 	byKey := map[key]*Consumer{}
-	w.consumerOf = make(map[*corev1.Pod]*Consumer, len(w.Snap.Pods))
+	x := consumerIndex{of: make(map[*corev1.Pod]*Consumer, len(w.Snap.Pods))}
 	jobs := map[gang.Identity]*gang.Job{}
 	for _, s := range w.Jobs() {
 		jobs[gang.IdentityOf(&s.Meta)] = s
 	}
 	owners := w.owners()
-	var all []*Consumer
 	for _, pod := range w.Snap.Pods {
 		if !placement.Holds(pod) {
 			continue
@@ -139,21 +141,21 @@ func (w *View) findConsumers() []*Consumer {
 			h = &Consumer{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[gang.Identity{Namespace: pod.Namespace, UID: root.uid}]}
 			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
 			byKey[at] = h
-			all = append(all, h)
+			x.all = append(x.all, h)
 		}
 		h.Pods = append(h.Pods, pod)
-		w.consumerOf[pod] = h
+		x.of[pod] = h
 	}
 	habits := w.habits()
-	for _, h := range all {
+	for _, h := range x.all {
 		if h.Deadline, h.Source = deadline(h, w.Now); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
 			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Consumer) int {
+	slices.SortFunc(x.all, func(a, b *Consumer) int {
 		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind))
 	})
-	return all
+	return x
 }
 
 // owner is an object in a chain of controllers.

@@ -12,7 +12,7 @@ import (
 // enoughRuns is how many earlier runs make a habit.
 const enoughRuns = 5
 
-// runSuffix is what distinguishes one run of a job from the next: a number, or the random letters of a generated name.
+// runSuffix is the end of a name that distinguishes one run of a job from the next: a number, or the random letters of a generated name.
 var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 
 // family is the name that the runs of one job share.

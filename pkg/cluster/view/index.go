@@ -125,7 +125,7 @@ type groupIndex struct {
 	owned map[ownedGroup]*gang.Declaration
 }
 
-// ownedGroup is what an owner has of a dialect in a namespace.
+// ownedGroup is the key of the groups that an owner has of a dialect in a namespace.
 type ownedGroup struct {
 	dialect   gang.Dialect
 	namespace string

@@ -272,31 +272,15 @@ func (w *View) made() madeIndex {
 
 // labelled is the job of a kind with [gang.JobReader.ByLabel] that a pod is of; nil if it is of none.
 func (w *View) labelled(pod *corev1.Pod) *gang.Job {
-	for _, reader := range w.labelledJobs() {
-		name := pod.Labels[reader.NameLabels[0]]
-		if name == "" {
-			continue
-		}
-		if u := w.Object(reader.GroupKind, pod.Namespace, name); u != nil {
-			if job := w.decode(reader, u); job != nil && job.Owns(pod) {
-				return job
-			}
-		}
+	reader, name := kinds.ByLabel(pod)
+	if name == "" {
+		return nil
 	}
-	return nil
-}
-
-// labelledJobs are the kinds whose pods are found by label, and of which the snapshot has jobs: this is looked up for every pod of a cluster.
-func (w *View) labelledJobs() []gang.JobReader {
-	type ofSnapshot struct{}
-	return Once(w, ofSnapshot{}, func() []gang.JobReader {
-		return slices.DeleteFunc(labelledKinds(), func(r gang.JobReader) bool { return len(w.Snap.Custom[r.GroupKind]) == 0 })
-	})
-}
-
-// labelledKinds are the kinds whose pods are found by label.
-func labelledKinds() []gang.JobReader {
-	return slices.DeleteFunc(kinds.Readers(), func(r gang.JobReader) bool { return !r.ByLabel })
+	u := w.Object(reader.GroupKind, pod.Namespace, name)
+	if u == nil {
+		return nil
+	}
+	return w.decode(reader, u)
 }
 
 // whose is the job that a Job of Kubernetes is a part of; part is false for a job of its own. The Jobs of a JobSet that may not be read are

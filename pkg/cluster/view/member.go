@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // members are those of a job, with the states of their pods, as [gang.Assemble] returns them.
@@ -65,19 +65,11 @@ type labelledJob struct {
 func (w *View) podsByLabel() map[labelledJob][]*corev1.Pod {
 	type ofSnapshot struct{}
 	return Once(w, ofSnapshot{}, func() map[labelledJob][]*corev1.Pod {
-		kinds := labelledKinds()
 		all := map[labelledJob][]*corev1.Pod{}
 		for _, pod := range w.Snap.Pods {
-			for _, reader := range kinds {
-				name := pod.Labels[reader.NameLabels[0]]
-				if name == "" {
-					continue
-				}
-				job := gang.Job{Reader: reader, Meta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
-				if job.Owns(pod) {
-					at := labelledJob{reader.GroupKind, pod.Namespace, name}
-					all[at] = append(all[at], pod)
-				}
+			if reader, name := kinds.ByLabel(pod); name != "" {
+				at := labelledJob{reader.GroupKind, pod.Namespace, name}
+				all[at] = append(all[at], pod)
 			}
 		}
 		return all

@@ -35,10 +35,9 @@ type View struct {
 	batchJobs    func() batchIndex
 	groups       func() []gang.Declaration
 	byKey        func() groupIndex
-	consumers    func() []*Consumer
+	consumers    func() consumerIndex
 	cluster      func() *placement.Cluster
 	events       func() map[eventKey][]Event
-	consumerOf   map[*corev1.Pod]*Consumer
 	gangs        map[types.UID]*gang.Gang
 	problems     []problem
 	known        map[any]any
@@ -89,7 +88,7 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
 	w.batchJobs = sync.OnceValue(w.indexBatchJobs)
 	w.groups = sync.OnceValue(w.readGroups)
 	w.byKey = sync.OnceValue(w.indexGroups)
-	w.consumers = sync.OnceValue(w.findConsumers)
+	w.consumers = sync.OnceValue(w.indexConsumers)
 	w.cluster = sync.OnceValue(w.buildCluster)
 	w.events = sync.OnceValue(w.indexEvents)
 	return w

@@ -26,7 +26,7 @@ func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 		pod.Labels = map[string]string{}
 	}
 	if g.Reader.Labels != nil {
-		maps.Copy(pod.Labels, g.Reader.Labels(g.Job, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index}))
+		maps.Copy(pod.Labels, g.Reader.Labels(g.Job, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}))
 	}
 	controller := true
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: g.Kind.GroupVersion().String(), Kind: g.Kind.Kind, Name: g.Meta.Name, UID: g.Meta.UID, Controller: &controller}}
@@ -73,7 +73,7 @@ func (w *View) priority(class string) *int32 {
 	return nil
 }
 
-// defaultResources is what the LimitRanger and the API server's defaulting do, in this order.
+// defaultResources applies the LimitRanger and the API server's defaulting, in this order.
 func (w *View) defaultResources(c *corev1.Container, namespace string) {
 	set := func(list *corev1.ResourceList, from corev1.ResourceList) {
 		for name, q := range from {

@@ -217,34 +217,31 @@ func notify(changed chan<- struct{}) {
 func (f *Follower) jobs() cache.ListerWatcher {
 	client := f.Client.Dynamic.Resource(f.Job.Resource()).Namespace(f.Job.Meta.Namespace)
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, f.Job.Meta.Name).String()
-	return listWatch(f, f.jobOp(), client, f.Client.Dynamic, func(o *metav1.ListOptions) { o.FieldSelector = only })
+	return kube.ListWatch(f.Client.Dynamic, reporting[*unstructured.UnstructuredList]{client, f, f.jobOp()}, func(o *metav1.ListOptions) { o.FieldSelector = only })
 }
 
 // pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
 func (f *Follower) pods() cache.ListerWatcher {
 	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
 	only := cmp.Or(f.PodSelector, jobs.PodSelector(f.Job, nil))
-	return listWatch(f, f.podOp(), client, f.Client.Typed, func(o *metav1.ListOptions) { o.LabelSelector = only })
+	return kube.ListWatch(f.Client.Typed, reporting[*corev1.PodList]{client, f, f.podOp()}, func(o *metav1.ListOptions) { o.LabelSelector = only })
 }
 
-// lister is what clients of one kind have in common.
-type lister[L runtime.Object] interface {
-	List(context.Context, metav1.ListOptions) (L, error)
-	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+// reporting lists and watches as another lister does, and reports when the server cannot be reached.
+type reporting[L runtime.Object] struct {
+	kube.Lister[L]
+	f  *Follower
+	op failure.Op
 }
 
-// listWatch lists and watches what narrow selects, and reports when the server cannot be reached.
-func listWatch[L runtime.Object](f *Follower, op failure.Op, kind lister[L], client any, narrow func(*metav1.ListOptions)) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			narrow(&o)
-			list, err := kind.List(ctx, o)
-			return list, f.reached(ctx, op, err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			narrow(&o)
-			w, err := kind.Watch(ctx, o)
-			return w, f.reached(ctx, op, err)
-		},
-	}, client)
+// List implements kube.Lister.
+func (r reporting[L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
+	list, err := r.Lister.List(ctx, o)
+	return list, r.f.reached(ctx, r.op, err)
+}
+
+// Watch implements kube.Lister.
+func (r reporting[L]) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := r.Lister.Watch(ctx, o)
+	return w, r.f.reached(ctx, r.op, err)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// shell is what runs where no command is given: the best shell that there is.
+// shell is the command where none is given: the best shell that there is.
 var shell = []string{"sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"}
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -33,7 +33,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client}
 	cmd := &cobra.Command{
 		Use:   "attach NAME [-- COMMAND…]",
 		Short: "Run a shell or a command in a member of a job",
@@ -59,7 +59,6 @@ The exit code is that of the command.`,
 		},
 		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Command = args[0], args[1:]
 			if cmd.ArgsLenAtDash() >= 0 && len(o.Command) == 0 {
 				return failure.Usagef("there is no command after --").WithHint("leave out -- for a shell")

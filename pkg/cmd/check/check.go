@@ -20,7 +20,7 @@ import (
 // CodeFailed is the exit code of a check that failed.
 const CodeFailed failure.Code = 5
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Version   version.Info

@@ -5,7 +5,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 )
 
-// Confirmation is what the user has to confirm before what was shown is applied.
+// Confirmation is the prompt that the user has to confirm before what was shown is applied.
 type Confirmation struct {
 	// Yes is --yes: it is confirmed already.
 	Yes bool

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// JobOptions are what a command about one job works with.
+// JobOptions are the dependencies and arguments of a command about one job.
 type JobOptions struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)

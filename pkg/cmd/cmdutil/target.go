@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
-// Target is what an argument names: a job, or one member of it.
+// Target is the job that an argument names, or one member of it.
 type Target struct {
 	Job  *gang.Job
 	Pods []*corev1.Pod

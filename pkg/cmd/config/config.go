@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// Options are what the commands work with.
+// Options are the dependencies and flags of the commands.
 type Options struct {
 	IO     *iostreams.IOStreams
 	Getenv func(string) string

@@ -16,7 +16,7 @@ import (
 // apiVersion is that of the answer of view in JSON and YAML.
 const apiVersion = "gangctl.config/v1"
 
-// answer is what view prints.
+// answer is the output of `config view`.
 type answer struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`

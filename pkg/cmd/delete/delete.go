@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -38,7 +38,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client, Prompter: prompt.New(f.IO)}
 	cmd := &cobra.Command{
 		Use:     "delete NAME…",
 		Aliases: []string{"rm"},
@@ -61,7 +61,6 @@ A job keeps who submitted it with gangctl. Before another user's job is deleted,
 		},
 		ValidArgsFunction: cmdutil.CompleteJobs(f, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
 			slices.Sort(args)
 			o.Names = slices.Compact(args)
 			if err := o.validate(cmd); err != nil {

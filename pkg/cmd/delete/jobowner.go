@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
-// caller is who deletes.
+// caller is the user who deletes.
 type caller struct {
 	o      *Options
 	client *kube.Client

@@ -15,7 +15,7 @@ import (
 // apiVersion is that of a page; it only grows.
 const apiVersion = "gangctl.describe/v1"
 
-// page is what describe shows, for programs.
+// page is the output of describe, for programs.
 type page struct {
 	APIVersion string   `json:"apiVersion"`
 	Job        jobRef   `json:"job"`

@@ -26,7 +26,7 @@ func roles(job *gang.Job) []role {
 	return all
 }
 
-// restart is what happens to a member that fails: operators have a policy of their own for each role, which the pods follow.
+// restart is the restart policy of a role: operators have a policy of their own for each role, which the pods follow.
 func restart(job *gang.Job, name string, pods corev1.RestartPolicy) string {
 	for _, specs := range []string{"tfReplicaSpecs", "pytorchReplicaSpecs", "mpiReplicaSpecs"} {
 		if policy, ok, _ := unstructured.NestedString(job.Object.Object, "spec", specs, name, "restartPolicy"); ok {
@@ -36,7 +36,7 @@ func restart(job *gang.Job, name string, pods corev1.RestartPolicy) string {
 	return string(pods)
 }
 
-// requests are what a container requests; a limit without a request is one.
+// requests are the requests of a container; a limit without a request is one.
 func requests(r corev1.ResourceRequirements) map[string]string {
 	all := map[string]string{}
 	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {

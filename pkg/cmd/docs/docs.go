@@ -25,7 +25,7 @@ const (
 	man      format = "man"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	Root *cobra.Command
 

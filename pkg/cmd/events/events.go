@@ -22,7 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	cmdutil.JobOptions
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO *iostreams.IOStreams
 

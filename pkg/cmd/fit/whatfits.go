@@ -28,7 +28,7 @@ const apiVersion = "gangctl.fit/v1"
 // maxWorkers is more than any gang has.
 const maxWorkers = 10000
 
-// Table is what would start now.
+// Table has the sizes of gang that would start now.
 type Table struct {
 	APIVersion string    `json:"apiVersion"`
 	At         time.Time `json:"at"`
@@ -183,7 +183,7 @@ func (o *Options) print(t Table) error {
 	return cmdutil.ExitError(t.Exit)
 }
 
-// deviceName is what users call one device of a resource.
+// deviceName is the name by which users call one device of a resource.
 func deviceName(resource corev1.ResourceName) string {
 	if strings.HasSuffix(string(resource), "/gpu") {
 		return "GPU"
@@ -191,7 +191,7 @@ func deviceName(resource corev1.ResourceName) string {
 	return usage.Short(resource)
 }
 
-// perGPU is what comes with one GPU.
+// perGPU are the CPU and memory that come with one GPU.
 func perGPU(u usage.Usual) string {
 	text := ""
 	if u.CPU > 0 {

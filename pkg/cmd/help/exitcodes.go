@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// meaning is what an exit code means.
+// meaning is the description of an exit code.
 type meaning struct {
 	Code int
 	// Lines are COMMANDS: MEANING.

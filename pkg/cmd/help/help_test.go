@@ -39,7 +39,7 @@ func TestEveryVariableIsNamed(t *testing.T) {
 		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
 			known = append(known, m[1])
 			if !regexp.MustCompile(`(?m)^    .*\b` + m[1] + `\b`).MatchString(text) {
-				t.Errorf("%s reads %s, of which the topic does not tell", path, m[1])
+				t.Errorf("%s reads %s, which the topic does not list", path, m[1])
 			}
 		}
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
-// Installation is what is on a cluster of the scheduler.
+// Installation has the objects of the scheduler that are on a cluster.
 type Installation struct {
 	// Objects are all that are labelled as the scheduler's and are where only administrators write, in the order in which they are
 	// applied.

@@ -108,7 +108,7 @@ func replicas(ha bool) int32 {
 	return 1
 }
 
-// Namespace is what was typed, or the default.
+// Namespace is the namespace as typed, or the default.
 func (f *Flags) Namespace(flags *pflag.FlagSet) string {
 	if flags.Changed("namespace") {
 		return f.namespace

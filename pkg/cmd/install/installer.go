@@ -171,5 +171,5 @@ func (i *Installer) leaveUnserved(ctx context.Context, objects []*unstructured.U
 	return objects, nil
 }
 
-// unlimited is what it means that the policy of the scheduler's account is not there.
+// unlimited is the note that the policy of the scheduler's account is not there.
 const unlimited = "so what the scheduler may change of jobs is limited by its role only"

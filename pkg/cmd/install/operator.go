@@ -22,7 +22,7 @@ import (
 // allKinds is the name for every kind that the operator handles.
 const allKinds = "all"
 
-// OperatorOptions are what `install operator` works with.
+// OperatorOptions are the dependencies and flags of `install operator`.
 type OperatorOptions struct {
 	IO       *iostreams.IOStreams
 	Client   func() (*kube.Client, error)
@@ -40,7 +40,7 @@ type OperatorOptions struct {
 
 // NewOperatorCommand returns the command; runF replaces the run in tests.
 func NewOperatorCommand(f *cmdutil.Factory, runF func(context.Context, *OperatorOptions) error) *cobra.Command {
-	o := &OperatorOptions{IO: f.IO}
+	o := &OperatorOptions{IO: f.IO, Client: f.Client}
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "operator",
@@ -66,7 +66,6 @@ of the operator leaves that role, and may take the flag away again.`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Client = f.Client
 			if o.Prompter == nil {
 				o.Prompter = prompt.New(f.IO)
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 )
 
-// SchedulerOptions are what `install scheduler` works with.
+// SchedulerOptions are the dependencies and flags of `install scheduler`.
 type SchedulerOptions struct {
 	IO      *iostreams.IOStreams
 	Client  func() (*kube.Client, error)
@@ -35,7 +35,7 @@ type SchedulerOptions struct {
 
 // NewSchedulerCommand returns the command; runF replaces the run in tests.
 func NewSchedulerCommand(f *cmdutil.Factory, runF func(context.Context, *SchedulerOptions) error) *cobra.Command {
-	o := &SchedulerOptions{IO: f.IO, Version: f.Version}
+	o := &SchedulerOptions{IO: f.IO, Client: f.Client, Version: f.Version}
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Install the gang scheduler",
@@ -60,7 +60,6 @@ and not touched.`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Client = f.Client
 			if err := o.complete(cmd); err != nil {
 				return err
 			}

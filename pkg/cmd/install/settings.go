@@ -45,7 +45,7 @@ type Settings struct {
 	MetricsFrom []string `json:"metricsFrom"`
 }
 
-// release is what a build must be called for there to be an image of it: no pseudo-version, no modified tree.
+// release matches the versions of builds of which there is an image: no pseudo-version, no modified tree.
 var (
 	release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 	pseudo  = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}$|-\d+-g[0-9a-f]+$|dirty`)

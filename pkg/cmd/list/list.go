@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -32,7 +32,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -57,7 +57,6 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
 			if err := o.validate(cmd); err != nil {
 				return err
 			}

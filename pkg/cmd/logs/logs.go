@@ -17,7 +17,7 @@ import (
 // raw is the format without prefixes.
 const raw = "raw"
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	cmdutil.JobOptions
 

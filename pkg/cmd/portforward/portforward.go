@@ -23,7 +23,7 @@ import (
 // tensorBoard is the port on which TensorBoard listens.
 const tensorBoard = "6006"
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -37,7 +37,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client}
 	cmd := &cobra.Command{
 		Use:   "port-forward NAME [[LOCAL:]REMOTE…]",
 		Short: "Make a port of a member of a job a local one",
@@ -57,7 +57,6 @@ name another, or pod/NAME, or the name of a member's pod, stands in place of the
 		},
 		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Ports = args[0], args[1:]
 			if err := o.validate(); err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 // html is the format of a page.
 const html = "html"
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	cmdutil.JobOptions
 

@@ -28,7 +28,7 @@ func (o *Options) taken() error {
 	return failure.Errorf("write report: %s is there already", o.File).WithHint("choose another name, or add --overwrite")
 }
 
-// private is who may read a report: its owner, who passes it on.
+// private is the mode of a report's file: its owner may read it, who passes it on.
 const private = 0o600
 
 // write writes the file, which appears whole or not at all. One that has appeared meanwhile stays.

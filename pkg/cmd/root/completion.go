@@ -69,7 +69,7 @@ func shellExamples() map[string]string {
 // fileFlags are the flags, of any command, that name a file or a directory.
 var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir", "file", "filename"}
 
-// values are what completes the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
+// values are the completions of the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
 func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{
 		"context": localNames(cluster.Contexts), "cluster": localNames(cluster.Clusters), "user": localNames(cluster.Users),

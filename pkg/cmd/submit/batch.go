@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// batch is what one command submits: all of it, or nothing.
+// batch is the jobs that one command submits: all of them, or none.
 type batch struct {
 	jobs []*desiredJob
 	// others are created first, as jobs may need them.

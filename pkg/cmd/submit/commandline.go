@@ -129,7 +129,7 @@ type Repeated struct {
 // oneRun are the flags for how a job is submitted; they are no part of the job.
 var oneRun = []string{"wait", "timeout", "follow", "dry-run", "from", "output"}
 
-// Replacement is what differs when a command line is run again.
+// Replacement is the change of a command line that is run again.
 type Replacement struct {
 	// Name, if it is not empty, takes the place of the one in the line.
 	Name string

@@ -26,7 +26,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
 
-// decisions are what about a batch depends on the cluster.
+// decisions are the choices for a batch that depend on the cluster.
 type decisions struct {
 	// jobs are the ways to submit each job, the best one first.
 	jobs [][]choose.Decision

@@ -24,7 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// FileOptions are what `gangctl submit -f` works with.
+// FileOptions are the dependencies and flags of `gangctl submit -f`.
 type FileOptions struct {
 	Submission
 	gangFlags
@@ -110,7 +110,7 @@ func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
 		WithHint("change the file, or leave out --%s", strings.Join(refused, " and --"))
 }
 
-// batch is what the file holds.
+// batch is the jobs that the file holds.
 func (o *FileOptions) batch() (*batch, error) {
 	m, err := o.read()
 	if err != nil {
@@ -262,7 +262,7 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 	return failure.Errorf("%s: %w", name, err)
 }
 
-// name is what errors call the file.
+// name is the name of the file in errors.
 func (o *FileOptions) name() string {
 	return cmp.Or(o.source, map[string]string{"-": "standard input"}[o.File], o.File)
 }

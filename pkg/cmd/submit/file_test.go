@@ -155,7 +155,7 @@ func TestFileDetails(t *testing.T) {
 				t.Errorf("got %v\n%v", job, group)
 			}
 		}},
-		"no gang, if that is the wish": {jobFile, "--dialect none", func(t *testing.T, job, group map[string]any, _ string) {
+		"no gang, if that is requested": {jobFile, "--dialect none", func(t *testing.T, job, group map[string]any, _ string) {
 			if group != nil || at(t, job, "spec", "tfReplicaSpecs", "Worker", "template", "spec", "schedulerName") != nil {
 				t.Errorf("got %v\n%v", job, group)
 			}

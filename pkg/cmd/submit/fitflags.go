@@ -31,7 +31,7 @@ var fitFlags = []string{"gpu-resource", "cpu", "memory", resize.FlagStorage, "li
 	"dialect", "node-selector", "toleration", "topology", "topology-preferred", "affinity-node", "affinity-pod", "affinity-same-node", "affinity-spread", "service-account",
 	"host-network", "rdma", "shm", "data", "image", "label", "from"}
 
-// KindName is what `gangctl submit` calls a kind of job, and Kind its name in the API.
+// KindName is the name of a kind of job in `gangctl submit`, and Kind its name in the API.
 type KindName struct{ Name, Kind string }
 
 // KindNames are those of every kind of job that flags can describe, the most usual first.
@@ -117,7 +117,7 @@ func (f *FitFlags) NewCheck(ctx context.Context) (*FitCheck, error) {
 	return &FitCheck{Snapshot: t.snapshot, flags: f, facts: facts, client: t.client, namespace: namespace}, err
 }
 
-// Shape is what a check changes of the flags; what is zero is as the flags have it.
+// Shape is the change of the flags by a check; what is zero is as the flags have it.
 type Shape struct {
 	Workers int32
 	GPUs    int64

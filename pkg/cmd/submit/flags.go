@@ -48,7 +48,7 @@ func (g *gangFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&g.Queue, "queue", "", "Queue in which the gang waits: one of Volcano or kube-batch, or a LocalQueue of Kueue")
 }
 
-// request is what the flags specify about the gang of a job of a kind.
+// request is the part of the flags about the gang of a job of a kind.
 func (g *gangFlags) request(kind schema.GroupKind) choose.Request {
 	return choose.Request{Kind: kind, Dialect: g.Dialect, Scheduler: g.Scheduler, Queue: g.Queue}
 }
@@ -145,7 +145,7 @@ const gitSyncImage = "registry.k8s.io/git-sync/git-sync:v4.4.0"
 // rdmaResource is how the usual device plugin for RDMA calls what it hands out.
 const rdmaResource = "rdma/hca"
 
-// podFlags are what the pods of every kind of job have in common.
+// podFlags are the flags that the pods of every kind of job have in common.
 type podFlags struct {
 	LimitCPU, LimitMemory *resource.Quantity
 	Devices               []string

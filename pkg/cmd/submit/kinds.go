@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/templates"
 )
 
-// kind is what is particular to submitting one kind of job. Everything else is the same for all.
+// kind has the particulars of submitting one kind of job. Everything else is the same for all.
 type kind struct {
 	// name is that of the command, and begins names that are generated.
 	name string
@@ -46,7 +46,7 @@ type kind struct {
 // kinds are the kinds of job that flags can describe, the most usual first.
 func kinds() []kind { return []kind{tfKind(), pytorchKind(), mpiKind(), rayKind(), jobKind()} }
 
-// role is what the command line specifies about one role.
+// role is the part of the command line about one role.
 type role struct {
 	resources
 	// Name is the role as the kind spells it.

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// Options are what `gangctl submit KIND` works with.
+// Options are the dependencies, flags and arguments of `gangctl submit KIND`.
 type Options struct {
 	Submission
 	gangFlags
@@ -72,7 +72,7 @@ CPU and memory become requests and equal limits. A failed member is restarted in
 
 // newKindCommand returns the command of a kind; runF replaces the run in tests.
 func newKindCommand(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Submission: Submission{IO: f.IO}, Suffix: f.Suffix, ConfigPath: f.ConfigPath, kind: k, Roles: k.roles()}
+	o := &Options{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix, ConfigPath: f.ConfigPath, kind: k, Roles: k.roles()}
 	whose := "the command of every member"
 	if k.name == "mpi" {
 		whose = "taken"
@@ -82,7 +82,6 @@ func newKindCommand(f *cmdutil.Factory, k kind, runF func(context.Context, *Opti
 		Short: k.short, Long: k.long + fmt.Sprintf(commonHelp, whose), Example: k.example,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
 			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 			if cmd.Flags().Changed("filename") {
 				file := &FileOptions{Submission: o.Submission, gangFlags: o.gangFlags, File: o.File, Suffix: o.Suffix, CommandLine: o.CommandLine, Kind: k.reader.GroupKind}

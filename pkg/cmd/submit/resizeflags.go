@@ -112,7 +112,7 @@ func (f *ResizeFlags) typedGPUs() bool {
 	return f.flags.Changed(resize.FlagGPUs)
 }
 
-// Change is what the flags change of a job.
+// Change is the change of a job by the flags.
 func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
 	c := resize.Change{}
 	devices, err := parseDevices(f.devices, f.gpuResource, 0)
@@ -144,7 +144,7 @@ func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
 	return c, f.addPlace(&c)
 }
 
-// ofRole is what the flags change of one role of a job: its own flags, and those of all members.
+// ofRole is the change of one role of a job by the flags: its own flags, and those of all members.
 func (f *ResizeFlags) ofRole(job *gang.Job, has gang.Role) resize.Role {
 	out, typed := resize.Role{Name: has.Name}, f.flags.Changed
 	own := f.role(has.Name)
@@ -173,7 +173,7 @@ func (f *ResizeFlags) ofRole(job *gang.Job, has gang.Role) resize.Role {
 	return out
 }
 
-// quantity is what was typed of a resource: for the role, or for all; nil for neither.
+// quantity is the amount of a resource as typed: for the role, or for all; nil for neither.
 func (f *ResizeFlags) quantity(role, name string, own, all *resource.Quantity) *resource.Quantity {
 	switch {
 	case f.flags.Changed(resize.RoleFlag(role, name)):

@@ -114,7 +114,7 @@ func (o *Options) jobRoles() []render.Role {
 	return roles
 }
 
-// setter is who sets the environment of members.
+// setter is the writer of the environment of members.
 func (o *Options) setter() string {
 	if name := o.kind.reader.Controller.Name; name != "" {
 		return "the " + strings.ReplaceAll(name, "-", " ")
@@ -172,7 +172,7 @@ func keyValues(flag string, texts []string, problems func(key, value string) []s
 	return out, nil
 }
 
-// reserved is who writes a metadata key, or "" if it is free. What a user wrote there would be lost.
+// reserved is the writer of a metadata key, or "" if it is free. What a user wrote there would be lost.
 func reserved(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {

@@ -27,7 +27,7 @@ import (
 // NewCommand returns the command, with one subcommand for each kind of job that flags can describe.
 func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	var names []string
-	o := &FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}
+	o := &FileOptions{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix}
 	cmd := &cobra.Command{
 		Use:   "submit KIND | -f FILE",
 		Short: "Submit a gang job",
@@ -65,7 +65,6 @@ quota and its share of a queue. The exit code is then the worst.`,
   gangctl submit -f job.yaml --dry-run=fit`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client, o.Suffix = f.Namespace, f.Client, f.Suffix
 			if cmd.Flags().Changed("filename") {
 				o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 				return o.submit(cmd, args)
@@ -184,7 +183,7 @@ func (s *Submission) run(ctx context.Context, parse func(context.Context) (*batc
 	return s.report(ctx, t.client, created)
 }
 
-// target is what a submission is made to.
+// target is the cluster that a submission is made to.
 type target struct {
 	// client is nil where there is no API server: with --dry-run=client and --from.
 	client *kube.Client

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
-// TrainOptions are what `gangctl submit train` works with. What flags do not set is the runtime's.
+// TrainOptions are the dependencies, flags and arguments of `gangctl submit train`. What flags do not set is the runtime's.
 type TrainOptions struct {
 	FileOptions
 	resources
@@ -36,7 +36,7 @@ type TrainOptions struct {
 
 // newTrainCommand returns `gangctl submit train`.
 func newTrainCommand(f *cmdutil.Factory) *cobra.Command {
-	o := &TrainOptions{FileOptions: FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}}
+	o := &TrainOptions{FileOptions: FileOptions{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix}}
 	cmd := &cobra.Command{
 		Use:   "train [NAME] [flags] [-- COMMAND [ARGUMENT…]]",
 		Short: "Submit a job of Kubeflow Trainer v2 (TrainJob)",
@@ -55,7 +55,6 @@ The arguments after -- are the command of every node, exactly as typed: no shell
   gangctl submit train llama --runtime torch-distributed --nodes 4 --gpus 8 --dry-run=fit`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.FileOptions.Namespace, o.Client = f.Namespace, f.Client
 			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 			if err := o.parse(cmd, args); err != nil {
 				return err
@@ -155,7 +154,7 @@ func (o *TrainOptions) manifest() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// requirements are what a node requests: CPU and memory with equal limits, GPUs as limits, from which the API server makes requests.
+// requirements are the resources of a node: CPU and memory with equal limits, GPUs as limits, from which the API server makes requests.
 func (o *TrainOptions) requirements() map[string]any {
 	requests, limits := map[string]any{}, map[string]any{}
 	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{

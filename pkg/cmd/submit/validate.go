@@ -105,7 +105,7 @@ func (o *Options) validateName(*pflag.FlagSet) error {
 	return failure.Usagef("%s", problem).WithHint("%s", hint)
 }
 
-// nameProblem is what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
+// nameProblem is the fault of the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
 func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
@@ -116,7 +116,7 @@ func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) 
 		if replicas[role] == 0 {
 			continue
 		}
-		last := memberName(reader, name, gang.Place{Role: role, Index: int(replicas[role]) - 1})
+		last := memberName(reader, name, gang.RoleIndex{Role: role, Index: int(replicas[role]) - 1})
 		if over := len(last) - maxNameLength; over > 0 {
 			return fmt.Sprintf("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
 				name, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
@@ -126,7 +126,7 @@ func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) 
 }
 
 // memberName is the name of a member's pod or, of a Job, whose pods have random names, of its host.
-func memberName(reader gang.JobReader, job string, place gang.Place) string {
+func memberName(reader gang.JobReader, job string, place gang.RoleIndex) string {
 	if reader.PodName == nil {
 		return fmt.Sprintf("%s-%d", job, place.Index)
 	}

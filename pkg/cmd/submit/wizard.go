@@ -120,7 +120,7 @@ func (w *wizard) promptAll(ctx context.Context, args []string) ([]string, error)
 	return args, w.command()
 }
 
-// none is what is chosen where nothing has to be.
+// none is the choice where nothing has to be chosen.
 const none = "(none)"
 
 // template prompts for the job to start from, unless that was typed.
@@ -267,7 +267,7 @@ func (o *Options) wizard(ctx context.Context, cmd *cobra.Command, args []string,
 	return o.batch()
 }
 
-// preview is what would be submitted, as --dry-run=client -o yaml shows it.
+// preview is the objects that would be submitted, as --dry-run=client -o yaml shows it.
 func (o *Options) preview(ctx context.Context) (string, error) {
 	var text strings.Builder
 	shown, streams := *o, *o.IO

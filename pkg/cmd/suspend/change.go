@@ -31,7 +31,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
-// verb is what the command does to a job.
+// verb is the verb of the command.
 func (o *Options) verb() string {
 	if o.Suspend {
 		return "suspend"

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// Options are what the two commands work with.
+// Options are the dependencies, flags and arguments of the two commands.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -28,7 +28,7 @@ type Options struct {
 
 // NewCommand returns `suspend`; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	return newCommand(f, &Options{IO: f.IO, Suspend: true}, runF, &cobra.Command{
+	return newCommand(f, &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client, Suspend: true}, runF, &cobra.Command{
 		Use:   "suspend NAME…",
 		Short: "Set jobs aside: their members go, the jobs stay",
 		Long: `Suspend jobs of any kind, whoever created them: their operator deletes their pods, which frees what they hold, and makes no new ones until
@@ -45,7 +45,7 @@ one that has finished. Every name is tried; the exit code is 1 if any failed.`,
 
 // NewResumeCommand returns `resume`; runF replaces the run in tests.
 func NewResumeCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	return newCommand(f, &Options{IO: f.IO}, runF, &cobra.Command{
+	return newCommand(f, &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, runF, &cobra.Command{
 		Use:   "resume NAME…",
 		Short: "Go on with jobs that were set aside",
 		Long: `Resume suspended jobs of any kind, whoever suspended them: their operator makes their pods again, and they are scheduled as a gang. A job
@@ -70,7 +70,6 @@ func newCommand(f *cmdutil.Factory, o *Options, runF func(context.Context, *Opti
 	}
 	cmd.ValidArgsFunction = cmdutil.CompleteJobs(f, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.Namespace, o.Client = f.Namespace, f.Client
 		slices.Sort(args)
 		o.Names = slices.Compact(args)
 		if runF != nil {

@@ -69,7 +69,7 @@ func labelled(kinds []corev1.ResourceName, several bool, text func(corev1.Resour
 	return strings.Join(parts, ", ")
 }
 
-// noun is what devices of a kind are called.
+// noun is the noun for devices of a kind.
 func noun(kind corev1.ResourceName) string {
 	if request.IsGPU(kind) {
 		return "GPU"

@@ -115,7 +115,7 @@ func (o *Options) layout(v *view, before letters) layout {
 	return l
 }
 
-// reads is what of a cluster is read.
+// reads returns the options of the collection.
 func (o *Options) reads(namespace string) collect.Options {
 	return collect.Options{Namespace: namespace, Now: o.IO.Clock.Now}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
-// status is what stands above a frame that is redrawn.
+// status is the line above a frame that is redrawn.
 type status struct {
 	what What
 	// at is as of when the frame is true.

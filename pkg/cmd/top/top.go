@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// What is what the command shows.
+// What is the view that the command shows.
 type What string
 
 // What there is to show.
@@ -24,7 +24,7 @@ const (
 	Queue What = "queue"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -68,8 +68,8 @@ sum over jobs and others.`,
 }
 
 func newNode(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, What: Node}
-	cmd := o.complete(f, runF, &cobra.Command{
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client, What: Node}
+	cmd := o.complete(runF, &cobra.Command{
 		Use: "node", Aliases: []string{"nodes", "no"},
 		Short: "Show what is used and free on each node, and why idle GPUs are unusable",
 		Long: `Show for each node its accelerators, used of all (those that went unhealthy stay in the total, marked with !), CPU, memory and
@@ -77,7 +77,7 @@ pod slots as requested, the gangs on it, and in NOTE what cannot be used and why
 
 FREE are the GPUs that a pod could get now that requests one, with the CPU and memory that pods here usually request with a GPU
 (the median), and that tolerates no taints. The lines below the table sum up each kind of accelerator, and give the largest gang
-that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its holder.
+that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its consumer.
 
 --by KEY sums nodes up by their value of a label, such as a rack's or a zone's: the domains that the members of a gang may have to
 share, with the largest gang that starts in each. Nodes without the label are in no domain.`,
@@ -95,8 +95,8 @@ share, with the largest gang that starts in each. Nodes without the label are in
 }
 
 func newJob(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, What: Job}
-	cmd := o.complete(f, runF, &cobra.Command{
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client, What: Job}
+	cmd := o.complete(runF, &cobra.Command{
 		Use: "job", Aliases: []string{"jobs"},
 		Short: "Show what each job holds, for how long it has held it idle, and why it waits",
 		Long: `Show for each job that has not ended how many GPUs its members request and hold, and why it waits.
@@ -114,8 +114,8 @@ and first line.`,
 }
 
 func newQueue(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, What: Queue}
-	return o.complete(f, runF, &cobra.Command{
+	o := &Options{IO: f.IO, Namespace: f.Namespace, Client: f.Client, What: Queue}
+	return o.complete(runF, &cobra.Command{
 		Use: "queue", Aliases: []string{"queues"},
 		Short: "Show what each queue uses of its quota, and what waits in it",
 		Long: `Show the queues of Volcano, kube-batch and Kueue, and those that jobs name without there being an object: what is used of the
@@ -131,7 +131,7 @@ What a queue of Kueue uses is what it has admitted, and its quota the nominal on
 }
 
 // complete adds what the three views have in common.
-func (o *Options) complete(f *cmdutil.Factory, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
+func (o *Options) complete(runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return failure.Usagef("top %s takes no arguments, got %q", o.What, args[0])
@@ -140,7 +140,6 @@ func (o *Options) complete(f *cmdutil.Factory, runF func(context.Context, *Optio
 	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o.Namespace, o.Client = f.Namespace, f.Client
 		if err := o.validate(cmd); err != nil {
 			return err
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 )
 
-// ctrlC is what a terminal sends for it while it is ours.
+// ctrlC is the byte that a terminal sends for Ctrl-C while it is ours.
 const ctrlC = 3
 
 // restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time, and a watch
 // must not take more than a twentieth of a core for it, with what comes in meanwhile and the collection of garbage on another core.
 const restFactor = 24
 
-// looked is what one look at the mirror came to.
+// looked is the outcome of one look at the mirror.
 type looked struct {
 	view *view
 	err  error

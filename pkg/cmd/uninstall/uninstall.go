@@ -27,7 +27,7 @@ const (
 	dryRunServer dryRun = "server"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO     *iostreams.IOStreams
 	Client func() (*kube.Client, error)
@@ -46,7 +46,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 }
 
 func newCommand(f *cmdutil.Factory, prompter prompt.Prompter, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, Prompter: prompter}
+	o := &Options{IO: f.IO, Client: f.Client, Prompter: prompter}
 	cmd := &cobra.Command{
 		Use:   "uninstall [scheduler]",
 		Short: "Take the gang scheduler away",
@@ -65,7 +65,6 @@ them; to confirm, type the definition's name or give it with --confirm.`,
 		},
 		ValidArgsFunction: install.CompleteScheduler,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Client = f.Client
 			if err := o.validate(cmd); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO      *iostreams.IOStreams
 	Client  func() (*kube.Client, error)
@@ -25,7 +25,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, Version: f.Version.Version}
+	o := &Options{IO: f.IO, Client: f.Client, Version: f.Version.Version}
 	cmd := &cobra.Command{
 		Use:   "upgrade [scheduler]",
 		Short: "Bring the installed scheduler to the version of this gangctl",
@@ -45,7 +45,6 @@ older than the scheduler is refused.`,
 		ValidArgsFunction: install.CompleteScheduler,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o.Client = f.Client
 		if runF != nil {
 			return runF(cmd.Context(), o)
 		}

@@ -26,7 +26,7 @@ const (
 	shortText format = "short"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO   *iostreams.IOStreams
 	Info version.Info

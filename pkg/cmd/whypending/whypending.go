@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose"
 )
 
-// Options are what the command works with.
+// Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
@@ -49,7 +49,10 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
+	o := &Options{
+		IO: f.IO, Namespace: f.Namespace, Client: f.Client, Prompter: prompt.New(f.IO),
+		Resize: func(ctx context.Context, args []string) error { return runResize(ctx, f, args) },
+	}
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
 		Short: "Explain why a gang does not run, and what would make it",
@@ -88,8 +91,6 @@ What you may not see is named, with what the answer loses by it and the rule tha
 		SuggestFor:        []string{"why", "explain", "reason", "pending"},
 		ValidArgsFunction: cmdutil.CompleteJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Resize = func(ctx context.Context, args []string) error { return runResize(ctx, f, args) }
 			if err := o.parse(args); err != nil {
 				return err
 			}
@@ -102,6 +103,11 @@ What you may not see is named, with what the answer loses by it and the rule tha
 			return o.run(cmd.Context())
 		},
 	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *Options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Without a name: the gangs of all namespaces")
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "Print the first line only")
@@ -117,7 +123,6 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
-	return cmd
 }
 
 // parse reads `NAME`, `KIND/NAME`, `job NAME` and `job KIND/NAME`.

@@ -22,9 +22,12 @@ const (
 	maxShapes = 32
 )
 
+// nodeAdder searches for nodes that would have to be added.
+type nodeAdder struct{ *search }
+
 // addNodes offers the fewest more nodes of each shape that exists. Shapes that do not help are left out, and of those that
 // do only the smallest number is offered, once for those that look alike to whoever adds them.
-func (s *search) addNodes() {
+func (s nodeAdder) addNodes() {
 	var best []stage.Fix
 	var offered map[string]bool
 	fewest := int64(maxNew)
@@ -54,7 +57,7 @@ func (s *search) addNodes() {
 }
 
 // shapes are one node of each kind that members can distinguish: the first by name, ready and schedulable.
-func (s *search) shapes() []*corev1.Node {
+func (s nodeAdder) shapes() []*corev1.Node {
 	keys := s.nodeLabelKeys()
 	seen := map[string]bool{}
 	var all []*corev1.Node
@@ -80,7 +83,7 @@ func (s *search) shapes() []*corev1.Node {
 }
 
 // nodeLabelKeys are the labels by which members choose nodes, less the hostname, which is each node's own.
-func (s *search) nodeLabelKeys() map[string]bool {
+func (s nodeAdder) nodeLabelKeys() map[string]bool {
 	keys := map[string]bool{s.base.Request.Topology.Required: true}
 	terms := func(list []corev1.PodAffinityTerm) {
 		for _, t := range list {
@@ -121,7 +124,7 @@ func (s *search) nodeLabelKeys() map[string]bool {
 }
 
 // daemons are the pods that every node like the model will have too.
-func (s *search) daemons(model *corev1.Node) []*corev1.Pod {
+func (s nodeAdder) daemons(model *corev1.Node) []*corev1.Pod {
 	var daemons []*corev1.Pod
 	for _, p := range s.w.Cluster().PodsOn(model.Name) {
 		if placement.DaemonSetPod(p) {
@@ -144,7 +147,7 @@ func poolOf(n *corev1.Node) string {
 	return ""
 }
 
-func (s *search) more(model *corev1.Node, count int64) stage.Fix {
+func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
 	if pool := poolOf(model); pool != "" {
 		how += ", with " + pool

@@ -36,7 +36,7 @@ type Found struct {
 	Cut []answer.ActionKind
 }
 
-// search is one search for one gang.
+// search is one search for one gang: what the searches for single kinds of action have in common. Each of these is a type of its own that embeds it.
 type search struct {
 	budget
 	tools
@@ -104,23 +104,23 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if opts.Time > 0 {
 		s.end = s.now().Add(opts.Time)
 	}
-	s.part(answer.Fix, s.fixes)
+	s.part(answer.Fix, fixer{s}.fixes)
 	if slices.Contains(resizable, base.Primary.Code) || exclusiveVolume(base.Primary) {
-		s.part(answer.Wait, s.wait)
-		s.part(answer.Reshape, s.reshape)
-		s.part(answer.Trim, s.trim)
-		s.part(answer.Fewer, s.fewer)
-		s.part(answer.Relax, s.relax)
-		s.part(answer.Uncordon, s.uncordon)
-		s.part(answer.Move, s.move)
-		s.part(answer.AddNodes, s.addNodes)
-		s.part(answer.Evict, s.evict)
+		s.part(answer.Wait, waiter{s}.wait)
+		s.part(answer.Reshape, resizer{s}.reshape)
+		s.part(answer.Trim, trimmer{s}.trim)
+		s.part(answer.Fewer, resizer{s}.fewer)
+		s.part(answer.Relax, relaxer{s}.relax)
+		s.part(answer.Uncordon, uncordoner{s}.uncordon)
+		s.part(answer.Move, mover{s}.move)
+		s.part(answer.AddNodes, nodeAdder{s}.addNodes)
+		s.part(answer.Evict, evictor{s}.evict)
 	}
 	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
-		s.part(answer.Relax, s.relax) // no value of a label helps, but the rule can go
+		s.part(answer.Relax, relaxer{s}.relax) // no value of a label helps, but the rule can go
 	}
 	if len(s.actions) == 0 {
-		s.part(answer.Fix, s.combine)
+		s.part(answer.Fix, fixer{s}.combine)
 	}
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))

@@ -14,7 +14,7 @@ const maxDepth = 3
 
 // ahead are the gangs that come first in the queue, as if they used room: they will, and then they end. Gangs that never
 // start do not end either. known are consumers already.
-func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
+func (s waiter) ahead(known []*view.Consumer) []*view.Consumer {
 	if len(s.base.Ahead) == 0 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 
 // startOf is when another gang starts at the earliest, and the source of that: now, or when the first of what it waits for ends. It
 // is not known where any link of that chain is not.
-func (s *search) startOf(r *stage.Diagnosis) (start time.Time, source string, ok bool) {
+func (s waiter) startOf(r *stage.Diagnosis) (start time.Time, source string, ok bool) {
 	if r.Starts() {
 		return s.w.Now, "", true
 	}
@@ -49,7 +49,7 @@ func (s *search) startOf(r *stage.Diagnosis) (start time.Time, source string, ok
 		return time.Time{}, "", false
 	}
 	theirs := &search{budget: s.budget, tools: s.tools, w: s.w, g: r.Gang, base: r, reader: s.reader, owned: s.owned, depth: s.depth + 1}
-	for _, a := range theirs.waits() {
+	for _, a := range (waiter{theirs}).waits() {
 		if a.ETA != nil && (!ok || a.ETA.Before(start)) {
 			start, source, ok = *a.ETA, a.ETASource, true
 		}

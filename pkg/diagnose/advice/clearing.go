@@ -30,7 +30,7 @@ type clearing struct {
 
 // clearings are the nodes that become of use for one more member of a role by moving few pods, the fewest and smallest first.
 // Only amounts count here: where another rule keeps members off, no pod that moves changes that.
-func (s *search) clearings(role placement.Role) []clearing {
+func (s mover) clearings(role placement.Role) []clearing {
 	request := podrequest.Of(role.Pod)
 	name := podrequest.Device(request)
 	if name == "" {
@@ -63,7 +63,7 @@ type lacking struct {
 }
 
 // lackingLeast are the nodes that members may use, with what they lack for one more, those that lack least first.
-func (s *search) lackingLeast(role placement.Role, request corev1.ResourceList) []lacking {
+func (s mover) lackingLeast(role placement.Role, request corev1.ResourceList) []lacking {
 	cluster := s.w.Cluster()
 	var all []lacking
 	for _, row := range s.base.Matrices[role.Name].Rows {
@@ -98,7 +98,7 @@ func (s *search) lackingLeast(role placement.Role, request corev1.ResourceList) 
 }
 
 // smallestSet are the fewest movable pods of a node that use at least so much; nil if none do.
-func (s *search) smallestSet(node string, lack map[corev1.ResourceName]int64) []*corev1.Pod {
+func (s mover) smallestSet(node string, lack map[corev1.ResourceName]int64) []*corev1.Pod {
 	type candidate struct {
 		pod      *corev1.Pod
 		requests corev1.ResourceList

@@ -9,6 +9,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -142,4 +144,11 @@ func compareEnd(a, b *view.Consumer) int {
 		return -1
 	}
 	return a.Deadline.Compare(b.Deadline)
+}
+
+// rationed reports whether a quota or a queue is among the reasons.
+func (s *search) rationed() bool {
+	return slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool {
+		return f.Stage == answer.StageQueue || f.Stage == answer.StagePods || f.Code == answer.QueueOrder
+	})
 }

@@ -24,9 +24,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
+// evictor searches for what could be evicted.
+type evictor struct{ *search }
+
 // evict offers to take room from services, which never end, and from jobs of lower priority. Never from equals: that is for
-// people to settle. Never from what the system itself runs on.
-func (s *search) evict() {
+// people to decide. Never from what the system itself runs on.
+func (s evictor) evict() {
 	mine, preempts := s.priority()
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
 		return h.Priority() < criticalPriority && len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
@@ -40,13 +43,13 @@ func (s *search) evict() {
 }
 
 // priority is that of the gang, and whether it may preempt.
-func (s *search) priority() (value int32, preempts bool) {
+func (s evictor) priority() (value int32, preempts bool) {
 	terms := stage.TermsOf(s.base.Request)
 	return terms.Priority, terms.Policy == ""
 }
 
 // lower reads like (priority 5 < 50), with a space before it, for a job that the gang may preempt.
-func (s *search) lower(h *view.Consumer) string {
+func (s evictor) lower(h *view.Consumer) string {
 	mine, preempts := s.priority()
 	if !h.Ends || !preempts || h.Priority() >= mine {
 		return ""
@@ -68,7 +71,7 @@ func cheapest(all []*view.Consumer) []*view.Consumer {
 	return all
 }
 
-func (s *search) eviction(set []*view.Consumer) stage.Fix {
+func (s evictor) eviction(set []*view.Consumer) stage.Fix {
 	var names, texts, costs, commands []string
 	for _, h := range set {
 		names = append(names, s.naming().Name(h))
@@ -84,7 +87,7 @@ func (s *search) eviction(set []*view.Consumer) stage.Fix {
 }
 
 // evictCommand frees what a consumer uses in the gentlest way that its kind has, and reports what that costs.
-func (s *search) evictCommand(h *view.Consumer) (cmd, cost string) {
+func (s evictor) evictCommand(h *view.Consumer) (cmd, cost string) {
 	kind := kindOf(h)
 	resource := strings.ToLower(kind.Kind)
 	switch {
@@ -110,7 +113,7 @@ func (s *search) evictCommand(h *view.Consumer) (cmd, cost string) {
 }
 
 // admission is Kueue's Workload for a job that Kueue runs; "" for others.
-func (s *search) admission(h *view.Consumer) string {
+func (s evictor) admission(h *view.Consumer) string {
 	for _, u := range s.w.Snap.Custom[kueue.Kind("Workload")] {
 		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == h.Job.Meta.UID {
 			return u.GetName()

@@ -11,8 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
+// fixer tries what the findings themselves know.
+type fixer struct{ *search }
+
 // fixes are what the findings themselves know; where no single one is enough, one of each together.
-func (s *search) fixes() {
+func (s fixer) fixes() {
 	one := false
 	findings := s.base.Findings()
 	for _, f := range findings {
@@ -34,7 +37,7 @@ const maxCombined = 4
 
 // combine offers other sizes on top of what findings know, where the gang starts by neither alone: a job that is too big may select nodes that
 // are not there, too.
-func (s *search) combine() {
+func (s fixer) combine() {
 	findings := s.base.Findings()
 	if !slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.Contains(resizable, f.Code) }) {
 		return
@@ -49,9 +52,9 @@ func (s *search) combine() {
 			continue
 		}
 		s.first = &edit{fix.Action, fix.Edit}
-		s.reshape()
-		s.fewer()
-		s.trim()
+		resizer{s.search}.reshape()
+		resizer{s.search}.fewer()
+		trimmer{s.search}.trim()
 		s.first = nil
 	}
 }
@@ -69,7 +72,7 @@ func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool)
 }
 
 // together does one step after the other. Steps that all edit the job are one edit of it.
-func (s *search) together(steps []stage.Fix) stage.Fix {
+func (s fixer) together(steps []stage.Fix) stage.Fix {
 	all := stage.Fix{Action: answer.Action{Kind: steps[0].Kind, By: answer.User, Change: map[string]any{}}}
 	edits := true
 	for _, step := range steps {

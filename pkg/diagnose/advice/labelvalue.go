@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
+	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
@@ -24,7 +24,7 @@ type labelValue struct {
 }
 
 // otherValues offers, for each label that nodes must have, the value with the most room: who wants one kind of node may rather have another than any.
-func (s *search) otherValues() {
+func (s relaxer) otherValues() {
 	type required struct {
 		place.Requirement
 		roles []string
@@ -49,7 +49,7 @@ func (s *search) otherValues() {
 }
 
 // valuesOf are the other values that nodes have of a label, those with the most room first.
-func (s *search) valuesOf(r place.Requirement, roles []string) []labelValue {
+func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 	values := map[string]bool{}
 	for _, n := range s.w.Cluster().Nodes() {
 		if v, ok := n.Labels[r.Key]; ok && v != "" && !slices.Contains(r.Values, v) {

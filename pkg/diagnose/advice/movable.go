@@ -24,7 +24,7 @@ const criticalPriority = 2000000000
 
 // movable reports whether a pod can be evicted by itself without anything being lost but the time in which it starts again:
 // its controller makes another one, and it is no member of a gang that stands or falls as a whole.
-func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
+func (s mover) movable(p *corev1.Pod, h *view.Consumer) bool {
 	switch {
 	case h == nil, h.DaemonSet, p.DeletionTimestamp != nil, len(p.Spec.ResourceClaims) > 0, p.Annotations[corev1.MirrorPodAnnotationKey] != "",
 		p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority:
@@ -46,7 +46,7 @@ func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
 }
 
 // alone reports whether a job of one pod is all of its gang: several jobs may share a group.
-func (s *search) alone(job *gang.Job) bool {
+func (s mover) alone(job *gang.Job) bool {
 	d := s.w.Gang(job).Decl
 	return d == nil || d.MinMember <= 1 && len(s.w.GroupPods(*d)) <= 1
 }
@@ -66,7 +66,7 @@ func isMember(p *corev1.Pod) bool {
 }
 
 // restarts reports whether the job of a pod survives that the pod is evicted.
-func (s *search) restarts(p *corev1.Pod, h *view.Consumer) bool {
+func (s mover) restarts(p *corev1.Pod, h *view.Consumer) bool {
 	if h.Job.Kind.Group == "kubeflow.org" {
 		return p.Spec.RestartPolicy != corev1.RestartPolicyNever // its operator would take the eviction for a failure
 	}
@@ -85,7 +85,7 @@ func (s *search) restarts(p *corev1.Pod, h *view.Consumer) bool {
 
 // permitted reports whether the disruption budgets let all these pods be evicted at once. The API server refuses to evict a
 // pod that has two budgets.
-func (s *search) permitted(pods []*corev1.Pod) bool {
+func (s mover) permitted(pods []*corev1.Pod) bool {
 	taken := map[string]int32{}
 	for _, p := range pods {
 		budgets := 0

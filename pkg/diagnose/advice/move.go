@@ -21,8 +21,11 @@ import (
 // maxMoves is how many sets of pods are tried.
 const maxMoves = 16
 
+// mover searches for pods of others that could run elsewhere.
+type mover struct{ *search }
+
 // move offers to evict a few pods that find a place elsewhere, so that what they leave is enough.
-func (s *search) move() {
+func (s mover) move() {
 	if s.base.Placement == nil || s.base.Placement.Fits() {
 		return
 	}
@@ -48,7 +51,7 @@ func (s *search) move() {
 }
 
 // lacking are the roles of which members find no place, each with how many.
-func (s *search) lacking() []placement.Role {
+func (s mover) lacking() []placement.Role {
 	place := s.base.Placement
 	var all []placement.Role
 	for _, r := range s.base.Request.Roles {
@@ -88,7 +91,7 @@ func pick(lack []placement.Role, options map[string][]clearing, from int) []*cor
 }
 
 // offerMove adds the eviction of pods, less those that need not move, if the gang starts and all of them have a place again.
-func (s *search) offerMove(pods []*corev1.Pod) bool {
+func (s mover) offerMove(pods []*corev1.Pod) bool {
 	enough := func(pods []*corev1.Pod) bool { return s.room(s.w.Cluster().Without(ids(pods)...), s.base.Request.Gang) }
 	if !enough(pods) {
 		return false
@@ -109,7 +112,7 @@ func (s *search) offerMove(pods []*corev1.Pod) bool {
 
 // elsewhere places the pods on nodes other than those that are kept for the gang; nil if there is no room. That is how it
 // will be: they look for a place while these nodes are cordoned.
-func (s *search) elsewhere(cluster *placement.Cluster, pods []*corev1.Pod, kept []string) map[*corev1.Pod]string {
+func (s mover) elsewhere(cluster *placement.Cluster, pods []*corev1.Pod, kept []string) map[*corev1.Pod]string {
 	closed := cluster.MapNodes(func(n *corev1.Node) *corev1.Node {
 		if !slices.Contains(kept, n.Name) || n.Spec.Unschedulable {
 			return n
@@ -150,7 +153,7 @@ func nodesOfPlacement(r *placement.Result) []string {
 }
 
 // moving is the action: the gang's nodes are closed while the pods look for another place.
-func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []string) stage.Fix {
+func (s mover) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []string) stage.Fix {
 	kept = slices.DeleteFunc(kept, func(name string) bool { return s.w.Cluster().Node(name).Spec.Unschedulable })
 	var names, from, dest, texts []string
 	var evictions, waits, again []string

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
+	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -24,8 +24,11 @@ type relaxation struct {
 	roles []string
 }
 
+// relaxer searches for rules of the job that could go, or select otherwise.
+type relaxer struct{ *search }
+
 // relax offers another value of a label, and to drop or to change one rule; where none is enough by itself, two.
-func (s *search) relax() {
+func (s relaxer) relax() {
 	s.otherValues()
 	all := s.relaxations()
 	enough := map[string]bool{} // in one role, so that it need not go in the others
@@ -48,7 +51,7 @@ func (s *search) relax() {
 }
 
 // relaxations are the rules of each role, and those of several roles together.
-func (s *search) relaxations() []relaxation {
+func (s relaxer) relaxations() []relaxation {
 	var all []relaxation
 	shared := map[string][]int{}
 	for _, role := range s.g.Roles {
@@ -103,7 +106,7 @@ func relaxed(all ...relaxation) edit {
 
 // taints are the rules by which a role would tolerate a taint that keeps it from nodes. Where one of its tolerations was
 // meant to, that one is corrected instead.
-func (s *search) taints(has []corev1.Toleration) []rule {
+func (s relaxer) taints(has []corev1.Toleration) []rule {
 	seen := map[string]bool{}
 	var all []rule
 	for _, m := range s.base.Matrices {
@@ -124,7 +127,7 @@ func (s *search) taints(has []corev1.Toleration) []rule {
 }
 
 // topology offers to drop the rule of the gang object that all members share a domain.
-func (s *search) topology() bool {
+func (s relaxer) topology() bool {
 	d := s.g.Decl
 	if d == nil || d.Topology.Required == "" {
 		return false

@@ -24,8 +24,11 @@ func request(role gang.Role) corev1.ResourceList {
 	return whatif.Needs([]gang.Role{{Replicas: 1, Template: role.Template}}, 1)
 }
 
+// resizer searches for other sizes of the gang.
+type resizer struct{ *search }
+
 // reshape offers the fewest members, of the same devices in all, with which the gang starts now.
-func (s *search) reshape() {
+func (s resizer) reshape() {
 	for _, role := range s.g.Roles {
 		req := request(role)
 		device := podrequest.Device(req)
@@ -54,7 +57,7 @@ func onlyMain(role gang.Role, device corev1.ResourceName) bool {
 
 // reshaped splits a role into k members with fewer devices each. What else they request shrinks in proportion, and a minimum
 // below all members grows in proportion.
-func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
+func (s resizer) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
 	i := role.MainContainer()
 	return edit{answer.Action{
 		Kind: answer.Reshape, By: answer.User,
@@ -74,7 +77,7 @@ func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, p
 
 // fewer offers the most members with which the gang starts now, for each role with more than one. A minimum that is declared
 // below their number is kept: with fewer the job is of no use.
-func (s *search) fewer() {
+func (s resizer) fewer() {
 	for _, role := range s.g.Roles {
 		least := int64(1)
 		if spare := s.g.Total() - s.g.Min; spare > 0 {

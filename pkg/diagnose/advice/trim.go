@@ -12,16 +12,18 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
+// trimmer searches for smaller requests of the members.
+type trimmer struct{ *search }
+
 // trim offers the largest request, of each resource, with which the gang starts now: of one role, or, where that is not enough, of all that
 // request the same.
-func (s *search) trim() {
+func (s trimmer) trim() {
 	for _, name := range s.short() {
 		before := len(s.actions)
 		for _, role := range s.g.Roles {
@@ -40,7 +42,7 @@ func (s *search) trim() {
 }
 
 // alike are the roles, two or more, whose main containers have the same name and request the same of a resource.
-func (s *search) alike(name corev1.ResourceName) [][]gang.Role {
+func (s trimmer) alike(name corev1.ResourceName) [][]gang.Role {
 	var all [][]gang.Role
 	at := map[string]int{}
 	for _, role := range s.g.Roles {
@@ -73,7 +75,7 @@ func requested(c corev1.Container, name corev1.ResourceName) (resource.Quantity,
 }
 
 // short are the resources that findings report as short, and the devices that roles request.
-func (s *search) short() []corev1.ResourceName {
+func (s trimmer) short() []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
 	for _, role := range s.g.Roles {
 		if device := podrequest.Device(request(role)); device != "" {
@@ -95,13 +97,6 @@ func (s *search) short() []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// rationed reports whether a quota or a queue is among the reasons.
-func (s *search) rationed() bool {
-	return slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool {
-		return f.Stage == answer.StageQueue || f.Stage == answer.StagePods || f.Code == answer.QueueOrder
-	})
-}
-
 // unit is the step in which a resource is trimmed: whole cores, Gi, pages and devices.
 func unit(name corev1.ResourceName) int64 {
 	switch name {
@@ -114,7 +109,7 @@ func unit(name corev1.ResourceName) int64 {
 	}
 }
 
-func (s *search) trimOne(roles []gang.Role, c corev1.Container, name corev1.ResourceName) {
+func (s trimmer) trimOne(roles []gang.Role, c corev1.Container, name corev1.ResourceName) {
 	have, ok := requested(c, name)
 	if !ok && len(roles) == 1 {
 		have, ok = s.byDefault(roles[0], c.Name, name)
@@ -130,7 +125,7 @@ func (s *search) trimOne(roles []gang.Role, c corev1.Container, name corev1.Reso
 }
 
 // byDefault is what admission adds to the requests of a container that its template leaves out: the default of a LimitRange.
-func (s *search) byDefault(role gang.Role, container string, name corev1.ResourceName) (resource.Quantity, bool) {
+func (s trimmer) byDefault(role gang.Role, container string, name corev1.ResourceName) (resource.Quantity, bool) {
 	pod := s.w.Virtual(s.g, gang.Member{Role: role.Name})
 	r := patch.Resources(&pod.Spec, container)
 	if r == nil {
@@ -142,7 +137,7 @@ func (s *search) byDefault(role gang.Role, container string, name corev1.Resourc
 
 // trimPod offers the largest request of a role whose pods request a resource as a whole. It is no less than what the containers request: the API
 // server takes no less.
-func (s *search) trimPod(role gang.Role, name corev1.ResourceName) {
+func (s trimmer) trimPod(role gang.Role, name corev1.ResourceName) {
 	r := role.Template.Spec.Resources
 	if r == nil {
 		return

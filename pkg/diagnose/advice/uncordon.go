@@ -14,8 +14,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
+// uncordoner searches for nodes that could take pods again.
+type uncordoner struct{ *search }
+
 // uncordon offers the smallest set of cordoned nodes that has to be opened.
-func (s *search) uncordon() {
+func (s uncordoner) uncordon() {
 	var names []string
 	for _, n := range s.w.Cluster().Nodes() {
 		if placement.Uncordoned(n) != n {

@@ -10,8 +10,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
+// waiter searches for jobs whose end lets the gang start.
+type waiter struct{ *search }
+
 // wait offers the minimal sets of jobs whose end lets the gang start, those with a known end first.
-func (s *search) wait() {
+func (s waiter) wait() {
 	waits := s.waits()
 	slices.SortStableFunc(waits, func(a, b answer.Action) int {
 		switch {
@@ -27,7 +30,7 @@ func (s *search) wait() {
 	s.actions = append(s.actions, waits...)
 }
 
-func (s *search) waits() []answer.Action {
+func (s waiter) waits() []answer.Action {
 	jobs := s.ending()
 	ahead := s.ahead(jobs)
 	var all []answer.Action
@@ -40,7 +43,7 @@ func (s *search) waits() []answer.Action {
 }
 
 // ending are the jobs that end without anybody's help. A gang that waits for this one does not.
-func (s *search) ending() []*view.Consumer {
+func (s waiter) ending() []*view.Consumer {
 	partner := s.base.Primary.Partner
 	return s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
@@ -50,7 +53,7 @@ func (s *search) ending() []*view.Consumer {
 
 // waitFor is the action that any count of some jobs end. The gang starts with the end of the last of the first of them: when
 // that is, is known if so many have a known end.
-func (s *search) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) {
+func (s waiter) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) {
 	slices.SortStableFunc(f.members, compareEnd)
 	var names, texts []string
 	for _, h := range f.members {
@@ -79,7 +82,7 @@ func (s *search) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool)
 }
 
 // source is where the time comes from at which a job ends. It names the job, or those before it.
-func (s *search) source(h *view.Consumer) string {
+func (s waiter) source(h *view.Consumer) string {
 	if !s.reader.Sees(h.Namespace) {
 		return "what " + s.naming().Name(h) + " declares, or its earlier runs"
 	}

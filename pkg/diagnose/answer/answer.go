@@ -99,7 +99,7 @@ func (e Evidence) Namespace() string {
 	return parts[kind+1]
 }
 
-// StageState is what became of one stage.
+// StageState is the outcome of one stage.
 type StageState struct {
 	Name  Stage  `json:"name"`
 	State string `json:"state"`
@@ -203,7 +203,7 @@ type Ahead struct {
 	Needs  corev1.ResourceList `json:"needs,omitempty"`
 }
 
-// Holding is what idles because of this gang.
+// Holding is the resources that idle because of this gang.
 type Holding struct {
 	GPUs  int64      `json:"gpus"`
 	Since *time.Time `json:"since,omitempty"`

@@ -9,7 +9,7 @@ const (
 	StageJob        Stage = "job"
 	StageController Stage = "controller"
 	StagePods       Stage = "pods"
-	StageGang       Stage = "podgroup"
+	StagePodGroup   Stage = "podgroup"
 	StageQueue      Stage = "queue"
 	StageScheduler  Stage = "scheduler"
 	StagePlacement  Stage = "placement"
@@ -20,7 +20,7 @@ const (
 
 // Stages are all stages in order.
 func Stages() []Stage {
-	return []Stage{StageRequest, StageJob, StageController, StagePods, StageGang, StageQueue, StageScheduler, StagePlacement, StageOrder, StageStart, StageLife}
+	return []Stage{StageRequest, StageJob, StageController, StagePods, StagePodGroup, StageQueue, StageScheduler, StagePlacement, StageOrder, StageStart, StageLife}
 }
 
 // Code is the stable name of a reason.

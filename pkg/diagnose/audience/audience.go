@@ -100,7 +100,7 @@ func article(kind string) string {
 	return "a"
 }
 
-// Requests is what pods request together.
+// Requests is the sum of what pods request.
 func Requests(pods []*corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, pod := range pods {

@@ -23,8 +23,8 @@ func grant(c *clustertest.Cluster, namespace string, rules ...rbacv1.PolicyRule)
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "sched"}}})
 }
 
-// told is all that answers about a job of namespace team have from who is who in the cluster.
-func told(c *clustertest.Cluster) string {
+// reported is all that answers about a job of namespace team have from who is who in the cluster.
+func reported(c *clustertest.Cluster) string {
 	v := view.New(c.Done())
 	g := &gang.Gang{Job: &gang.Job{Kind: tfjob.Reader().WithVersion("v1"), Reader: tfjob.Reader(), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}}, Scheduler: clustertest.Scheduler}
 	text := fmt.Sprintln(SchedulerNames(v, "team"), GangScheduler(v, gang.SchedulerPlugins, "gang-scheduler"), GangScheduler(v, gang.Volcano, "volcano"),
@@ -83,7 +83,7 @@ func TestWhatATenantWritesIsNoComponent(t *testing.T) {
 		}
 		changed := cluster()
 		write(changed)
-		if got, want := told(changed), told(cluster()); got != want {
+		if got, want := reported(changed), reported(cluster()); got != want {
 			t.Errorf("%s: others read\n%s\nwithout it\n%s", name, got, want)
 		}
 	}

@@ -98,5 +98,5 @@ func podName(g *gang.Gang, m gang.Member) string {
 	if g.Reader.PodName == nil {
 		return ""
 	}
-	return g.Reader.PodName(g.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
+	return g.Reader.PodName(g.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index})
 }

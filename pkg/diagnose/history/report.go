@@ -3,6 +3,8 @@
 package history
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
@@ -71,7 +74,7 @@ type Job struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Role is what one kind of member is made of.
+// Role is the image, the command and the requests of one kind of member.
 type Role struct {
 	Name     string              `json:"name"`
 	Replicas int32               `json:"replicas"`
@@ -131,3 +134,42 @@ func joined(reason, message string) string {
 	}
 	return reason + ": " + message
 }
+
+// Event is something that happened to the job, its gang or a pod.
+type Event struct {
+	First   *time.Time `json:"first,omitempty"`
+	Last    *time.Time `json:"last,omitempty"`
+	Warning bool       `json:"warning,omitempty"`
+	Object  string     `json:"object"`
+	Reason  string     `json:"reason"`
+	Message string     `json:"message"`
+	By      string     `json:"by,omitempty"`
+	Count   int32      `json:"count"`
+}
+
+func eventsOf(events []*corev1.Event) []Event {
+	all := make([]Event, 0, len(events))
+	for _, e := range events {
+		all = append(all, Event{First: known(jobevents.First(e)), Last: known(jobevents.Last(e)), Warning: e.Type == corev1.EventTypeWarning,
+			Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, By: jobevents.By(e), Count: jobevents.Count(e)})
+	}
+	return all
+}
+
+// roles are the roles of the spec.
+func roles(g *gang.Gang) []Role {
+	all := make([]Role, 0, len(g.Roles))
+	for _, r := range g.Roles {
+		role := Role{Name: strings.ToLower(r.Name), Replicas: r.Replicas, Requests: request.OfTemplate(r.Template.Spec)}
+		for _, c := range r.Template.Spec.Containers {
+			if c.Name == r.Main {
+				role.Image, role.Command = c.Image, redact.Args(slices.Concat(c.Command, c.Args))
+			}
+		}
+		all = append(all, role)
+	}
+	return all
+}
+
+// devices is how many GPUs a pod requests.
+func devices(spec corev1.PodSpec) int64 { return request.GPUs(request.OfTemplate(spec)) }

@@ -115,7 +115,7 @@ func Quantity(name corev1.ResourceName, n int64) string {
 	return strconv.FormatInt(q.Value(), 10)
 }
 
-// Resource is what people call a resource.
+// Resource is the name by which people call a resource.
 func Resource(name corev1.ResourceName) string {
 	switch {
 	case podrequest.IsGPU(name):
@@ -149,7 +149,7 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// Role is what users call a simulated role. A role whose members differ is simulated as several, which are numbered: Worker#2.
+// Role is the users' name of a simulated role. A role whose members differ is simulated as several, which are numbered: Worker#2.
 func Role(simulated string) string {
 	name, _, _ := strings.Cut(simulated, "#")
 	return name

@@ -98,3 +98,14 @@ func PodSelector(j *gang.Job) string {
 	}
 	return "job-name=" + j.Meta.Name
 }
+
+// TermsOf are the priority and the preemption policy of the members that are to be placed.
+func TermsOf(request view.PlacementRequest) gang.Terms {
+	return gang.TermsOf(func(yield func(*corev1.Pod) bool) {
+		for _, r := range request.Roles {
+			if !yield(r.Pod) {
+				return
+			}
+		}
+	})
+}

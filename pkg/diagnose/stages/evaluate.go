@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/job"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/life"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/order"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
+	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/podgroup"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/pods"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/queue"
@@ -65,7 +65,7 @@ func evaluators() []evaluator {
 		{answer.StageJob, job.Evaluate},
 		{answer.StageController, controller.Evaluate},
 		{answer.StagePods, pods.Evaluate},
-		{answer.StageGang, podgroup.Evaluate},
+		{answer.StagePodGroup, podgroup.Evaluate},
 		{answer.StageQueue, queue.Evaluate},
 		{answer.StageScheduler, scheduler.Evaluate},
 		{answer.StagePlacement, place.Evaluate},

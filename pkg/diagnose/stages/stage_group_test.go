@@ -200,7 +200,7 @@ func TestGroup(t *testing.T) {
 		{name: "the job requests too much before there is a group", code: answer.MinMemberTooHigh, exit: 4, first: "minAvailable wants 5 members, but the job makes 2", fix: "minAvailable to 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(5), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
 		}},
-		{name: "job and group disagree", code: answer.Fits, exit: 3, wantText: []string{"the job requests a minimum of 1, but PodGroup.scheduling.x-k8s.io gang says 2"}, build: func(c *clustertest.Cluster) {
+		{name: "job and group disagree", code: answer.Fits, exit: 3, wantText: []string{"the job requests a minimum of 1, but PodGroup.scheduling.x-k8s.io gang has 2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(1), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
 		}},
 		{name: "pods disagree on the minimum", code: answer.Fits, exit: 3, wantText: []string{`min-available`}, build: func(c *clustertest.Cluster) {

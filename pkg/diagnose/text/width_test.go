@@ -29,14 +29,14 @@ func pasted(line string) bool {
 
 // At a width, no line is longer, save one with a single word after its label or a command; and nothing is lost or added.
 func TestWidth(t *testing.T) {
-	worlds := map[string]func(*clustertest.Cluster){
+	clusters := map[string]func(*clustertest.Cluster){
 		"long names": long,
 		"rights": func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8})
 			refuse(c)
 		},
 	}
-	for name, build := range worlds {
+	for name, build := range clusters {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New()
 			build(c)

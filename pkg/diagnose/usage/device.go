@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -28,7 +30,7 @@ func IsDevice(name corev1.ResourceName) bool {
 	return !slices.ContainsFunc(noDevice, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// Short is what a kind of device is called in a table: nvidia.com/gpu is nvidia, nvidia.com/mig-1g.5gb is mig-1g.5gb.
+// Short is the name of a kind of device in a table: nvidia.com/gpu is nvidia, nvidia.com/mig-1g.5gb is mig-1g.5gb.
 func Short(kind corev1.ResourceName) string {
 	domain, name, _ := strings.Cut(string(kind), "/")
 	if name == "gpu" {
@@ -75,4 +77,23 @@ func compareKinds(a, b corev1.ResourceName) int {
 		return 1
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+// Uncounted is how many ResourceClaims have devices allocated. Devices that drivers offer in ResourceSlices may overlap, as the slices of
+// a GPU do, or belong to no node: there is no number of them to use some of, as there is of an extended resource. Claims that stand for
+// an extended resource of a pod are counted as that.
+func Uncounted(s *snapshot.Snapshot) int {
+	n := 0
+	for _, c := range s.ResourceClaims {
+		if c.Status.Allocation == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true" {
+			continue
+		}
+		for _, d := range c.Status.Allocation.Devices.Results {
+			if d.AdminAccess == nil || !*d.AdminAccess { // to watch over a device is not to hold it
+				n++
+				break
+			}
+		}
+	}
+	return n
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// charge is what one pod holds.
+// charge is the resources that one pod holds.
 func (l *ledger) charge(pod *corev1.Pod) Held {
 	h := Held{CPU: request.OfResource(pod, corev1.ResourceCPU), Memory: request.OfResource(pod, corev1.ResourceMemory), Pods: 1}
 	for _, kind := range l.kinds {
@@ -22,7 +22,7 @@ func (l *ledger) charge(pod *corev1.Pod) Held {
 	return h
 }
 
-// held is what a consumer has on nodes that exist. Pods that are being deleted count: their room is not free yet.
+// held is the resources that a consumer holds on nodes that exist. Pods that are being deleted count: their room is not free yet.
 func (l *ledger) held(h *view.Consumer) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, p := range h.Pods {
@@ -33,7 +33,7 @@ func (l *ledger) held(h *view.Consumer) Held {
 	return sum
 }
 
-// demand is what pods request that are, or would be, members of a job: one sample a role.
+// demand is the requests of pods that are, or would be, members of a job: one sample a role.
 func (l *ledger) demand(g *gang.Gang) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, role := range g.Roles {
@@ -42,7 +42,7 @@ func (l *ledger) demand(g *gang.Gang) Held {
 	return sum
 }
 
-// times is what n of them hold together.
+// times is the resources that n of them hold together.
 func (h Held) times(n int64) Held {
 	product := Held{Devices: map[corev1.ResourceName]int64{}, CPU: h.CPU * n, Memory: h.Memory * n, Pods: h.Pods * n}
 	for kind, amount := range h.Devices {

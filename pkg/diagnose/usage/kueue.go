@@ -41,7 +41,7 @@ func (l *ledger) admitted(u *unstructured.Unstructured) []Quota {
 	return quotas
 }
 
-// admittedTo is what the Workloads of a queue use of one resource in one flavor.
+// admittedTo is the amount of one resource in one flavor that the Workloads of a queue use.
 func (l *ledger) admittedTo(queue, flavor string, name corev1.ResourceName) int64 {
 	var used int64
 	for _, w := range l.w.Snap.Custom[kueue.Kind("Workload")] {

@@ -2,7 +2,7 @@ package usage
 
 import "github.com/gangctl/gangctl/pkg/cluster/view"
 
-// Measured is what a node, or the pods of a job, really use, by the account of who measures it: CPU in thousandths of a core, memory
+// Measured is the real use of a node, or of the pods of a job, by the account of who measures it: CPU in thousandths of a core, memory
 // in bytes.
 type Measured struct {
 	CPU    int64 `json:"cpuMilli"`

@@ -59,7 +59,7 @@ type Devices struct {
 	Shares []Share `json:"shares,omitempty"`
 }
 
-// Share is what one job or service holds of the devices of one kind on one node.
+// Share is the devices of one kind that one job or service holds on one node.
 type Share struct {
 	// Consumer is KIND NAMESPACE/NAME.
 	Consumer string `json:"consumer"`

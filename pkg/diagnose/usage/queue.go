@@ -37,7 +37,7 @@ type Queue struct {
 	Requested int64 `json:"waitingDevices"`
 }
 
-// Quota is what a queue may use of a resource, and uses by its own reckoning. CPU is in thousandths of a core.
+// Quota is the amount of a resource that a queue may use, and that it uses by its own account. CPU is in thousandths of a core.
 type Quota struct {
 	Resource corev1.ResourceName `json:"resource"`
 	Used     int64               `json:"used"`
@@ -127,7 +127,7 @@ func queueKinds() []schema.GroupKind {
 // limited reports whether a queue counts what pods hold; Kueue counts what it has admitted.
 func limited(kind schema.GroupKind) bool { return kind.Kind == "Queue" }
 
-// queueName is what a job calls its queue.
+// queueName is the name by which a job names its queue.
 func queueName(g *gang.Gang) string {
 	if name, ok := kueue.QueueOf(&g.Meta); ok {
 		return name

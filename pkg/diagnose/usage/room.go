@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Usual is what pods usually request with one device: the median of those in the cluster that run or wait.
+// Usual is the usual request with one device: the median of those in the cluster that run or wait.
 type Usual struct {
 	CPU    int64 `json:"cpuMilli"`
 	Memory int64 `json:"memoryBytes"`
@@ -20,7 +20,7 @@ type Usual struct {
 // unlimited is more members than any cluster takes.
 const unlimited = 1 << 20
 
-// room is what one node has left for pods that request one device and what is usual with it.
+// room is the number of pods for which one node has room that request one device and the usual with it.
 type room struct {
 	// slots is how many such pods fit.
 	slots int64

@@ -20,7 +20,7 @@ type Nodes struct {
 	Uncounted int `json:"claimsNotCounted,omitempty"`
 }
 
-// Total is what the cluster has of one kind of device.
+// Total is the devices of one kind in the cluster.
 type Total struct {
 	Kind  corev1.ResourceName `json:"kind"`
 	Used  int64               `json:"used"`

@@ -20,7 +20,7 @@ type Amount struct {
 	Total int64 `json:"total"`
 }
 
-// Held is what a consumer uses of nodes, as the scheduler charges it: devices by kind, CPU in thousandths of a core, memory in
+// Held is the use of nodes by a consumer, as the scheduler charges it: devices by kind, CPU in thousandths of a core, memory in
 // bytes, pod slots.
 type Held struct {
 	Devices map[corev1.ResourceName]int64 `json:"devices"`
@@ -51,7 +51,7 @@ func (h *Held) Add(more Held) {
 	h.Pods += more.Pods
 }
 
-// ledger is what several reports of one cluster view are made from.
+// ledger has the sums from which several reports of one cluster view are made.
 type ledger struct {
 	w     *view.View
 	kinds []corev1.ResourceName

@@ -42,7 +42,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 	} else {
 		c = Edit(c, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { editJob(u, s, spec, g) })
 	}
-	if makes, ok := kinds.ByKind(g.Reader.Makes); ok && g.Made != nil { // the controller makes it anew
+	if makes, ok := kinds.ByKind(g.Reader.Makes); ok && g.Made != nil { // the controller makes it again
 		c = Edit(c, makes.GroupKind, g.Meta.Namespace, g.MadeAs, func(u *unstructured.Unstructured) { makes.WriteRoles(u, spec.Roles) })
 	}
 	return editWorkload(editGroup(c, g, spec), g, spec)

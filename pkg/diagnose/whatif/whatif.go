@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
 // release takes pods off the claims that are reserved for them; a claim that no pod uses any more gives its devices back.
@@ -182,4 +184,22 @@ func Scale(r *corev1.ResourceRequirements, num, den int64) {
 // Limit is a quantity in a list of its own.
 func Limit(key corev1.ResourceName, q resource.Quantity) corev1.ResourceList {
 	return corev1.ResourceList{key: q}
+}
+
+// Resumed is the cluster when a job that is suspended goes on.
+func Resumed(s *snapshot.Snapshot, job *gang.Job) *snapshot.Snapshot {
+	if job.BatchJob == nil {
+		return Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
+			Set(u, false, suspension.FieldOf(job.Kind.Group)...)
+		})
+	}
+	c := s.Clone()
+	for i, j := range c.Jobs {
+		if j.Namespace == job.Meta.Namespace && j.Name == job.Meta.Name {
+			j = j.DeepCopy()
+			j.Spec.Suspend = new(bool)
+			c.Jobs[i] = j
+		}
+	}
+	return c
 }

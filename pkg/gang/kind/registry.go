@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +38,11 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return r.GroupKind == kind })
 }
 
+// ByResource finds the reader of the kind that is served as a resource.
+func ByResource(resource schema.GroupResource) (gang.JobReader, bool) {
+	return find(func(r gang.JobReader) bool { return r.Group == resource.Group && r.Resource == resource.Resource })
+}
+
 // ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
 func ByName(name string) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
@@ -65,6 +71,39 @@ func SourceOf(kind schema.GroupKind, made metav1.Object) (*metav1.OwnerReference
 	}
 	return ref, reader
 }
+
+// PartsOf is the kind of the objects through which jobs of a kind have their pods: what the controller makes of them, or batch Jobs. ok is false
+// for kinds that make pods themselves, and for those whose parts are not read.
+func PartsOf(whole gang.JobReader) (parts gang.JobReader, ok bool) {
+	switch {
+	case !whole.Makes.Empty():
+		return ByKind(whole.Makes)
+	case whole.OwnsPart != nil && !whole.ByLabel:
+		return batchjob.Reader(), true
+	}
+	return gang.JobReader{}, false
+}
+
+// ByLabel is the job of a kind with [gang.JobReader.ByLabel] that a pod is of, by its labels and its controller; the name is empty for a pod of
+// none. Whether there is such a job is not known.
+func ByLabel(pod *corev1.Pod) (reader gang.JobReader, name string) {
+	for _, r := range readersByLabel() {
+		name := pod.Labels[r.NameLabels[0]]
+		if name == "" {
+			continue
+		}
+		job := gang.Job{Reader: r, Meta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
+		if job.Owns(pod) {
+			return r, name
+		}
+	}
+	return gang.JobReader{}, ""
+}
+
+// readersByLabel are made once, as readers are, for the same reason.
+var readersByLabel = sync.OnceValue(func() []gang.JobReader {
+	return slices.DeleteFunc(Readers(), func(r gang.JobReader) bool { return !r.ByLabel })
+})
 
 // MadeFrom is an object as the controller makes it of a job.
 func MadeFrom(job, object *unstructured.Unstructured) *unstructured.Unstructured {

@@ -144,26 +144,26 @@ func TestPlaceOf(t *testing.T) {
 	tests := []struct {
 		kind   string
 		labels map[string]string
-		want   gang.Place
+		want   gang.RoleIndex
 	}{
-		{"TFJob", map[string]string{"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "2"}, gang.Place{Role: "worker", Index: 2}},
-		{"TFJob", map[string]string{"replica-type": "ps", "replica-index": "1"}, gang.Place{Role: "ps", Index: 1}},
-		{"TFJob", map[string]string{"tf-replica-type": "worker", "tf-replica-index": "0"}, gang.Place{Role: "worker"}},
-		{"TFJob", map[string]string{"job_type": "MASTER", "task_index": "0"}, gang.Place{Role: "master"}},
-		{"PyTorchJob", map[string]string{"pytorch-replica-type": "worker", "pytorch-replica-index": "3"}, gang.Place{Role: "worker", Index: 3}},
-		{"MPIJob", map[string]string{"training.kubeflow.org/job-role": "launcher"}, gang.Place{Role: "launcher"}},
-		{"Job", map[string]string{"batch.kubernetes.io/job-completion-index": "4"}, gang.Place{Role: "worker", Index: 4}},
+		{"TFJob", map[string]string{"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "2"}, gang.RoleIndex{Role: "worker", Index: 2}},
+		{"TFJob", map[string]string{"replica-type": "ps", "replica-index": "1"}, gang.RoleIndex{Role: "ps", Index: 1}},
+		{"TFJob", map[string]string{"tf-replica-type": "worker", "tf-replica-index": "0"}, gang.RoleIndex{Role: "worker"}},
+		{"TFJob", map[string]string{"job_type": "MASTER", "task_index": "0"}, gang.RoleIndex{Role: "master"}},
+		{"PyTorchJob", map[string]string{"pytorch-replica-type": "worker", "pytorch-replica-index": "3"}, gang.RoleIndex{Role: "worker", Index: 3}},
+		{"MPIJob", map[string]string{"training.kubeflow.org/job-role": "launcher"}, gang.RoleIndex{Role: "launcher"}},
+		{"Job", map[string]string{"batch.kubernetes.io/job-completion-index": "4"}, gang.RoleIndex{Role: "worker", Index: 4}},
 	}
 	for _, tt := range tests {
 		for _, r := range Readers() {
 			if r.Kind != tt.kind {
 				continue
 			}
-			got, ok := r.PlaceOf(&gang.Job{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}})
+			got, ok := r.RoleIndexOf(&gang.Job{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}})
 			if !ok || got != tt.want {
 				t.Errorf("%s %v: got %v %v", tt.kind, tt.labels, got, ok)
 			}
-			if _, ok := r.PlaceOf(&gang.Job{}, &corev1.Pod{}); ok {
+			if _, ok := r.RoleIndexOf(&gang.Job{}, &corev1.Pod{}); ok {
 				t.Errorf("%s: a pod without labels has a place", tt.kind)
 			}
 		}

@@ -31,7 +31,7 @@ func reasonOf(m gang.Member) string {
 	return ""
 }
 
-// unscheduledReason is what the scheduler wrote on a pod that has no node.
+// unscheduledReason is the scheduler's message on a pod that has no node.
 func unscheduledReason(pod *corev1.Pod) string {
 	if c := gang.Refusal(pod); c != nil {
 		return cmp.Or(ownMessage(c.Message), c.Reason)

@@ -132,7 +132,7 @@ func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
 	return gang.New(job, members, unlisted, declared, nil)
 }
 
-// declared is what the template of a job states about its gang: operators and gangctl label and annotate the pods of all roles alike.
+// declared is the declaration of its gang in the template of a job: operators and gangctl label and annotate the pods of all roles alike.
 func declared(job *gang.Job, _ []gang.Member) gang.Declared {
 	key, ok := dialect.OfTemplate(job)
 	if !ok {

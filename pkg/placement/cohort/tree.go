@@ -215,7 +215,7 @@ func (t *Tree) Admission(queue string, podSets ...PodSet) map[string]any {
 	return map[string]any{"clusterQueue": queue, "podSetAssignments": assignments}
 }
 
-// Usage is what a Workload uses of a resource in a flavor.
+// Usage is the amount of a resource in a flavor that a Workload uses.
 func Usage(workload *unstructured.Unstructured, flavor string, name corev1.ResourceName) int64 {
 	return usageOf(workload)[flavorResource{flavor, name}]
 }

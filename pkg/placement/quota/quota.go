@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Charge is what one pod adds to the keys of a quota.
+// Charge is the amounts that one pod adds to the keys of a quota.
 func Charge(pod *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	charge := corev1.ResourceList{corev1.ResourcePods: one, countPods: one}
@@ -28,7 +28,7 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 	return charge
 }
 
-// Held is what one pod is charged as it is: one that has ended counts as an object until it is deleted, and for nothing else.
+// Held is the charge of one pod as it is: one that has ended counts as an object until it is deleted, and for nothing else.
 func Held(pod *corev1.Pod) corev1.ResourceList {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		return Charge(pod)

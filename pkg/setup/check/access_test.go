@@ -16,25 +16,25 @@ func plural(gvk schema.GroupVersionKind) string { return strings.ToLower(gvk.Kin
 func TestSubmitRights(t *testing.T) {
 	test(t, Cluster(), "rights-submit", []expected{
 		{name: "all", status: OK, wantText: []string{"8 rights in namespace team"}},
-		{name: "two are missing: both are reported, and granted at once", change: func(s *site) {
+		{name: "two are missing: both are reported, and granted at once", change: func(s *fixture) {
 			s.f.Reviews[0].Allowed, s.f.Reviews[1].Allowed = false, false
 			s.f.Reviews[1].Reason = "by policy"
 		}, status: Fail, wantText: []string{
 			"you may not create tfjobs.kubeflow.org in namespace team: you cannot submit jobs", "you may not create podgroups.scheduling.x-k8s.io in namespace team: you cannot declare gangs (by policy)",
 			"kind: Role\n", "name: ann\n", "- podgroups\n", "- tfjobs\n"}, never: []string{"ClusterRole", "*", "- pods"}},
-		{name: "another kind: whoever does not use it needs no right", change: func(s *site) {
+		{name: "another kind: whoever does not use it needs no right", change: func(s *fixture) {
 			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
 			accesses := KindAccess("team", s.S)
 			s.f.Reviews = append(s.f.Reviews, Review{Access: accesses[0]})
 		}, status: Warn, wantText: []string{"8 rights in namespace team", "you may not create pytorchjobs.kubeflow.org in namespace team: you cannot submit PyTorchJobs", "- pytorchjobs\n"}, never: []string{"mpijobs", "- tfjobs", "create jobs.batch"}},
-		{name: "no right to Jobs, which every cluster serves", change: func(s *site) {
+		{name: "no right to Jobs, which every cluster serves", change: func(s *fixture) {
 			for i := range s.f.Reviews {
 				s.f.Reviews[i].Allowed = s.f.Reviews[i].Resource != "jobs" && s.f.Reviews[i].Resource != "services"
 			}
 		}, status: Warn, wantText: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
-		{name: "another kind could not be reviewed", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
-		{name: "it could not be reviewed", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
-		{name: "it was not queried", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
+		{name: "another kind could not be reviewed", change: func(s *fixture) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
+		{name: "it could not be reviewed", change: func(s *fixture) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
+		{name: "it was not queried", change: func(s *fixture) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
 
@@ -80,8 +80,8 @@ func TestInstallAccess(t *testing.T) {
 }
 
 func TestInstallRights(t *testing.T) {
-	review := func(allowed bool) func(*site) {
-		return func(s *site) {
+	review := func(allowed bool) func(*fixture) {
+		return func(s *fixture) {
 			s.f.Reviews = nil
 			for _, a := range InstallAccess(s.f.Shipped, plural) {
 				s.f.Reviews = append(s.f.Reviews, Review{Access: a, Allowed: allowed})
@@ -98,11 +98,11 @@ func TestInstallRights(t *testing.T) {
 }
 
 func TestBefore(t *testing.T) {
-	fresh := func(s *site) { s.remove("gang-scheduler") }
+	fresh := func(s *fixture) { s.remove("gang-scheduler") }
 	test(t, Before(), "install-name", []expected{
 		{name: "nobody", change: fresh, status: OK, wantText: []string{"no scheduler answers to gang-scheduler"}},
 		{name: "installed before", status: OK},
-		{name: "installed elsewhere", change: func(s *site) {
+		{name: "installed elsewhere", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
 			for _, b := range s.f.Policy.ClusterRoleBindings {
@@ -111,31 +111,31 @@ func TestBefore(t *testing.T) {
 				}
 			}
 		}, status: Fail, wantText: []string{"runs in namespace elsewhere already"}},
-		{name: "one that a tenant made", change: func(s *site) {
+		{name: "one that a tenant made", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("team-a", "gang-scheduler", "x/gangctl:v1")
 		}, status: Warn, wantText: []string{"Deployment team-a/gang-scheduler looks like the gang scheduler"}},
-		{name: "a tenant's that only has the labels of one", change: func(s *site) {
+		{name: "a tenant's that only has the labels of one", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 		}, status: Warn, wantText: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and no account of its namespace may bind the pods"}},
-		{name: "one that sees all pods", change: func(s *site) {
+		{name: "one that sees all pods", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("other", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 			s.binds("system:kube-scheduler", "other", "default")
 		}, status: Fail, wantText: []string{"two would bind the same pods"}},
-		{name: "whose rights are not known", change: func(s *site) {
+		{name: "whose rights are not known", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 			s.f.Unlisted[clusterBinding] = "forbidden"
 		}, status: Fail, wantText: []string{"two would bind the same pods"}},
-		{name: "somebody else", change: func(s *site) {
+		{name: "somebody else", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("kube-system", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 		}, status: Fail, wantText: []string{"Deployment kube-system/my-scheduler answers to schedulerName gang-scheduler"}},
 	})
-	namespace := func(change func(*corev1.Namespace)) func(*site) {
-		return func(s *site) { change(s.Namespace(install.DefaultNamespace)) }
+	namespace := func(change func(*corev1.Namespace)) func(*fixture) {
+		return func(s *fixture) { change(s.Namespace(install.DefaultNamespace)) }
 	}
 	test(t, Before(), "install-namespace", []expected{
 		{name: "not there", status: OK, wantText: []string{"is made"}},
@@ -147,10 +147,10 @@ func TestBefore(t *testing.T) {
 	})
 	test(t, Before(), "operator-alive", []expected{
 		{name: "there", status: OK},
-		{name: "a tenant's blocks no user", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, wantText: []string{"Deployment team-a/training-operator looks like"}},
-		{name: "down", change: func(s *site) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
-		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, wantText: []string{"does not run as a Deployment"}},
-		{name: "none: other pods need none", change: func(s *site) {
+		{name: "a tenant's blocks no user", change: func(s *fixture) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, wantText: []string{"Deployment team-a/training-operator looks like"}},
+		{name: "down", change: func(s *fixture) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
+		{name: "outside", change: func(s *fixture) { s.remove("training-operator") }, status: OK, wantText: []string{"does not run as a Deployment"}},
+		{name: "none: other pods need none", change: func(s *fixture) {
 			s.remove("training-operator")
 			s.S.Server.Resources = []string{}
 		}, status: Warn, wantText: []string{"gangctl install operator"}},

@@ -156,14 +156,14 @@ const (
 	policyRole  = "gangctl:gang-scheduler:policy"
 )
 
-// purposes are what the scheduler cannot do without a role.
+// purposes are the consequences for the scheduler of a role that is missing.
 var purposes = map[string]string{
 	"system:kube-scheduler":                     "it cannot place pods",
 	"system:volume-scheduler":                   "it cannot place pods with volumes",
-	"gangctl:gang-scheduler":                    "it does not see gangs, or cannot say how they are",
+	"gangctl:gang-scheduler":                    "it does not see gangs, or cannot report their status",
 	"gangctl:gang-scheduler:lease":              "it cannot elect a leader",
 	"extension-apiserver-authentication-reader": "it cannot check who requests its metrics",
-	explainRole: "what it publishes of waiting gangs says less",
+	explainRole: "what it publishes of waiting gangs has less detail",
 	answersRole: "it cannot sign the answers that it publishes",
 	policyRole:  "it cannot take back the places of gangs that are not whole",
 }

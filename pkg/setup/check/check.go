@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Status is what a check found, as it is written in JSON and in the table.
+// Status is the result of a check, as it is written in JSON and in the table.
 type Status string
 
 // The statuses, from good to bad. A check that could not be made fails like one that found something.
@@ -138,7 +138,7 @@ func failf(format string, args ...any) Finding { return findf(Fail, format, args
 // APIVersion is that of the report in JSON; fields are only added.
 const APIVersion = "gangctl.check/v1"
 
-// Report is what all checks found.
+// Report has the results of all checks.
 type Report struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -164,7 +164,7 @@ type Summary struct {
 	Unknown int `json:"unknown"`
 }
 
-// Placed is what a smoke test measured, in seconds from the creation of the gang; 0 for what was not reached.
+// Placed has the times that a smoke test measured, in seconds from the creation of the gang; 0 for what was not reached.
 type Placed struct {
 	Namespace string  `json:"namespace"`
 	Scheduler string  `json:"scheduler"`

@@ -20,7 +20,7 @@ const (
 // callerClock compares the two clocks by a request whose answer carries the time. The server's time is in whole seconds, rounded down.
 func callerClock(f *Facts) []Finding {
 	if f.ServerTime.IsZero() {
-		return []Finding{warnf("the API server does not tell its time")}
+		return []Finding{warnf("the API server does not report its time")}
 	}
 	var off time.Duration
 	direction := "behind"

@@ -77,7 +77,7 @@ func podGroupsBefore(f *Facts) []Finding {
 }
 
 // jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing is reported even where
-// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by nobody.
+// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by no user.
 func jobKinds(f *Facts) []Finding {
 	var findings []Finding
 	var absent []string
@@ -147,7 +147,7 @@ func foreignGroups(f *Facts) []Finding {
 	return findings
 }
 
-// products are who made a group of custom resources, by the API group.
+// products are the projects behind groups of custom resources, by the API group.
 var products = map[string]string{
 	"scheduling.x-k8s.io":         "scheduler-plugins",
 	"scheduling.sigs.k8s.io":      "Koordinator, or scheduler-plugins of old",
@@ -164,7 +164,7 @@ var products = map[string]string{
 	"trainer.kubeflow.org":        "Kubeflow Trainer",
 }
 
-// owner is who put an object there, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by
+// owner is the tool that made an object, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by
 // who wrote its fields.
 func owner(o *metav1.PartialObjectMetadata) (by string, mine bool) {
 	labels, annotations := o.Labels, o.Annotations

@@ -72,7 +72,7 @@ func devicePlugins(f *Facts) []Finding {
 	case len(f.View.Snap.Nodes) == 0:
 		findings = append(findings, warnf("the cluster has no nodes"))
 	case len(findings) == 0:
-		findings = append(findings, okf("no node offers GPUs or other devices, and none says that it has some"))
+		findings = append(findings, okf("no node offers GPUs or other devices, and none reports any"))
 	}
 	return findings
 }

@@ -69,7 +69,7 @@ func ownName(f *Facts, name string) bool {
 	return name == install.SchedulerInstance || slices.ContainsFunc(served(f, name), func(d *appsv1.Deployment) bool { return slices.Contains(ours(f), d) })
 }
 
-// serveHint is what lets gangctl's scheduler read a dialect, for pods that name the dialect's own scheduler.
+// serveHint is the hint by which gangctl's scheduler reads a dialect, for pods that name the dialect's own scheduler.
 func serveHint(r gang.Reader) string {
 	if len(r.Schedulers) == 0 || slices.Contains(r.Schedulers, install.SchedulerInstance) {
 		return installHint

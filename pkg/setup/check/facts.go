@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-// Facts are what the checks judge: a cluster at one moment, and the caller.
+// Facts are the inputs of the checks: a cluster at one moment, and the caller.
 type Facts struct {
 	// View is the cluster's state. Its snapshot holds nodes with their nodeInfo.
 	View *view.View

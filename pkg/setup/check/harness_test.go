@@ -21,19 +21,19 @@ import (
 
 const v194 = "ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489"
 
-// site is a cluster under construction, and who looks at it. It begins healthy: every check is ok.
-type site struct {
+// fixture is a cluster under construction, and who looks at it. It begins healthy: every check is ok.
+type fixture struct {
 	*clustertest.Cluster
 	f *Facts
 }
 
-func healthy(t *testing.T) *site {
+func healthy(t *testing.T) *fixture {
 	t.Helper()
 	shipped, err := install.Scheduler{Version: "v1.2.3", Namespace: install.DefaultNamespace, Image: "x/gangctl:v1.2.3", Replicas: 1, TakeBack: true}.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{Cluster: &clustertest.Cluster{S: &snapshot.Snapshot{At: clustertest.Now}}, f: &Facts{
+	s := &fixture{Cluster: &clustertest.Cluster{S: &snapshot.Snapshot{At: clustertest.Now}}, f: &Facts{
 		Version: version.Info{Version: "v1.2.3", Kubernetes: "v0.37.1"}, Namespace: "team", User: "ann", Shipped: shipped,
 		QueriedAt: clustertest.Now, AnsweredAt: clustertest.Now, ServerTime: clustertest.Now, Unlisted: map[string]string{}, Denied: map[string]bool{},
 	}}
@@ -58,7 +58,7 @@ func healthy(t *testing.T) *site {
 }
 
 // book gives out what the manifests, and Kubernetes and the operator's own, give out.
-func (s *site) book() {
+func (s *fixture) book() {
 	b := &s.f.Policy
 	for _, o := range s.f.Shipped {
 		switch o.GetKind() {
@@ -97,19 +97,19 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // defines adds a CustomResourceDefinition.
-func (s *site) defines(name string, labels, annotations map[string]string) *metav1.PartialObjectMetadata {
+func (s *fixture) defines(name string, labels, annotations map[string]string) *metav1.PartialObjectMetadata {
 	d := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations}}
 	s.f.Definitions = append(s.f.Definitions, d)
 	return d
 }
 
 // serves adds a definition that is served.
-func (s *site) serves(name, version string, labels, annotations map[string]string) {
+func (s *fixture) serves(name, version string, labels, annotations map[string]string) {
 	s.defines(name, labels, annotations)
 	s.S.Server.Resources = append(s.S.Server.Resources, name+"/"+version)
 }
 
-func (s *site) deployment(name string) *appsv1.Deployment {
+func (s *fixture) deployment(name string) *appsv1.Deployment {
 	for _, d := range s.S.Deployments {
 		if d.Name == name {
 			return d
@@ -118,12 +118,12 @@ func (s *site) deployment(name string) *appsv1.Deployment {
 	panic("no Deployment " + name)
 }
 
-func (s *site) operatorArgs(args ...string) {
+func (s *fixture) operatorArgs(args ...string) {
 	s.deployment("training-operator").Spec.Template.Spec.Containers[0].Args = args
 }
 
 // pod adds a pod.
-func (s *site) pod(namespace, name, scheduler, node string) *corev1.Pod {
+func (s *fixture) pod(namespace, name, scheduler, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: corev1.PodSpec{SchedulerName: scheduler, NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	if node != "" {
@@ -134,7 +134,7 @@ func (s *site) pod(namespace, name, scheduler, node string) *corev1.Pod {
 }
 
 // remove takes what a Deployment and its lease show away.
-func (s *site) remove(name string) {
+func (s *fixture) remove(name string) {
 	var kept []*appsv1.Deployment
 	for _, d := range s.S.Deployments {
 		if d.Name != name {
@@ -151,7 +151,7 @@ func (s *site) remove(name string) {
 	s.S.Leases = leases
 }
 
-func (s *site) facts() *Facts {
+func (s *fixture) facts() *Facts {
 	if !s.f.policyUnknown() {
 		s.S.ClusterRoles, s.S.ClusterRoleBindings = s.f.Policy.ClusterRoles, s.f.Policy.ClusterRoleBindings
 	}
@@ -162,7 +162,7 @@ func (s *site) facts() *Facts {
 // desired is what one check has to find.
 type expected struct {
 	name   string
-	change func(*site)
+	change func(*fixture)
 	status Status
 	// wantText are parts of messages, hints and fixes; never must not occur.
 	wantText []string

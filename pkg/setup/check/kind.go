@@ -46,7 +46,7 @@ func kindGang(f *Facts, r gang.JobReader) Finding {
 	return okf("%s: a gang of scheduler %s, %s; pods are made by %s", r.Kind, by, how, controller)
 }
 
-// controllerOf is what makes pods of a kind of job; empty if nothing is seen.
+// controllerOf is the controller of a kind of job; empty if nothing is seen.
 func controllerOf(f *Facts, r gang.JobReader) string {
 	if len(r.Controller.Images) == 0 {
 		return "Kubernetes itself"

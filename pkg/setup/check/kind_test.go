@@ -9,7 +9,7 @@ import (
 )
 
 // controller adds a Deployment whose account holds the rights of a controller of a kind of job.
-func (s *site) controller(namespace, name, image, group, resource string) *appsv1.Deployment {
+func (s *fixture) controller(namespace, name, image, group, resource string) *appsv1.Deployment {
 	d := s.Deployment(namespace, name, image)
 	d.Spec.Template.Spec.ServiceAccountName = name
 	b := &s.f.Policy
@@ -23,8 +23,8 @@ func (s *site) controller(namespace, name, image, group, resource string) *appsv
 
 // Of each kind of job that is served it is reported whether it would be a gang, or why not.
 func TestKindsAreGangs(t *testing.T) {
-	serve := func(names ...string) func(*site) {
-		return func(s *site) {
+	serve := func(names ...string) func(*fixture) {
+		return func(s *fixture) {
 			for _, name := range names {
 				s.serves(name, map[string]string{"jobsets.jobset.x-k8s.io": "v1alpha2", "trainjobs.trainer.kubeflow.org": "v1alpha1"}[name], nil, nil)
 			}
@@ -37,31 +37,31 @@ func TestKindsAreGangs(t *testing.T) {
 			"Job: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Kubernetes itself",
 			"not served: PyTorchJob, MPIJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster",
 		}},
-		{name: "JobSets", status: OK, change: func(s *site) {
+		{name: "JobSets", status: OK, change: func(s *fixture) {
 			serve("jobsets.jobset.x-k8s.io")(s)
 			s.controller("jobset-system", "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0", "jobset.x-k8s.io", "jobsets")
 		}, wantText: []string{"JobSet: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Deployment jobset-system/jobset-controller-manager"}},
 		{name: "TrainJobs without their controller", status: Warn, change: serve("trainjobs.trainer.kubeflow.org"),
 			wantText: []string{"TrainJob: nothing is seen that makes pods of it: trainer-controller-manager does not run here", "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'"}},
-		{name: "TFJobs without their operator", status: Warn, change: func(s *site) { s.remove("training-operator") },
+		{name: "TFJobs without their operator", status: Warn, change: func(s *fixture) { s.remove("training-operator") },
 			wantText: []string{"TFJob: nothing is seen that makes pods of it: training-operator does not run here", "gangctl install operator"}},
-		{name: "LeaderWorkerSets", status: OK, change: func(s *site) {
+		{name: "LeaderWorkerSets", status: OK, change: func(s *fixture) {
 			s.serves(lws, "v1", nil, nil)
 			s.controller("lws-system", "lws-controller-manager", "registry.k8s.io/lws/lws:v0.9.0", "leaderworkerset.x-k8s.io", "leaderworkersets")
 		}, wantText: []string{"LeaderWorkerSet: a gang of scheduler gang-scheduler, which reads the labels of its controller"}},
-		{name: "LeaderWorkerSets without our scheduler", status: Warn, change: func(s *site) {
+		{name: "LeaderWorkerSets without our scheduler", status: Warn, change: func(s *fixture) {
 			s.serves(lws, "v1", nil, nil)
 			s.controller("lws-system", "lws-controller-manager", "registry.k8s.io/lws/lws:v0.9.0", "leaderworkerset.x-k8s.io", "leaderworkersets")
 			s.remove("gang-scheduler")
 			s.S.Leases = nil
 		}, wantText: []string{"LeaderWorkerSet: no gang: only scheduler gang-scheduler reads the labels of its controller", "gangctl install scheduler"}},
-		{name: "a gang of the operator", status: OK, change: func(s *site) {
+		{name: "a gang of the operator", status: OK, change: func(s *fixture) {
 			s.serves(rays, "v1", nil, nil)
 			d := s.controller("ray-system", "kuberay-operator", "quay.io/kuberay/operator:v1.4.2", "ray.io", "rayjobs")
 			d.Spec.Template.Spec.Containers[0].Args = []string{"--batch-scheduler=volcano"}
 			s.Deployment("volcano-system", "volcano-scheduler", "docker.io/volcanosh/vc-scheduler:v1.12.0")
 		}, wantText: []string{"RayJob: a gang of scheduler volcano, whose group its controller makes"}},
-		{name: "its scheduler is not there", status: Warn, change: func(s *site) {
+		{name: "its scheduler is not there", status: Warn, change: func(s *fixture) {
 			s.serves(rays, "v1", nil, nil)
 			d := s.controller("ray-system", "kuberay-operator", "quay.io/kuberay/operator:v1.4.2", "ray.io", "rayjobs")
 			d.Spec.Template.Spec.Containers[0].Args = []string{"--batch-scheduler=volcano"}

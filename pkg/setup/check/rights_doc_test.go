@@ -72,9 +72,9 @@ func tree(objects []*unstructured.Unstructured) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ServiceAccount %s\n", account)
 	for i, o := range bindings {
-		branch, stem := "├─ ", "│  "
+		branch, indent := "├─ ", "│  "
 		if i == len(bindings)-1 {
-			branch, stem = "└─ ", "   "
+			branch, indent = "└─ ", "   "
 		}
 		ref := typed[rbacv1.RoleBinding](o).RoleRef
 		where := ""
@@ -92,7 +92,7 @@ func tree(objects []*unstructured.Unstructured) string {
 			if j == len(own)-1 {
 				twig = "└─ "
 			}
-			fmt.Fprintf(&b, "%s%s%s\n", stem, twig, rbac.String(r))
+			fmt.Fprintf(&b, "%s%s%s\n", indent, twig, rbac.String(r))
 		}
 	}
 	for _, o := range objects {

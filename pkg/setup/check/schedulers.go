@@ -34,7 +34,7 @@ func served(f *Facts, name string) []*appsv1.Deployment {
 	return component.FindScheduler(f.View, name, "").Deployments
 }
 
-// scheduler is what is known of one schedulerName.
+// scheduler has the facts about one schedulerName.
 type scheduler struct {
 	component.Scheduler
 	name string

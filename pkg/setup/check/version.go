@@ -37,7 +37,7 @@ func serverVersion(f *Facts) []Finding {
 	built, known := builtFor(f)
 	switch {
 	case unreleased(server):
-		return []Finding{okf("Kubernetes %s: a build that does not say of which release it is", f.View.Snap.Server.Version)}
+		return []Finding{okf("Kubernetes %s: a build that does not report its release", f.View.Snap.Server.Version)}
 	case server.Minor() < oldestForScheduler:
 		return []Finding{warnf("Kubernetes %s is too old for the gang scheduler, which needs v1.%d or later; gangctl's other commands work", server, oldestForScheduler).
 			hint("gang scheduling here needs another scheduler that reads PodGroups: gangctl submit --scheduler NAME")}
@@ -104,7 +104,7 @@ func schedulerVersion(f *Facts) []Finding {
 		theirs := cmp.Or(d.Labels[install.LabelVersion], tag(d.Spec.Template.Spec.Containers[0].Image))
 		switch {
 		case theirs == "":
-			findings = append(findings, warnf("Deployment %s/%s does not say of which version it is", d.Namespace, d.Name))
+			findings = append(findings, warnf("Deployment %s/%s does not report its version", d.Namespace, d.Name))
 		case theirs != labelOf(f.Version.Version) && theirs != f.Version.Version:
 			findings = append(findings, warnf("the gang scheduler of Deployment %s/%s is %s, gangctl is %s", d.Namespace, d.Name, theirs, f.Version.Version).
 				hint("gangctl upgrade"))

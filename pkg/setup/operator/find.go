@@ -67,7 +67,7 @@ func (o Operator) handlesTFJobs() bool {
 	return false
 }
 
-// Container is what runs the operator.
+// Container is the container that runs the operator.
 func (o Operator) Container() corev1.Container {
 	return o.Deployment.Spec.Template.Spec.Containers[o.Index]
 }

@@ -65,7 +65,7 @@ func (o Operator) certain() bool {
 	return o.Release.Known() && (!o.Release.Guessed || !o.Release.Before(1, 7))
 }
 
-// Render is what the release would make of gangs with the flags for the given gang scheduler.
+// Render is the group that the release would make of a gang with the flags for the given gang scheduler.
 func (o Operator) Render(name string) Mode {
 	r := o.Release
 	switch {

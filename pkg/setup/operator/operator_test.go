@@ -115,7 +115,7 @@ func TestMode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := one(t, deployed(tt.image, tt.line)).Mode()
 			if (got.Problem != "") != tt.problem {
-				t.Errorf("doubt: %q", got.Problem)
+				t.Errorf("ambiguous: %q", got.Problem)
 			}
 			if got.Problem = ""; got != tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)

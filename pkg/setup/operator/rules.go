@@ -34,7 +34,7 @@ func (o Operator) Needs() []Need {
 // JobNeeds are the rights that every release uses to run TFJobs.
 func JobNeeds() []Need {
 	return []Need{
-		{Purpose: "see TFJobs and say how they are", Rules: []rbacv1.PolicyRule{
+		{Purpose: "see TFJobs and report their status", Rules: []rbacv1.PolicyRule{
 			rule("kubeflow.org", []string{"tfjobs"}, "delete", "list", "watch"), rule("kubeflow.org", []string{"tfjobs/status"}, "update")}},
 		{Purpose: "create members", Rules: []rbacv1.PolicyRule{
 			rule("", []string{"pods"}, "create", "delete", "list", "patch", "watch"), rule("", []string{"services"}, "create", "delete", "list", "watch")}},

@@ -25,7 +25,7 @@ func TrustedAccount(account rbac.Account, policy *rbac.Policy, home string) bool
 	return policy.Trusts(Component([]string{home}, rbacv1.PolicyRule{APIGroups: []string{"kubeflow.org"}, Resources: []string{"tfjobs"}}), account.Namespace)
 }
 
-// Component is what handles kinds of job, given by their groups and resources: it writes their status.
+// Component is the controller of kinds of job, given by their groups and resources: it writes their status.
 func Component(homes []string, kinds ...rbacv1.PolicyRule) rbac.Component {
 	c := rbac.Component{Homes: homes}
 	for _, k := range kinds {

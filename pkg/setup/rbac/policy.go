@@ -27,7 +27,7 @@ func AccountOf(namespace string, pod *corev1.PodSpec) Account {
 // serviceAccountPrefix begins the user names of ServiceAccounts.
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// String is what the API server calls the account.
+// String is the user name of the account.
 func (a Account) String() string { return serviceAccountPrefix + a.Namespace + ":" + a.Name }
 
 // Subject is the account as bindings name it.

@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
-// Facts are what is known of a cluster.
+// Facts are the properties of a cluster on which the choice depends.
 type Facts struct {
 	// Mapper maps the kinds of [Groups] that the cluster serves; nil if that is not known.
 	Mapper meta.RESTMapper
@@ -49,7 +49,7 @@ type NothingError struct {
 // Error implements error.
 func (e *NothingError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// state is what is known of a scheduler.
+// state is the state of a scheduler, as far as it is known.
 type state int
 
 const (

@@ -21,7 +21,7 @@ import (
 // Auto is the dialect that the cluster decides on.
 const Auto gang.Dialect = "auto"
 
-// Request is what a user specifies about the gang of one job.
+// Request is the gang of one job as a user specifies it.
 type Request struct {
 	// Kind is the kind of the job.
 	Kind schema.GroupKind
@@ -37,7 +37,7 @@ type Request struct {
 	Declared bool
 }
 
-// Decision is what about a job depends on the cluster.
+// Decision is the choice for a job that depends on the cluster.
 type Decision struct {
 	Dialect gang.Dialect
 	// Version is the API version of the group object; the zero value is the one that the dialect prefers.

@@ -85,7 +85,7 @@ func (c *conversion) policies(old bool) error {
 			if !reflect.DeepEqual(there, value) {
 				return fmt.Errorf("spec.%s is %v, but spec.runPolicy.%s is %v: leave out one of them", name, value, name, there)
 			}
-			c.changed("spec.%s is left out, as spec.runPolicy.%s says the same", name, name)
+			c.changed("spec.%s is left out, as spec.runPolicy.%s is the same", name, name)
 			continue
 		}
 		if err := setPolicy(spec, name, value); err != nil {

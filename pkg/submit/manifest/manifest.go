@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 )
 
-// Manifest is what a file holds, without what only API servers write. Objects are in the order of the file.
+// Manifest is the objects of a file, without what only API servers write. Objects are in the order of the file.
 type Manifest struct {
 	// Jobs are those whose members are to be gangs; TFJobs are as kubeflow.org/v1 has them today. There is at least one.
 	Jobs []*unstructured.Unstructured

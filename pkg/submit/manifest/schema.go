@@ -229,7 +229,7 @@ func (p place) refuseTwice(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// typeOf is what objects of a kind are compared with; nil for those that are the API server's to judge. Of a partial type only the values
+// typeOf is the Go type that objects of a kind are compared with; nil for those that are the API server's to judge. Of a partial type only the values
 // are judged: the kind has further fields.
 func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 	switch {

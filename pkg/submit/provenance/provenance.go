@@ -31,7 +31,7 @@ const ResizeAnnotation = "gangctl.dev/resize"
 // MadeFromAnnotation keeps, on a job that was deleted and made again, the uid of the one that was deleted, and a hash of the change.
 const MadeFromAnnotation = "gangctl.dev/made-again-from"
 
-// User is who submitted the job, or "" if that was not kept.
+// User is the user who submitted the job, or "" if that was not kept.
 func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
 
 // SetUser keeps who submits the job; an unknown user, "", is not kept.
@@ -41,7 +41,7 @@ func SetUser(job *unstructured.Unstructured, user string) {
 	}
 }
 
-// CommandLine is what the job keeps as the command line that submitted it, or "" if it does not keep one. It is another user's text,
+// CommandLine is the command line that submitted the job, as the job keeps it, or "" if it does not keep one. It is another user's text,
 // and not to be shown or run as it is: package redact has what to show, and [Argv] what to read.
 func CommandLine(job *unstructured.Unstructured) string {
 	return job.GetAnnotations()[CommandAnnotation]

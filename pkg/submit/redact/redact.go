@@ -139,7 +139,7 @@ var (
 	userInfo   = regexp.MustCompile(`(\w://)[^/\s@]+@`)
 )
 
-// Text is what a program or a user wrote, without what reads like a credential: NAME_TOKEN=…, --password …, https://…@host.
+// Text is the text of a program or a user, without what reads like a credential: NAME_TOKEN=…, --password …, https://…@host.
 func Text(text string) string {
 	text = assigned.ReplaceAllString(text, "${1}"+Hidden)
 	text = following.ReplaceAllString(text, "${1}"+Hidden)

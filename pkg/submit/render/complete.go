@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
-// FileSpec is what a command line adds to the job of a file. What the file has itself stays.
+// FileSpec is the part of a command line that is added to the job of a file. What the file has itself stays.
 type FileSpec struct {
 	// Dialect is how a gang is declared that the file does not declare.
 	Dialect gang.Dialect
@@ -54,7 +54,7 @@ type Completed struct {
 	runtime, trial, made *unstructured.Unstructured
 }
 
-// Objects are what the job is submitted as.
+// Objects are the objects as which the job is submitted.
 func (c *Completed) Objects() *Objects {
 	o := &Objects{Job: c.Job, Trial: c.trial, Made: c.made, Owned: c.PodGroups}
 	if c.runtime != nil {

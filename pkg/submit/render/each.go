@@ -42,7 +42,7 @@ func divided(job gang.Job, podGroups []*unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(podGroups, func(u *unstructured.Unstructured) bool { return !names[u.GetName()] })
 }
 
-// roleGroup is what the group of a role is called that is added.
+// roleGroup is the name of the group of a role that is added.
 func roleGroup(job gang.Job, role gang.Role) string {
 	return job.Meta.Name + "-" + strings.ToLower(role.Name)
 }

@@ -100,7 +100,7 @@ type share struct {
 	count  int32
 }
 
-// gangResources is what minAvailable members need together: the sum over all members when all are needed. When fewer are,
+// gangResources is the requests of minAvailable members together: the sum over all members when all are needed. When fewer are,
 // it is, for each resource, the sum of the smallest requests: a gang scheduler refuses to start below minResources, so it
 // must not exceed what some startable subset needs. Roles are counted, not their members: users write any number of replicas.
 func gangResources(roles []gang.Role, minAvailable int32) corev1.ResourceList {

@@ -103,7 +103,7 @@ func MPIJob(version string) Kind {
 	}
 }
 
-// Framework is what the members of an Indexed Job learn of each other from their environment, as an operator would set it.
+// Framework is the framework for which the members of an Indexed Job learn of each other from their environment, as an operator would set it.
 type Framework string
 
 // The frameworks.
@@ -232,7 +232,7 @@ func ResizeIndexed(c *corev1.Container, namespace, name string, from, to Indexed
 	}
 }
 
-// processesOf is what --nproc-per-node was, as far as the variables have it.
+// processesOf is the value that --nproc-per-node had, as far as the variables have it.
 func processesOf(env []corev1.EnvVar) string {
 	for _, e := range env {
 		if e.Name == "PET_NPROC_PER_NODE" && e.Value != "auto" {
@@ -254,7 +254,7 @@ func sameVariable(a corev1.EnvVar) func(corev1.EnvVar) bool {
 	}
 }
 
-// tfConfig is what the Training Operator would write for a job of workers, but for the index, which the kubelet fills in.
+// tfConfig is the TF_CONFIG that the Training Operator would write for a job of workers, but for the index, which the kubelet fills in.
 func tfConfig(role Role, s Spec) string {
 	workers := make([]string, role.Replicas)
 	for i := range workers {

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
-// Objects are what one submit creates.
+// Objects are the objects that one submit creates.
 type Objects struct {
 	// Job is created before those that it owns, which carry its uid.
 	Job *unstructured.Unstructured
@@ -209,7 +209,7 @@ func Unstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 }
 
 // prune removes nulls and empty maps at any depth, but no empty string and no zero: those may be meant. An empty
-// emptyDir is what makes a volume one.
+// emptyDir is the source of a volume that is an emptyDir.
 func prune(value any) {
 	switch v := value.(type) {
 	case map[string]any:

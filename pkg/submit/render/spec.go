@@ -28,7 +28,7 @@ type Role struct {
 	Devices corev1.ResourceList
 }
 
-// Pod is what the pods of all roles have in common.
+// Pod is the part of the pods that all roles have in common.
 type Pod struct {
 	// GPUResource is the extended resource that Role.GPUs counts.
 	GPUResource corev1.ResourceName
@@ -66,7 +66,7 @@ type Mount struct {
 	Mount  corev1.VolumeMount
 }
 
-// Lifetime is what ends a job, or what is left of it.
+// Lifetime is the limits by which a job, or what is left of it, ends.
 type Lifetime struct {
 	// Retries is how many failures the job survives; nil leaves it to its controller.
 	Retries *int32

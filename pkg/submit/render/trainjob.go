@@ -171,7 +171,7 @@ func podTemplates(set *unstructured.Unstructured) map[string]map[string]any {
 	return all
 }
 
-// added is what a part of a pod template has and had not, down to single labels and annotations.
+// added is the content of a part of a pod template that was not there before, down to single labels and annotations.
 func added(was, is map[string]any, part string) map[string]any {
 	before, _ := was[part].(map[string]any)
 	now, _ := is[part].(map[string]any)

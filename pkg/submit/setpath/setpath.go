@@ -153,7 +153,7 @@ func (w walk) item(value any, t reflect.Type, i int) (any, error) {
 	case !ok && value != nil:
 		return nil, w.errorf(i, "is no list in the object")
 	case step.Index < 0:
-		return nil, w.errorf(i, "is a list: say which item, such as %s[0].%s", w.a.Path[:i], step.Key)
+		return nil, w.errorf(i, "is a list: name the item, such as %s[0].%s", w.a.Path[:i], step.Key)
 	case step.Index > len(items), w.a.Remove && step.Index == len(items):
 		return nil, w.errorf(i+1, "the list has %d items, counted from 0", len(items))
 	case w.a.Remove && i+1 == len(w.a.Path):

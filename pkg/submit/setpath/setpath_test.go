@@ -177,7 +177,7 @@ func TestErrors(t *testing.T) {
 		"spec.runPolicy[0]=yes":                "spec.runPolicy: is no list: it has no item 0",
 		container + "resources.limits.cpu=4x":  `spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.cpu: "4x": must be a quantity, such as 500m, 4 or 16Gi`,
 		container + "resources.limits.cpu.x=4": "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.cpu: is one value: it has no fields",
-		pod + "containers.image=x":             "spec.tfReplicaSpecs.Worker.template.spec.containers: is a list: say which item, such as spec.tfReplicaSpecs.Worker.template.spec.containers[0].image",
+		pod + "containers.image=x":             "spec.tfReplicaSpecs.Worker.template.spec.containers: is a list: name the item, such as spec.tfReplicaSpecs.Worker.template.spec.containers[0].image",
 		pod + "containers[2].image=x":          "spec.tfReplicaSpecs.Worker.template.spec.containers[2]: the list has 1 items, counted from 0",
 		pod + "containers[1]-":                 "spec.tfReplicaSpecs.Worker.template.spec.containers[1]: the list has 1 items, counted from 0",
 		pod + "hostNetwork-":                   "spec.tfReplicaSpecs.Worker.template.spec.hostNetwork: is not there, so it cannot be taken away",

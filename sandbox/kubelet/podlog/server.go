@@ -76,7 +76,7 @@ func (s Server) handler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-			http.Error(w, "only the API server may ask", http.StatusUnauthorized)
+			http.Error(w, "only the API server may read logs", http.StatusUnauthorized)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -36,7 +36,7 @@ func (p *pod) writeAccess(ctx context.Context) (string, error) {
 	}}
 	answer, err := p.runner.Client.CoreV1().ServiceAccounts(p.spec.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask for a token of ServiceAccount %s/%s: %w", p.spec.Namespace, account, err)
+		return "", fmt.Errorf("request a token of ServiceAccount %s/%s: %w", p.spec.Namespace, account, err)
 	}
 	const name = "sandbox"
 	c := clientcmdapi.NewConfig()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// container is what is needed to start a container as a process.
+// container is a container as it is started as a process.
 type container struct {
 	args, env []string
 	// ports are where the process listens, by the container's ports.
@@ -105,7 +105,7 @@ func (p *pod) volume(ctx context.Context, name, kubeconfig string) (string, erro
 	return dir, nil
 }
 
-// environment is what a container's variables are worth.
+// environment is the values of a container's variables.
 func (p *pod) environment(spec *corev1.Container) (map[string]string, error) {
 	fields := map[string]string{
 		"metadata.name": p.spec.Name, "metadata.namespace": p.spec.Namespace, "metadata.uid": string(p.spec.UID),

@@ -92,7 +92,7 @@ func (c *container) answers(ctx context.Context, probe *corev1.Probe) error {
 		return nil
 	}
 	if probe.HTTPGet == nil {
-		return fmt.Errorf("the sandbox asks over HTTP only")
+		return fmt.Errorf("the sandbox probes over HTTP only")
 	}
 	port, err := c.port(probe.HTTPGet.Port)
 	if err != nil {

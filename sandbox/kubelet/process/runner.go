@@ -113,7 +113,7 @@ func (r *Runner) dir(p *corev1.Pod) string {
 	return filepath.Join(r.Dir, p.Namespace+"_"+p.Name+"_"+string(p.UID))
 }
 
-// LogFile is what the container of a pod has written, in this run or the one
+// LogFile is the log of the container of a pod, in this run or the one
 // before. It is false for a pod that is not the runner's.
 func (r *Runner) LogFile(p *corev1.Pod, previous bool) (string, bool) {
 	if r == nil || !r.Runs(p) {

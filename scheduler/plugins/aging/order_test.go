@@ -32,8 +32,8 @@ func TestTheReservationFollowsTheOrder(t *testing.T) {
 			t.Errorf("%s: held %+v", what, held)
 		}
 	}
-	want("when the short one has just come", long, y.review(t, time.Minute))
-	want("when it has waited for its runtime", short, y.review(t, time.Hour))
+	want("when the short one has just come", long, y.reconcile(t, time.Minute))
+	want("when it has waited for its runtime", short, y.reconcile(t, time.Hour))
 	claimed := y.claims.List(claims.Reservation)
 	const text = "reserved for a gang of another namespace (4 cpu, priority 0), which has waited since 2026-11-21T12:00:00Z and comes first by response ratio (expected to run 60m by its deadline)"
 	if got := claimed[0].Why.For(y.claims.Reader("elsewhere")); got != text {
@@ -41,24 +41,24 @@ func TestTheReservationFollowsTheOrder(t *testing.T) {
 	}
 }
 
-// Room comes free where nobody expected it. A reservation goes there if that is nearer, and does not for anything else.
-func TestAReservationMovesNearer(t *testing.T) {
+// Room comes free where nobody expected it. A reservation goes there if that is sooner, and does not for anything else.
+func TestAReservationMovesToWhatComesSooner(t *testing.T) {
 	y := newYard(aNode("a", 4), aNode("b", 4))
 	y.pods = append(onNode("a", 4), onNode("b", 4)...)
 	y.waiting = []Candidate{aGang("g", 4, 1)}
-	before := y.review(t, time.Minute)
+	before := y.reconcile(t, time.Minute)
 	if before[0].Nodes["a"].Members == nil {
 		t.Fatalf("reserved %+v", before)
 	}
 	y.pods = y.pods[:7] // b has lost one of four, and a none
-	if held := y.review(t, time.Second); held[0].Nodes["a"].Members == nil {
+	if held := y.reconcile(t, time.Second); held[0].Nodes["a"].Members == nil {
 		t.Error("it moves though nobody looked for others yet")
 	}
-	if held := y.review(t, reconsider); held[0].Nodes["b"].Members == nil || held[0].Since != before[0].Since {
+	if held := y.reconcile(t, reconsider); held[0].Nodes["b"].Members == nil || held[0].Since != before[0].Since {
 		t.Errorf("on b fewer have to end, and it is reserved %+v", held)
 	}
 	y.pods = append(y.pods[1:4:4], y.pods[4:]...) // as many on either
-	if held := y.review(t, reconsider); held[0].Nodes["b"].Members == nil {
+	if held := y.reconcile(t, reconsider); held[0].Nodes["b"].Members == nil {
 		t.Error("it moves without need")
 	}
 }
@@ -68,17 +68,17 @@ func TestAReservationInUseIsNotGivenUp(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4, endsIn(10*time.Hour))
 	y.waiting = []Candidate{aGang("g", 4, 1)}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	// They end early, and another that is to end before they were to has come.
 	y.pods = []*corev1.Pod{aPod("short", "a", 1, startedAt(noon), endsIn(8*time.Hour))}
 	for range 20 {
-		if held := y.review(t, time.Minute); len(held) != 1 {
+		if held := y.reconcile(t, time.Minute); len(held) != 1 {
 			t.Fatalf("given up: %+v", held)
 		}
 	}
 	y.pods = nil
 	for range 6 {
-		y.review(t, time.Minute)
+		y.reconcile(t, time.Minute)
 	}
 	if len(y.Held()) != 0 {
 		t.Error("kept, though its places are free and the gang does not use them")
@@ -96,7 +96,7 @@ func TestABrokenPromiseOutsideOfTheReservation(t *testing.T) {
 	}
 	y.waiting = []Candidate{aGang("g", 4, 1)}
 	y.waiting[0].Group = types.NamespacedName{Namespace: "other", Name: "labels:g"}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	if _, _, ok := y.claims.Limit(next); ok {
 		t.Error("it counts, though one of its namespace was broken")
 	}
@@ -114,14 +114,14 @@ func TestABrokenPromiseWhileNoGangIsDue(t *testing.T) {
 	if _, _, ok := y.claims.Limit(next); !ok {
 		t.Fatal("a promise does not count")
 	}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	if _, _, ok := y.claims.Limit(next); ok {
 		t.Error("it counts, though one of its namespace was broken")
 	}
 }
 
-// The engine holds a list of reservations while it reviews them, and Run ends one meanwhile: that stays so.
-func TestWhatEndsDuringAReviewStaysSo(t *testing.T) {
+// The engine holds a list of reservations while it reconciles them, and Run ends one meanwhile: that stays so.
+func TestWhatEndsDuringAReconciliationStaysSo(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	gone, stays := Reservation{Group: types.NamespacedName{Name: "gone"}}, Reservation{Group: types.NamespacedName{Name: "stays"}}
 	y.update(func([]Reservation) []Reservation { return []Reservation{gone, stays} }, types.NamespacedName{})
@@ -131,6 +131,6 @@ func TestWhatEndsDuringAReviewStaysSo(t *testing.T) {
 		t.Errorf("held %v", held)
 	}
 	if got := kept([]Reservation{gone, stays}, []Reservation{gone, stays}, y.Held()); len(got) != 1 || got[0].Group != stays.Group {
-		t.Errorf("after the review: held %v", got)
+		t.Errorf("after the reconciliation: held %v", got)
 	}
 }

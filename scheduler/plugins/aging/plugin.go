@@ -40,7 +40,7 @@ func (a Args) Validate() error {
 }
 
 // Plugin makes reservations.
-type Plugin struct{ keeper *Keeper }
+type Plugin struct{ controller *Controller }
 
 var (
 	_ fwk.PreFilterPlugin   = &Plugin{}
@@ -50,15 +50,15 @@ var (
 )
 
 // NewPlugin returns the plugin for one profile. it is a frameworkruntime.PluginFactory.
-func (k *Keeper) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+func (c *Controller) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.after[handle.ProfileName()] = a.After.Duration
-	return &Plugin{keeper: k}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.after[handle.ProfileName()] = a.After.Duration
+	return &Plugin{controller: c}, nil
 }
 
 // Name implements fwk.Plugin.
@@ -67,8 +67,8 @@ func (p *Plugin) Name() string { return Name }
 // PreFilter brings the reservations up to date with the snapshot of this cycle,
 // before GangClaims reads what they claim. Without the victims of a preemption the snapshot shows room that is not there.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if !p.keeper.claims.Simulating() && engine.FirstInCycle(state, Name) {
-		if err := p.keeper.Review(ctx); err != nil { // it is not the fault of whoever is tried
+	if !p.controller.claims.Simulating() && engine.FirstInCycle(state, Name) {
+		if err := p.controller.Reconcile(ctx); err != nil { // it is not the fault of whoever is tried
 			klog.FromContext(ctx).Error(err, "Cannot bring reservations up to date", "when trying", klog.KObj(pod))
 		}
 	}
@@ -82,7 +82,7 @@ func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // charged for the reserved places and for themselves.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.keeper.placed(group)
+		p.controller.placed(group)
 	}
 	return nil
 }

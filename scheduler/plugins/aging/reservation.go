@@ -53,7 +53,7 @@ type Reservation struct {
 	// a pod on them runs without a limit.
 	Start time.Time
 	// Nodes are the reserved places by the name of their node.
-	Nodes map[string]Place
+	Nodes map[string]NodeReservation
 
 	ready      time.Time // since when all the places are free; zero while a pod is to leave one
 	considered time.Time // when others were last looked for
@@ -86,9 +86,9 @@ func (r Reservation) claims() (all []claims.Claim) {
 	return all
 }
 
-// nearer reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
+// sooner reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
 // that one; else the one for which fewer pods have to end.
-func (r Reservation) nearer(other Reservation, cluster *placement.Cluster) bool {
+func (r Reservation) sooner(other Reservation, cluster *placement.Cluster) bool {
 	if known, others := !r.Start.IsZero(), !other.Start.IsZero(); known || others {
 		return known && (!others || r.Start.Before(other.Start))
 	}
@@ -109,18 +109,18 @@ func (r Reservation) left(cluster *placement.Cluster) (n int) {
 
 // equal reports whether two reservations keep the same.
 func (r Reservation) equal(other Reservation) bool {
-	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, Place.equal)
+	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, NodeReservation.equal)
 }
 
-// Place is what is reserved on one node.
-type Place struct {
+// NodeReservation is the part of a reservation on one node.
+type NodeReservation struct {
 	// Members are the pods of the gang that are to run there.
 	Members []*corev1.Pod
 	// Leaving are the pods whose end the place waits for.
 	Leaving map[types.UID]bool
 }
 
-func (p Place) equal(q Place) bool {
+func (p NodeReservation) equal(q NodeReservation) bool {
 	return len(p.Members) == len(q.Members) && maps.Equal(p.Leaving, q.Leaving)
 }
 
@@ -194,7 +194,7 @@ func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*c
 }
 
 func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
-	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}, considered: now, rule: g.rule}
+	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]NodeReservation{}, considered: now, rule: g.rule}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod

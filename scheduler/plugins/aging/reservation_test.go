@@ -92,7 +92,7 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 		y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 2, endsIn(time.Hour))}
 		held := []Reservation{{
 			Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: start,
-			Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
+			Nodes: map[string]NodeReservation{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
 		}}
 		y.update(func([]Reservation) []Reservation { return held }, types.NamespacedName{})
 		return y
@@ -138,12 +138,12 @@ func TestAReservationEndsWhenTheGangIsPlaced(t *testing.T) {
 	y.pods = onNode("a", 4)
 	g := aGang("g", 1, 2)
 	y.waiting = []Candidate{g}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	y.pods = y.pods[2:]
 	if !y.refused(t, aPod("p", "", 1), "a") {
 		t.Error("reserved room is given away")
 	}
-	plugin := &Plugin{keeper: y.Keeper}
+	plugin := &Plugin{controller: y.Controller}
 	member := aPod("g-0", "", 2)
 	member.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &g.Group.Name}
 	plugin.Reserve(t.Context(), framework.NewCycleState(), member, "a")
@@ -157,7 +157,7 @@ func TestWhatIsKept(t *testing.T) {
 	g := aGang("g", 2, 3)
 	y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 6, endsIn(time.Hour))}
 	y.waiting = []Candidate{g}
-	y.review(t, time.Minute)
+	y.reconcile(t, time.Minute)
 	cpus := func(members ...*corev1.Pod) string {
 		kept := y.withheld(t, members...)
 		if len(kept) == 0 {

@@ -35,7 +35,7 @@ func (e engineGangs) Gangs() []Candidate {
 	for _, group := range groups {
 		state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 		if err != nil {
-			continue // the engine has not heard of its members yet
+			continue // the engine has not seen its members yet
 		}
 		all = append(all, read(group, state))
 	}
@@ -82,7 +82,7 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 	return g
 }
 
-// age is what was seen of a gang.
+// age has the times at which a gang was seen to wait or not.
 type age struct {
 	// idle is when it was last seen not to want places, first when it was first
 	// seen to wait. Either is zero if it was not.
@@ -93,14 +93,14 @@ type age struct {
 // when they have no place, which they have not from the start: as long as they
 // were held back by a gate, or members were missing, does not count. That they
 // were is known to whoever saw it; a scheduler that takes over goes by the pods.
-func (k *Keeper) waiting() []Candidate {
-	all, now := k.source.Gangs(), k.clock.Now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (c *Controller) waiting() []Candidate {
+	all, now := c.source.Gangs(), c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ages := make(map[types.NamespacedName]age, len(all))
 	var waiting []Candidate
 	for _, g := range all {
-		a := k.ages[g.Group]
+		a := c.ages[g.Group]
 		switch {
 		case g.Idle:
 			a = age{idle: now}
@@ -118,6 +118,6 @@ func (k *Keeper) waiting() []Candidate {
 		}
 		ages[g.Group] = a
 	}
-	k.ages = ages
+	c.ages = ages
 	return waiting
 }

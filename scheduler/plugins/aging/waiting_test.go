@@ -51,14 +51,14 @@ func TestWaits(t *testing.T) {
 		want  bool
 		fault bool // neither waits nor idle
 	}{
-		"found no place":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1)}}, true, false},
-		"not tried yet":      {members{open: []*corev1.Pod{aPod("a", "", 1), aPod("b", "", 1)}}, false, false},
-		"a member missing":   {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, false, false},
-		"held by a gate":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1, gated)}}, false, false},
-		"waits for the gang": {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, "GangWaiting")), aPod("b", "", 1)}}, false, false},
-		"lost a member":      {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true, false},
-		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false, false},
-		"a fault":            {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, corev1.PodReasonSchedulerError)), aPod("b", "", 1)}}, false, true},
+		"found no place":             {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1)}}, true, false},
+		"not tried yet":              {members{open: []*corev1.Pod{aPod("a", "", 1), aPod("b", "", 1)}}, false, false},
+		"a member missing":           {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, false, false},
+		"held by a gate":             {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1, gated)}}, false, false},
+		"waits for the gang":         {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, "GangWaiting")), aPod("b", "", 1)}}, false, false},
+		"lost a member":              {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true, false},
+		"a member above the minimum": {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false, false},
+		"a fault":                    {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, corev1.PodReasonSchedulerError)), aPod("b", "", 1)}}, false, true},
 	} {
 		g := read(virtualGroup(2), c.state)
 		ok := g.Waits

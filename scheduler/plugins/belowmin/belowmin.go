@@ -22,7 +22,7 @@ type observation struct {
 	boundToDeletedNodes bool
 }
 
-// verdict is what is found of a gang below its minimum.
+// verdict is the decision about a gang below its minimum.
 type verdict struct {
 	never bool               // it was never whole
 	short *planner.Shortfall // why it cannot be completed now; nil if that is not proven

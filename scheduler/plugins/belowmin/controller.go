@@ -78,7 +78,7 @@ type Objects interface {
 	Get(key gang.Key) (object gangcache.Object, u *unstructured.Unstructured, ok bool)
 }
 
-// Config is what a controller needs.
+// Config has the dependencies of a controller.
 type Config struct {
 	Client  kubernetes.Interface
 	Gangs   Gangs

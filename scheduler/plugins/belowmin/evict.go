@@ -81,8 +81,8 @@ func (c *Controller) evictAll(ctx context.Context, o observation) error {
 	return nil
 }
 
-// refused reports whether the API server, or the rules of a job, answered that something is not to be done: it is no use to ask again soon. A conflict
-// is with somebody's change.
+// refused reports whether the API server, or the rules of a job, answered that something is not to be done: it is no use to request it again soon. A conflict
+// is with another client's change.
 func refused(err error) bool {
 	var refusal *suspend.Refusal
 	return errors.As(err, &refusal) || outcome.Refused(err) && !apierrors.IsConflict(err)

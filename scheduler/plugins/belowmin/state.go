@@ -128,7 +128,7 @@ func boundAt(pod *corev1.Pod) *metav1.Time {
 	return nil
 }
 
-// state is what the controller keeps of a gang.
+// state is the controller's memory of a gang.
 type state struct {
 	whole []types.UID // the members that had nodes when it was last seen whole
 	since time.Time   // since when it is seen whole

@@ -46,7 +46,7 @@ func (a Args) Validate() error {
 	return nil
 }
 
-// Engine is what the barrier needs of kube-scheduler; *engine.Handle implements it.
+// Engine is the part of kube-scheduler that the barrier uses; *engine.Handle implements it.
 type Engine interface {
 	// Activate moves pods to the front of the scheduling queue.
 	Activate(pods map[string]*corev1.Pod)

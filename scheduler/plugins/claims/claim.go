@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// Kind is what a claim is made for. It is a label value of metrics.
+// Kind is the purpose of a claim. It is a label value of metrics.
 type Kind string
 
 // The kinds of claims.

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Engine is what the ledger needs of kube-scheduler; *engine.Handle is it.
+// Engine is the part of kube-scheduler that the ledger uses; *engine.Handle implements it.
 type Engine interface {
 	// Activate moves pods to the front of the queue; the keys are NAMESPACE/NAME.
 	Activate(pods map[string]*corev1.Pod)
@@ -294,7 +294,7 @@ func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, 
 	return withheld
 }
 
-// remaining is what is left of claims on a node beyond what leaves it.
+// remaining is the rest of the claims on a node beyond what leaves it.
 func remaining(entries []*entry, node fwk.NodeInfo) (claims []Claim) {
 	var leaving []*corev1.Pod
 	for _, info := range node.GetPods() {

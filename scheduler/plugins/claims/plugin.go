@@ -158,7 +158,7 @@ func reasons(claims []*entry, reader audience.Reader) string {
 // EventsToRegister names what leaves room alongside a claim. A claim that ends is no
 // event of the cluster: the ledger activates those it kept waiting. Some end when
 // the next cycle looks, and those a change of a gang or a pod that got a node may
-// end: then a cycle is wanted, as long as there are claims.
+// end: then a cycle is needed, as long as there are claims.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	hint := func(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
 		if p.ledger.any() {

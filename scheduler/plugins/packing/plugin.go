@@ -113,7 +113,7 @@ func (p *Plugin) Name() string { return Name }
 
 const stateKey fwk.StateKey = Name
 
-// wants is what a pod requests, in the terms of this package.
+// wants are the requests of a pod, in the terms of this package.
 type wants struct {
 	gang types.NamespacedName // empty for a pod on its own
 	// accelerators that it requests; none requests cpu and memory only.

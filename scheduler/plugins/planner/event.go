@@ -8,7 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// gain is what an event adds for gangs without a placement.
+// gain is the change by an event that may help gangs without a placement.
 type gain struct {
 	// room: resources came free, or more nodes may be used.
 	room bool

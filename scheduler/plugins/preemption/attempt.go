@@ -149,7 +149,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 }
 
 // waitForLeaving waits for pods that leave by themselves, if there is no room without theirs. There may be: then the engine refuses the preemptor
-// for another reason, and nobody who leaves helps it.
+// for another reason, and no pod that leaves helps it.
 func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.PlacementRequest, h occupants, r placement.Result, reserve bool) (result, what string) {
 	if len(h.leaving) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
 		return "", "there is room without preemption"

@@ -98,7 +98,7 @@ type Choice struct {
 	Cheapest bool
 }
 
-// Verdict is what became of a query.
+// Verdict is the outcome of a query.
 type Verdict string
 
 // The verdicts.

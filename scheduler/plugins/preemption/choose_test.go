@@ -44,7 +44,7 @@ func TestWhoHasToGo(t *testing.T) {
 			aPod("s-0", "n1", 1, started(0)), aPod("s-1", "n1", 1, started(1)), aPod("s-2", "n2", 1, started(2)), aPod("s-3", "n2", 1, started(3)),
 		}, 3, 1, nil, "s-1 s-2 s-3"},
 		"nobody, if it does not fit for all that (T11)": {two, []*corev1.Pod{aPod("s-0", "n1", 4), aPod("s-1", "n2", 4)}, 9, 1, nil, "impossible"},
-		"surplus before the core": {one, []*corev1.Pod{
+		"above the minimum before the core": {one, []*corev1.Pod{
 			aPod("l-0", "n1", 1, in("l", 2), started(0)), aPod("l-1", "n1", 1, in("l", 2), started(1)), aPod("l-2", "n1", 1, in("l", 2), started(2)), aPod("l-3", "n1", 1, in("l", 2), started(3)),
 		}, 2, 1, nil, "l-2 l-3"},
 		"a gang as a whole, if nothing else is enough": {one, []*corev1.Pod{
@@ -207,17 +207,17 @@ func brute(t *testing.T, q Query) (best Cost, found bool) {
 
 // whole reports whether a set breaks no gang.
 func whole(q Query, units []Unit) bool {
-	gangs, surplus := map[string]bool{}, map[string]int{}
+	gangs, above := map[string]bool{}, map[string]int{}
 	for _, u := range units {
 		switch u.Kind {
 		case Single:
 		case Whole:
 			gangs[u.Gang] = true
 		case AboveMin:
-			surplus[u.Gang]++
+			above[u.Gang]++
 		}
 	}
-	for gang, n := range surplus {
+	for gang, n := range above {
 		if gangs[gang] || n > q.Candidates.Spare[gang] {
 			return false
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cost is what evicting a set of units costs. Costs are compared field by field,
+// Cost is the cost of evicting a set of units. Costs are compared field by field,
 // the first that differs decides.
 type Cost struct {
 	// Violations is by how many pods PodDisruptionBudgets are exceeded.
@@ -24,7 +24,7 @@ type Cost struct {
 	Started []time.Time
 }
 
-// Level is what is evicted of one priority.
+// Level is the evictions of one priority.
 type Level struct {
 	Priority int32
 	// Gangs is the number of gangs of which no member is left, Pods that of all

@@ -42,7 +42,7 @@ func patience() wait.Backoff {
 
 // execute evicts the victims of a reservation. All jobs are checked first whether they can
 // be suspended: if one cannot, no victim has to go, and others are chosen. That takes as long as the API takes: who
-// does not need the room any more by then has nobody evicted.
+// does not need the room any more by then evicts no pod.
 func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	suspended, ok := p.checkJobs(ctx, r)
 	if !ok || !p.current(r) || !p.suspendJobs(ctx, r, suspended) {
@@ -124,7 +124,7 @@ func (p *Preemptor) evictAll(ctx context.Context, r *reservation, pods []*corev1
 	}
 }
 
-// persist repeats a request that the API could not answer, or that met somebody's change.
+// persist repeats a request that the API could not answer, or that met another client's change.
 func (p *Preemptor) persist(f func() error) error {
 	return retry.OnError(patience(), func(err error) bool {
 		var refused *suspend.Refusal

@@ -160,7 +160,7 @@ func TestHowRoomEnds(t *testing.T) {
 			}
 			w.after(time.Second)
 			if w.isOpen(r) || len(w.woken) != 1 {
-				t.Errorf("it is still kept, or nobody is told: %v", w.woken)
+				t.Errorf("it is still kept, or none is woken: %v", w.woken)
 			}
 			if b := w.failed[r.key]; b == nil || b.until.Sub(w.clock.Now()) != backoff {
 				t.Errorf("the %d. time: %+v, want a backoff of %s", i+1, b, backoff)
@@ -173,7 +173,7 @@ func TestHowRoomEnds(t *testing.T) {
 		w.knows(aPod("p", "n2", 2))
 		w.after(time.Second)
 		if len(w.failed) != 0 {
-			t.Error("what was in vain is remembered of who does not wait any more")
+			t.Error("a failed attempt is remembered of who does not wait any more")
 		}
 	})
 	t.Run("the victim went before", func(t *testing.T) {

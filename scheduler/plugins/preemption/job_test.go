@@ -93,21 +93,21 @@ func TestAJobIsSuspended(t *testing.T) {
 	}
 }
 
-// While the API is asked whether a job can be suspended, its preemptor may go: then the job stays.
-func TestAJobIsNotSuspendedForNobody(t *testing.T) {
+// While the API is queried whether a job can be suspended, its preemptor may go: then the job stays.
+func TestAJobIsNotSuspendedWithoutAPreemptor(t *testing.T) {
 	r := start(t, "", tfjob("llama", nil))
-	asked, answer := make(chan struct{}), make(chan struct{})
+	requested, answer := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	r.jobs.PrependReactor("patch", "tfjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0 {
-			once.Do(func() { close(asked); <-answer })
+			once.Do(func() { close(requested); <-answer })
 		}
 		return false, nil, nil
 	})
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
 	r.Create(enginetest.Pod("p", "", enginetest.Priority(100)))
-	<-asked
+	<-requested
 	p, err := r.Client.CoreV1().Pods(enginetest.Namespace).Get(t.Context(), "p", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -258,10 +258,10 @@ func TestJobsOfKindsThatAreNotRead(t *testing.T) {
 // A panic over what a tenant wrote into a job ends that preemption, and not the process.
 func TestAPanicOverAJobEndsOnePreemption(t *testing.T) {
 	r := start(t, "", tfjob("llama", nil), tfjob("alpaca", nil))
-	asked := make(chan struct{}, 100)
+	requested := make(chan struct{}, 100)
 	r.jobs.PrependReactor("patch", "tfjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.PatchActionImpl).Name == "llama" {
-			asked <- struct{}{}
+			requested <- struct{}{}
 			panic("its spec is a list")
 		}
 		return false, nil, nil
@@ -269,7 +269,7 @@ func TestAPanicOverAJobEndsOnePreemption(t *testing.T) {
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
 	r.members("a", 2, 2, 100)
-	<-asked
+	<-requested
 	r.Create(enginetest.Node("n2", 4))
 	on := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n2"} }
 	r.WaitPlaced(r.members("p", 4, 4, 100, ownedBy("alpaca"), on)...)

@@ -8,9 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -154,4 +158,22 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycl
 		return &fwk.PodGroupPostFilterResult{NominatingInfos: pl.preemptor.nominations(c.key)}, fwk.NewStatus(fwk.Success, what)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, what)
+}
+
+// newTrees returns the engine's own preemption, which frees nodes for composite groups: a search for room of ours knows one gang at a time. It is nil
+// where the engine knows none.
+func newTrees(ctx context.Context, handle fwk.Handle) (fwk.PodGroupPostFilterPlugin, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+		return nil, nil
+	}
+	var args runtime.Object = &schedulerconfig.DefaultPreemptionArgs{MinCandidateNodesPercentage: 10, MinCandidateNodesAbsolute: 100}
+	plugin, err := frameworkplugins.NewInTreeRegistry()[Replaces](ctx, args, handle)
+	if err != nil {
+		return nil, fmt.Errorf("preemption for composite groups: %w", err)
+	}
+	trees, ok := plugin.(fwk.PodGroupPostFilterPlugin)
+	if !ok {
+		return nil, fmt.Errorf("preemption for composite groups: %T frees no nodes for groups", plugin)
+	}
+	return trees, nil
 }

@@ -83,7 +83,7 @@ const (
 	sparedFor = 5 * time.Minute
 )
 
-// Engine is what the preemptor needs of kube-scheduler; *engine.Handle is it.
+// Engine is the part of kube-scheduler that the preemptor uses; *engine.Handle implements it.
 type Engine interface {
 	// Framework is that of any profile.
 	Framework() fwk.Handle

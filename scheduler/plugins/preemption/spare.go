@@ -19,16 +19,16 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 		return
 	}
 	assigned := s.assignedCounts(r.Placement)
-	near := slices.Clone(pool)
+	onAssigned := slices.Clone(pool)
 	for i, u := range s.units {
-		near[i] = near[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
+		onAssigned[i] = onAssigned[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
 	}
 	on := func(n *corev1.Node) bool { return assigned[n.Name] != nil }
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {
-		e := s.spare(near, order, func(try set, u Unit) bool { return s.stillFits(try, u, assigned) })
+		e := s.spare(onAssigned, order, func(try set, u Unit) bool { return s.stillFits(try, u, assigned) })
 		result := s.place(e, placement.Options{Node: on})
 		if !result.Fits() { // members matter to each other across nodes
-			e = s.spare(near, order, func(try set, _ Unit) bool { return s.place(try, placement.Options{Node: on}).Fits() })
+			e = s.spare(onAssigned, order, func(try set, _ Unit) bool { return s.place(try, placement.Options{Node: on}).Fits() })
 			result = s.place(e, placement.Options{Node: on})
 		}
 		if s.ctx.Err() != nil {

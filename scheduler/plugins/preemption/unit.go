@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Kind is what a unit is. The greater ones are the more important.
+// Kind is the kind of a unit. The greater ones are the more important.
 type Kind int
 
 // The kinds of units.
@@ -28,7 +28,7 @@ const (
 // String is the kind's name in metrics.
 func (k Kind) String() string { return [...]string{"single", "above-minimum", "gang"}[k] }
 
-// Unit is what is evicted together or not at all.
+// Unit is a set of pods that are evicted together or not at all.
 type Unit struct {
 	Kind Kind
 	// Gang distinguishes the gangs; empty for a single.
@@ -37,7 +37,7 @@ type Unit struct {
 	Priority int32
 }
 
-// Membership is what a pod belongs to.
+// Membership is the gang and the job that a pod belongs to.
 type Membership struct {
 	// Gang distinguishes gangs and jobs.
 	Gang string

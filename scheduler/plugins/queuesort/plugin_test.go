@@ -181,7 +181,7 @@ func TestWhatComesTogetherIsInOrder(t *testing.T) {
 
 // In a queue that never empties, whoever stays is served all the same: those who come are behind, and all who were there go first or later
 // move up.
-func TestNobodyStaysInTheHeap(t *testing.T) {
+func TestNoneStaysInTheHeap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		p, clock, _ := sorter()

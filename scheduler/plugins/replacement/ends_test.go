@@ -54,7 +54,7 @@ func TestALeavingMemberThatIsReplaced(t *testing.T) {
 
 // A scheduler that takes over does not know who replaced whom.
 func TestMembersThatLeaveWhenAnotherTakesOver(t *testing.T) {
-	for name, seen := range map[string]bool{"new": false, "standing by": true} {
+	for name, seen := range map[string]bool{"new": false, "present": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			w.begun = false

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// view is what a scheduling cycle sees.
+// view is the cluster as a scheduling cycle sees it.
 type view struct {
 	snapshot fwk.SharedLister
 	// pods are the informer's, which is never behind the snapshot.

@@ -34,7 +34,7 @@ type Gangs interface {
 	Required(group types.NamespacedName) (count, priority int32, ok bool)
 }
 
-// Engine is what the tracker needs of kube-scheduler; *engine.Handle is it.
+// Engine is the part of kube-scheduler that the tracker uses; *engine.Handle implements it.
 type Engine interface {
 	// Snapshot is what the current cycle sees.
 	Snapshot() fwk.SharedLister

@@ -8,12 +8,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// usage is what the members of one namespace request that have a place, and the most that they did since it last
+// usage is the requests of the members of one namespace that have a place, and the most that they were since it last
 // lost none of them. What is claimed for a namespace costs it no quota, and pods are its users' to delete and create again: so no more is
 // claimed for it than it once had in places, which its quota admitted.
 type usage struct{ placed, peak amounts }
 
-// amounts are what pods request of each resource, and how many they are. Zero amounts are left out.
+// amounts are the requests of pods for each resource, and how many they are. Zero amounts are left out.
 type amounts map[corev1.ResourceName]int64
 
 func amountsOf(pod *corev1.Pod) amounts {

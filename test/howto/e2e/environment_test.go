@@ -43,7 +43,7 @@ type environment struct {
 	fresh                   int
 }
 
-// newWorld starts a sandbox in the place where gangctl-sandbox looks by itself, with room for every documented job.
+// newEnvironment starts a sandbox in the place where gangctl-sandbox looks by itself, with room for every documented job.
 func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	base := t.TempDir()

@@ -4,7 +4,7 @@ package results
 func Differences() []Difference {
 	const podgroup, queueing, topology, preemption = "podgroup", "podgroup/queueing", "podgroup/topology_aware_scheduling", "preemption/podgroup"
 	const beyond = "TestPodGroupScheduling/gang_schedules_with_workload-aware_preemption_(TopologyAwareWorkloadScheduling_enabled:"
-	const aboveMinimum = "nobody has to go for a member above the minimum of the gang"
+	const aboveMinimum = "no pod is preempted for a member above the minimum of the gang"
 	const consumed = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_pod_group_preemption_when_resources_are_consumed_by_lower_priority_existing_pods_"
 	const percentage = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_preemption_and_schedules_on_a_single_rack," +
 		"_choosing_placement_with_highest_allocation_percentage_with_pre-existing_pods_in_cluster_"

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
-// deniedUser is who was refused, in the authorizer's message.
+// deniedUser is the user who was refused, in the authorizer's message.
 var deniedUser = regexp.MustCompile(`User "([^"]+)" cannot `)
 
 // caller records the caller, where something was refused: a rule that grants it needs a name. A server that does not report it, or

@@ -5,6 +5,7 @@ package collect
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// Options are what to look at.
+// Options are the query and the limits of a collection.
 type Options struct {
 	// Namespace is that of the job; empty for all. Only its events, claims, quotas and accounts are read.
 	Namespace string
@@ -60,7 +61,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 	return s, nil
 }
 
-// prefix is what the names of the job of the query, of its pods and of what owns them have in common.
+// prefix is the common prefix of the names of the job of the query, of its pods and of what owns them.
 func (o Options) prefix() string {
 	prefix := o.Name
 	if !kind.MeansPod(o.Kind) {
@@ -160,4 +161,22 @@ type collector struct {
 	// mu guards s while lists are read.
 	mu sync.Mutex
 	s  *snapshot.Snapshot
+}
+
+// Read implements --from: it opens the snapshot in a file, - being in, and where from is empty it collects one from the
+// cluster. The client that it collects with is returned; for a file none is made, and it is nil.
+func Read(ctx context.Context, from string, in io.Reader, client func() (*kube.Client, error), o Options) (*snapshot.Snapshot, *kube.Client, error) {
+	if from != "" {
+		s, err := snapshot.Open(from, in)
+		if err != nil {
+			return nil, nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
+		}
+		return s, nil, nil
+	}
+	c, err := client()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Collect(ctx, c, o)
+	return s, c, err
 }

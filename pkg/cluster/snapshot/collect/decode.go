@@ -77,7 +77,7 @@ func readBatchJobs(o Options) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	far, err := jobFields().ForType(reflect.TypeFor[batchv1.Job]())
+	others, err := jobFields().ForType(reflect.TypeFor[batchv1.Job]())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func readBatchJobs(o Options) (decoder, error) {
 		if namespace, err := namespaceOf(item); err != nil || !item.Protobuf || namespace == o.Namespace {
 			return whole(item)
 		}
-		raw, err := far.Apply(item.Raw)
+		raw, err := others.Apply(item.Raw)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func namespaceOf(item page.Item) (namespace string, err error) {
 // untyped decodes a kind that has no type here. The items of a list of a kind of Kubernetes itself do not have their kind.
 func untyped(version string, kind schema.GroupKind) func(Options) (decoder, error) {
 	return func(o Options) (decoder, error) {
-		without, far, pool := customFields(), otherNamespaceJobFields(), intern.NewPool()
+		without, others, pool := customFields(), otherNamespaceJobFields(), intern.NewPool()
 		return func(item page.Item) (runtime.Object, error) {
 			raw, err := without.JSON(item.Raw)
 			if err != nil {
@@ -124,7 +124,7 @@ func untyped(version string, kind schema.GroupKind) func(Options) (decoder, erro
 			if namespace, err := namespaceInJSON(raw); err != nil {
 				return nil, err
 			} else if o.Namespace == "" || namespace != o.Namespace {
-				if raw, err = far.JSON(raw); err != nil {
+				if raw, err = others.JSON(raw); err != nil {
 					return nil, err
 				}
 			}

@@ -35,7 +35,7 @@ func podFields() prune.Fields {
 		prune.Under([]string{"status"}, "hostIP", "hostIPs", "podIP", "podIPs"))
 }
 
-// compactFields are what no stage reads of a pod that is Ready, or has succeeded, beyond podFields.
+// compactFields are the fields that no stage reads of a pod that is Ready, or has succeeded, beyond podFields.
 func compactFields() prune.Fields {
 	return fields(
 		prune.Under([]string{"spec"}, "dnsPolicy", "securityContext", "enableServiceLinks", "readinessGates", "hostname", "subdomain", "setHostnameAsFQDN", "serviceAccount",
@@ -72,7 +72,7 @@ func jobFields() prune.Fields {
 	return fields(prune.Under(containers("spec.template.spec"), slices.Concat(doing, arguments)...))
 }
 
-// customFields is what is left out of an object that has no type.
+// customFields are the fields that are left out of an object that has no type.
 func customFields() prune.Fields {
 	f := fields(always)
 	f["metadata"]["annotations"] = prune.Fields{lastApplied: nil}

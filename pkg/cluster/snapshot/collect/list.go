@@ -26,7 +26,7 @@ const (
 	atOnce = 4
 )
 
-// protobufOrJSON is what is requested: JSON where the server, or one that it stands before, cannot.
+// protobufOrJSON is the Accept header of requests: JSON where the server, or one that it stands before, cannot.
 const protobufOrJSON = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 // resource is one kind to list.
@@ -56,7 +56,7 @@ func (r resource) path(namespace string) string {
 	return path.Join(append(parts, r.gvr.Resource)...)
 }
 
-// listed is what came of reading one kind.
+// listed is the outcome of reading one kind.
 type listed struct {
 	objects []runtime.Object
 	// version is the resource version as of which they are.

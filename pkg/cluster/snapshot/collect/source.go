@@ -17,13 +17,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 )
 
-// source is what a reflector lists and watches.
+// source is a resource as a reflector lists and watches it.
 type source struct{ *feed }
 
 // IsWatchListSemanticsUnSupported makes the reflector list: lists are decoded as they arrive, without what is not needed.
 func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
-// lister is what a reflector takes.
+// lister returns the source as a reflector takes it.
 func (s source) lister() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s)
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// errJSON is what is wrong with data that is no JSON.
+// errJSON is the error of data that is not JSON.
 var errJSON = errors.New("invalid JSON")
 
 // JSON leaves the fields out of a value that is encoded as JSON, and was found to be valid: what follows it is not looked at. The result is

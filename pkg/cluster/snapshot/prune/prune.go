@@ -56,7 +56,7 @@ func (f Fields) find(name string) (below Fields, whole bool) {
 // Message are fields to leave out of a protobuf message: at each number nil for a field that stays as it is.
 type Message []*field
 
-// field is what is left out of one field: all of it, or some of what is below.
+// field is the part that is left out of one field: all of it, or some of what is below.
 type field struct {
 	whole bool
 	below Message

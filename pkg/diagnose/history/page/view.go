@@ -14,7 +14,7 @@ import (
 	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	*history.Report
 	Style  template.CSS

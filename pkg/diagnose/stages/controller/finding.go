@@ -71,7 +71,7 @@ func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Find
 		"%s is down: %d/%d pods of %s are ready, so no controller has acted on %s for %s",
 		bareName(c, d), d.Status.ReadyReplicas, component.Replicas(d), c.TitleOf("Deployment", d), c.Gang.Meta.Name, phrase.Age(age)).
 		See("apps/v1", "Deployment", d, ".status.readyReplicas").
-		Fact("ready", d.Status.ReadyReplicas).Fact("wanted", component.Replicas(d))
+		Fact("ready", d.Status.ReadyReplicas).Fact("desired", component.Replicas(d))
 	for _, cond := range d.Status.Conditions {
 		if cond.Type == appsv1.DeploymentAvailable && cond.Status == corev1.ConditionFalse {
 			f.SinceTime(cond.LastTransitionTime.Time).Detail("not available for %s", phrase.Age(c.View.Age(cond.LastTransitionTime.Time)))

@@ -119,7 +119,7 @@ func podName(c *stage.Context, m gang.Member) string {
 	if c.Gang.Reader.PodName == nil {
 		return ""
 	}
-	return c.Gang.Reader.PodName(c.Gang.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
+	return c.Gang.Reader.PodName(c.Gang.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index})
 }
 
 // whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.

@@ -62,7 +62,7 @@ func undeclared(c *stage.Context, out *stage.Result) bool {
 	if g.Problem == nil || g.Decl.Kind.Kind != "" || g.Decl.Key.Dialect != gang.Koordinator || !byName {
 		return false
 	}
-	f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s, and do not say themselves how many are needed", g.Named.Name, g.Named.Namespace).
+	f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s, and do not declare how many are needed", g.Named.Name, g.Named.Namespace).
 		Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).Run(c.Kubectl("get", "podgroups", "-o", "wide"))
 	likeNamed(c, f)
 	out.Add(createGroup(c, f))
@@ -86,7 +86,7 @@ func notes(c *stage.Context, out *stage.Result) {
 		out.Note("%s", g.Problem.Error())
 	}
 	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
-		out.Note("the job requests a minimum of %d, but %s says %d, and that counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
+		out.Note("the job requests a minimum of %d, but %s has %d, which counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
 	}
 	if g.Count(gang.Starting, gang.Running) == 0 && g.Count(gang.Pending) > 0 && component.Bypassed(c.View, c.Gang) {
 		out.Note("scheduler %s does not read %s: it places members one by one", g.Scheduler, stage.DescribeGroup(*g.Decl))

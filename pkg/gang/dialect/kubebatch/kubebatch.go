@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
-// SchedulerName is what tf-operator v0.5 writes into pods.
+// SchedulerName is the name that tf-operator v0.5 writes into pods.
 const SchedulerName = "kube-batch"
 
 // Groups are the API groups of PodGroup and Queue.

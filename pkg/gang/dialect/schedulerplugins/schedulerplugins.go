@@ -66,7 +66,7 @@ func Decode(u *unstructured.Unstructured) (*spv1alpha1.PodGroup, error) {
 	return group, nil
 }
 
-// Counts is what a PodGroup's status is computed from: its members by phase.
+// Counts are the inputs of a PodGroup's status: its members by phase.
 // Bound counts members that have a node and have not ended, Open those that want
 // one.
 type Counts struct {

@@ -31,7 +31,7 @@ func Reader() gang.JobReader {
 			}
 			return Convert(typed), nil
 		},
-		NameLabels: []string{nameLabel}, PlaceOf: placeOf, Labels: labels, Template: func(string) []string { return []string{"spec", "template"} },
+		NameLabels: []string{nameLabel}, RoleIndexOf: roleIndexOf, Labels: labels, Template: func(string) []string { return []string{"spec", "template"} },
 	}
 }
 
@@ -67,16 +67,16 @@ func Convert(j *batchv1.Job) gang.Job {
 	return job
 }
 
-// placeOf reads the completion index; pods of a Job without one are distinguished by name only.
-func placeOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+// roleIndexOf reads the completion index; pods of a Job without one are distinguished by name only.
+func roleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
 	if index == "" {
 		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
 	}
 	n, err := strconv.Atoi(index)
-	return gang.Place{Role: strings.ToLower(Role), Index: n}, err == nil
+	return gang.RoleIndex{Role: strings.ToLower(Role), Index: n}, err == nil
 }
 
-func labels(job *gang.Job, _ gang.Place) map[string]string {
+func labels(job *gang.Job, _ gang.RoleIndex) map[string]string {
 	return map[string]string{nameLabel: job.Meta.Name, batchv1.JobNameLabel: job.Meta.Name}
 }

@@ -42,7 +42,7 @@ func Reader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"jobset", "jobsets", "js"},
-		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml"},
 	}
@@ -180,11 +180,11 @@ func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReferen
 	return pod.Labels[NameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")
 }
 
-// placeOf reads the replicated job, the number of the Job in it, and the index in the Job.
-func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
-	place := gang.Place{Role: strings.ToLower(pod.Labels[roleLabel]), Index: -1}
+// roleIndexOf reads the replicated job, the number of the Job in it, and the index in the Job.
+func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
+	place := gang.RoleIndex{Role: strings.ToLower(pod.Labels[roleLabel]), Index: -1}
 	if place.Role == "" {
-		return gang.Place{}, false
+		return gang.RoleIndex{}, false
 	}
 	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
 	if index == "" {
@@ -202,7 +202,7 @@ func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 }
 
 // labels are those of a pod that constraints may select by.
-func labels(job *gang.Job, p gang.Place) map[string]string {
+func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 	number := 0
 	for _, role := range job.Roles {
 		if strings.EqualFold(role.Name, p.Role) && role.PartSize > 0 {

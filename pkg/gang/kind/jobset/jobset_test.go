@@ -156,7 +156,7 @@ func TestMembers(t *testing.T) {
 	if want := "driver-0=d workers-0=beyond workers-1=w01 workers-2=w10 workers-3=loose"; strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
-	if got := Reader().Labels(j, gang.Place{Role: "workers", Index: 3}); got[indexLabel] != "1" || got["job-name"] != "llama-workers-1" {
+	if got := Reader().Labels(j, gang.RoleIndex{Role: "workers", Index: 3}); got[indexLabel] != "1" || got["job-name"] != "llama-workers-1" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -50,7 +50,7 @@ func Reader() gang.JobReader {
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"leaderworkerset", "leaderworkersets", "lws"},
 		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, ByLabel: true, Dialect: gang.LeaderWorkerSet,
-		PlaceOf: placeOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/v0.9.0/manifests.yaml"},
 	}
@@ -185,18 +185,18 @@ func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReferen
 	return part.Name == job.Name || part.Name == job.Name+"-"+pod.Labels[GroupIndexLabel]
 }
 
-// placeOf reads the replica and the place in it. Pods of another revision may have a place that replicas have not any more: they are no
+// roleIndexOf reads the replica and the place in it. Pods of another revision may have a place that replicas have not any more: they are no
 // members.
-func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	replica, err := strconv.ParseInt(pod.Labels[GroupIndexLabel], 10, 32)
 	within, failed := strconv.ParseInt(pod.Labels[WorkerIndexLabel], 10, 32)
 	if err != nil || failed != nil || replica < 0 || within < 0 {
-		return gang.Place{}, false
+		return gang.RoleIndex{}, false
 	}
 	if within == 0 {
-		return gang.Place{Role: Leader, Index: int(replica)}, true
+		return gang.RoleIndex{Role: Leader, Index: int(replica)}, true
 	}
-	place := gang.Place{Role: Worker, Index: math.MaxInt32}
+	place := gang.RoleIndex{Role: Worker, Index: math.MaxInt32}
 	for _, role := range job.Roles {
 		if size := int64(role.PartSize); role.Name == Worker && within <= size {
 			place.Index = int(min(replica*size+within-1, math.MaxInt32))
@@ -206,7 +206,7 @@ func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
 }
 
 // labels are those of a pod that constraints may select by.
-func labels(job *gang.Job, p gang.Place) map[string]string {
+func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 	replica, within := p.Index, 0
 	for _, role := range job.Roles {
 		if size := int(role.PartSize); role.Name == Worker && p.Role == Worker && size > 0 {

@@ -26,23 +26,23 @@ func Reader() gang.JobReader {
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		NameLabels: kubeflow.NameLabels(), OwnsPart: ownsPart, PlaceOf: placeOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
+		NameLabels: kubeflow.NameLabels(), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
 			Versions: map[string][]string{"training-operator": {"v1"}}},
 	}
 }
 
-// placeOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
-func placeOf(job *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
-	if p, ok := kubeflow.PlaceOf(job, pod); ok {
+// roleIndexOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
+func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
+	if p, ok := kubeflow.RoleIndexOf(job, pod); ok {
 		return p, true
 	}
 	for _, key := range []string{"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi-job-role"} {
 		if strings.EqualFold(pod.Labels[key], "launcher") {
-			return gang.Place{Role: "launcher"}, true
+			return gang.RoleIndex{Role: "launcher"}, true
 		}
 	}
-	return gang.Place{}, false
+	return gang.RoleIndex{}, false
 }
 
 // ownsPart knows the Job of the launcher by its name. The pods of a deleted job of the same name are not distinguished in this one case.
@@ -50,7 +50,7 @@ func ownsPart(job *metav1.ObjectMeta, _ *corev1.Pod, part *metav1.OwnerReference
 	return part.Kind == "Job" && part.Name == job.Name+"-launcher"
 }
 
-func podName(job string, p gang.Place) string {
+func podName(job string, p gang.RoleIndex) string {
 	if p.Role == "launcher" {
 		return job + "-launcher"
 	}

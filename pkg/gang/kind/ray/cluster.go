@@ -46,7 +46,7 @@ func ClusterReader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: ClusterKind}, Resource: ClusterResource, Versions: []string{Version},
 		Names: []string{"raycluster", "rayclusters", "raycl"},
-		Read:  readCluster, NameLabels: []string{clusterLabel}, PlaceOf: placeOf, Labels: labels, Template: template("spec"), WriteRoles: writeRoles("spec"),
+		Read:  readCluster, NameLabels: []string{clusterLabel}, RoleIndexOf: roleIndexOf, Labels: labels, Template: template("spec"), WriteRoles: writeRoles("spec"),
 		GangLabel: GangLabel, Controller: controller(),
 	}
 }
@@ -207,19 +207,19 @@ func withAutoscaler(head corev1.PodTemplateSpec, options *autoscalerOptions) cor
 	return head
 }
 
-// placeOf reads the role. Pods of a group have random names, and no index.
-func placeOf(_ *gang.Job, pod *corev1.Pod) (gang.Place, bool) {
+// roleIndexOf reads the role. Pods of a group have random names, and no index.
+func roleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	switch pod.Labels[typeLabel] {
 	case "head":
-		return gang.Place{Role: Head, Index: -1}, true
+		return gang.RoleIndex{Role: Head, Index: -1}, true
 	case "worker":
-		return gang.Place{Role: strings.ToLower(pod.Labels[groupLabel]), Index: -1}, true
+		return gang.RoleIndex{Role: strings.ToLower(pod.Labels[groupLabel]), Index: -1}, true
 	}
-	return gang.Place{}, false
+	return gang.RoleIndex{}, false
 }
 
 // labels are those of a pod that constraints may select by. That of the cluster is not known of a RayJob without one.
-func labels(job *gang.Job, p gang.Place) map[string]string {
+func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 	all := map[string]string{nodeLabel: "yes", typeLabel: "worker", groupLabel: p.Role}
 	if p.Role == Head {
 		all[typeLabel], all[groupLabel] = "head", headGroup

@@ -16,7 +16,7 @@ func JobReader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: JobKind}, Resource: JobResource, Versions: []string{Version},
 		Names: []string{"rayjob", "rayjobs", "ray"}, Makes: ClusterReader().GroupKind,
-		Read: readJob, NameLabels: []string{clusterLabel}, PlaceOf: placeOf, Labels: labels,
+		Read: readJob, NameLabels: []string{clusterLabel}, RoleIndexOf: roleIndexOf, Labels: labels,
 		Template: template("spec", "rayClusterSpec"), WriteRoles: writeRoles("spec", "rayClusterSpec"),
 		GangLabel: GangLabel, Controller: controller(),
 	}

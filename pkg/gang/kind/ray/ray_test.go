@@ -187,7 +187,7 @@ func TestMembers(t *testing.T) {
 	if want := "head-0=h small-0=s small-1=- big-0=b"; strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
-	if got := labels(j, gang.Place{Role: Head}); got[groupLabel] != headGroup || got[typeLabel] != "head" || got[clusterLabel] != "llama-x7k2p" {
+	if got := labels(j, gang.RoleIndex{Role: Head}); got[groupLabel] != headGroup || got[typeLabel] != "head" || got[clusterLabel] != "llama-x7k2p" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -83,7 +83,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 	return f, l.reviews(ctx)
 }
 
-// reads are what is read besides the snapshot.
+// reads are the requests besides those of the snapshot.
 func (l *collector) reads() []func(context.Context) error {
 	reads := []func(context.Context) error{l.definitions, l.clusterRoles, l.clusterRoleBindings, l.roles, l.ready}
 	if !l.o.Before {

@@ -9,12 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/setup/check"
 )
 
@@ -44,16 +43,7 @@ func (r *run) await(ctx context.Context) check.Finding {
 	limited, cancel := context.WithTimeoutCause(ctx, r.o.Timeout, errLate)
 	defer cancel()
 	pods, selector := r.client.Typed.CoreV1().Pods(r.o.Namespace), r.selector()
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return pods.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return pods.Watch(ctx, o)
-		},
-	}, r.client.Typed)
+	lw := kube.ListWatch(r.client.Typed, pods, func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	// A watch would retry a forbidden request indefinitely; a list fails at once.
 	if _, err := pods.List(limited, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return refused(operation("list", r.o.Namespace, "").Wrap(err))

@@ -20,7 +20,7 @@ import (
 // cleanUp is how long the deletion may take, even after an interrupt.
 const cleanUp = 30 * time.Second
 
-// Options are what is placed, and where.
+// Options are the pods that are placed, and where.
 type Options struct {
 	// Name is that of the gang; its pods are NAME-0 and NAME-1.
 	Name, Namespace string

@@ -1,0 +1,52 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// allowed names the nodes of a room. Where the gang would fit on nodes without the labels that it selects, these are named: the 2 nodes with
+// class=h100.
+func allowed(c *stage.Context, causes placement.Causes, r placement.Room) string {
+	if instead(causes, placement.NodeSelector, r.Role) {
+		return fmt.Sprintf("the %s with %s", phrase.Count(len(r.Nodes), "node"), describeRequirements(r.Role.Pod.Spec))
+	}
+	return phrase.Allowed(r, c.Gang.Meta.Name)
+}
+
+// instead reports whether the gang would fit if a constraint did not keep a role off nodes.
+func instead(causes placement.Causes, constraint placement.Constraint, role placement.Role) bool {
+	return slices.ContainsFunc(causes.Instead, func(cause placement.Cause) bool {
+		return cause.Constraint == constraint && slices.ContainsFunc(cause.Roles, func(r placement.Role) bool { return r.Name == role.Name })
+	})
+}
+
+// untolerated names the taints without which the gang would fit, each with the nodes that it keeps the role of a room off; empty if that would not help.
+func untolerated(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) string {
+	if !instead(causes, placement.Taint, r.Role) {
+		return ""
+	}
+	m := c.Matrix(r.Role)
+	if cluster != c.View.Cluster() {
+		m = cluster.Matrix(r.Role.Pod)
+	}
+	var nodes byReason
+	for _, name := range m.Rejected(placement.Taint) {
+		row, _ := m.Row(name)
+		for _, v := range row.Violations {
+			if v.Constraint == placement.Taint {
+				nodes.add(v.Detail, name)
+			}
+		}
+	}
+	var parts []string
+	for _, taint := range nodes.reasons {
+		parts = append(parts, fmt.Sprintf("taint %s of %s", taint, phrase.Names(nodes.names[taint])))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,55 @@
+package placement
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// autoscaler adds what the cluster autoscaler reports.
+func autoscaler(c *stage.Context, f *stage.Finding) {
+	for _, e := range c.View.PodEvents(c.Gang) {
+		if refusesToScale(e) {
+			f.Detail("%s added no nodes, as it reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
+			groupLimits(c, f)
+			return
+		}
+	}
+}
+
+// groupLimits adds how large the autoscaler's node groups may become.
+func groupLimits(c *stage.Context, f *stage.Finding) {
+	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(component.Repository(image), "cluster-autoscaler") }) {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if !strings.Contains(component.Repository(container.Image), "cluster-autoscaler") {
+				continue
+			}
+			for _, spec := range argv.Values(container, "nodes") {
+				if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
+					f.Detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], groupSize(c, parts[2]))
+				}
+			}
+		}
+	}
+}
+
+// groupSize is how many nodes carry the name of a node group as a label.
+func groupSize(c *stage.Context, group string) int { return len(groupNodes(c, group)) }
+
+func groupNodes(c *stage.Context, group string) []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, n := range c.View.Cluster().Nodes() {
+		for _, value := range n.Labels {
+			if value == group {
+				nodes = append(nodes, n)
+				break
+			}
+		}
+	}
+	return nodes
+}

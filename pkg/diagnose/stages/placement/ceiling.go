@@ -1,0 +1,180 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// ceilings are the sentences for the causes of a gang that is too big for the cluster at its best, the first cause first.
+func ceilings(c *stage.Context, causes placement.Causes, ideal placement.Result) []string {
+	var sentences []string
+	for _, cause := range causes.Ordered() {
+		sentences = append(sentences, ceiling(c, causes, cause, ideal))
+	}
+	return sentences
+}
+
+// ceiling is the sentence for one cause.
+func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, ideal placement.Result) string {
+	cluster, r := c.Best(), c.RoomOf(c.Best(), causes, cause)
+	role, fitted := r.Role, fmt.Sprintf("%d of %d members", c.Placed(ideal), c.Gang.Total())
+	switch cause.Constraint {
+	case placement.DRADevices:
+		return tooFewDevices(c, fitted)
+	case placement.PodAffinity:
+		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
+			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.View.Cluster().BoundDomains(c.Request.Bound, key))
+		}
+		if text := attraction(c, role); text != "" {
+			return fmt.Sprintf("%s: %s fit", text, fitted)
+		}
+		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.Gang.Min, cmp.Or(topologyKey(c, role), "their topology label"), c.Placed(ideal))
+	case placement.TopologySpread:
+		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(cluster, role), fitted)
+	case placement.PodAntiAffinity:
+		return apartCeiling(r, ideal)
+	case placement.HostPort:
+		if owners := portDaemons(c, role); len(owners) > 0 {
+			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)
+		}
+		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members, len(r.Nodes))
+	case placement.VolumeLimits:
+		return fmt.Sprintf("the number of volumes that a node can attach leaves room for %s", fitted)
+	case placement.VolumeZone:
+		return volumeCeiling(c, role, r, fitted)
+	case placement.NodeSelector, placement.Taint:
+		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(cluster, role), ", "))
+	}
+	return tooFew(c, cluster, causes, r, ideal)
+}
+
+// tooFew is the sentence for a resource: one member is larger than any node, or the nodes have too little for all.
+func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, ideal placement.Result) string {
+	if len(r.Nodes) == 0 {
+		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(cluster, r.Role), ", "))
+	}
+	one, all := onNodes(c, cluster, causes, r)
+	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
+	taints := untolerated(c, cluster, causes, r)
+	switch {
+	case r.LargestFree == 0 && taints != "":
+		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), taints)
+	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:
+		return fmt.Sprintf("each %s requests %s%s, and the largest node with all else that it requests has %s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), text(r.LargestUsable))
+	case r.PerMember > r.LargestFree:
+		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedByDaemons(r))
+	case r.Free < r.Requested:
+		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), onCount(r)+phrase.Elsewhere(r))
+	}
+	return fmt.Sprintf("it needs %s%s, and the whole cluster has room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), onCount(r), phrase.Gaps(r), phrase.Elsewhere(r))
+}
+
+// besidesRole names the members of other roles that request the resource on the same nodes. It reads like: and 1 launcher with 40 cpu, with a space
+// before it.
+func besidesRole(c *stage.Context, r placement.Room) string {
+	text := ""
+	for _, other := range c.Request.Roles {
+		each := request.OfResource(other.Pod, r.Resource)
+		if other.Count == 0 || each == 0 || slices.ContainsFunc(r.Alike, func(same placement.Role) bool { return same.Name == other.Name }) {
+			continue
+		}
+		text += fmt.Sprintf(" and %s with %s", phrase.Count(other.Count, phrase.Member(other.Name)), phrase.Quantity(r.Resource, each))
+	}
+	return text
+}
+
+// placedOf is how many members find a place: of those that a room is about, where they are all of the gang.
+func placedOf(c *stage.Context, r placement.Room, found placement.Result) string {
+	if r.Members == c.Gang.Total() {
+		return strconv.Itoa(int(c.Placed(found)))
+	}
+	return fmt.Sprintf("%d of all %d members", c.Placed(found), c.Gang.Total())
+}
+
+func onCount(r placement.Room) string { return " on " + phrase.Count(len(r.Nodes), "node") }
+
+// usedByDaemons is what DaemonSets use of the largest node, if that is why it is too small.
+func usedByDaemons(r placement.Room) string {
+	if r.LargestTotal <= r.LargestFree {
+		return ""
+	}
+	return fmt.Sprintf(" left: of %s, DaemonSets use %s", phrase.Quantity(r.Resource, r.LargestTotal), phrase.Quantity(r.Resource, r.LargestTotal-r.LargestFree))
+}
+
+// onNodes names the largest node of a room, and all of them with their verb: the whole cluster has.
+func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) (one, all string) {
+	has := phrase.Verb(len(r.Nodes), " has", " have")
+	if taints := untolerated(c, cluster, causes, r); taints != "" {
+		return "the largest node that it may use", phrase.Allowed(r, "it") + " (it does not tolerate " + taints + ")" + has
+	}
+	among := sets.New(r.NodeNames()...)
+	for _, n := range cluster.Nodes() {
+		if q := n.Status.Allocatable[r.Resource]; !q.IsZero() && !among.Has(n.Name) {
+			return "the largest node that it may use", allowed(c, causes, r) + has
+		}
+	}
+	return "the largest node", "the whole cluster has"
+}
+
+// apartCeiling is the sentence for members that keep each other, or that others keep, off nodes.
+func apartCeiling(r placement.Room, ideal placement.Result) string {
+	if !hasAntiAffinity(r.Role.Pod) || ideal.Placed[r.Role.Name] > int32(len(r.Nodes)) {
+		return fmt.Sprintf("pod anti-affinity keeps %s from nodes with room", phrase.Members(r))
+	}
+	amounts := ""
+	if r.PerMember > 0 {
+		amounts = fmt.Sprintf(" (%s are there, %s requested)", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
+	}
+	return fmt.Sprintf("pod anti-affinity requires %d nodes, one for each %s, and there are %d%s", r.Members, phrase.Noun(r), len(r.Nodes), amounts)
+}
+
+// volumeCeiling is the sentence for a volume that is where too few nodes are.
+func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitted string) string {
+	places := boundPlaces(c, role)
+	switch {
+	case len(places) == 0:
+		return fmt.Sprintf("the volumes that it mounts keep it from the room that there is: %s fit with them", fitted)
+	case len(r.Nodes) == 0:
+		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
+	}
+	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
+}
+
+// spreadName names the spread constraint of a pod that must be met.
+func spreadName(pod *corev1.Pod) string {
+	for _, s := range pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			least := ""
+			if s.MinDomains != nil {
+				least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
+			}
+			return fmt.Sprintf("the spread over %s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least)
+		}
+	}
+	return "a topology spread constraint"
+}
+
+// describeSpread names the spread constraint of a role that must be met, with the domains that it counts and the room in each: one without room
+// keeps the others back.
+func describeSpread(cluster *placement.Cluster, role placement.Role) string {
+	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			if places := slotsBy(cluster, role, s.TopologyKey); len(places) > 0 {
+				return spreadName(role.Pod) + " (" + phrase.Names(places) + ")"
+			}
+			break
+		}
+	}
+	return spreadName(role.Pod)
+}

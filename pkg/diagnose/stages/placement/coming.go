@@ -1,0 +1,153 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// scalingTakes is how long after its decision an autoscaler is still taken to be bringing nodes.
+const scalingTakes = 20 * time.Minute
+
+// passes looks for what is on its way already: pods that are leaving, nodes that are coming. It reports whether that alone
+// makes the gang fit.
+func passes(c *stage.Context, out *stage.Result) bool {
+	if after := c.AfterDeletions(); after != c.View.Cluster() && c.Fit(after, nil).Fits() {
+		out.Add(victims(c, "and then it fits"))
+		return true
+	}
+	return scalingUp(c, out)
+}
+
+// victims finds that pods are being deleted, and what the room that they leave is for.
+func victims(c *stage.Context, effect string) *stage.Finding {
+	var names, lines []string
+	var last time.Time
+	preempted := false
+	going := sets.New(inTheWay(c, c.Lacking().Resource, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })...)
+	for _, h := range c.Others() {
+		var end time.Time
+		for _, p := range h.Pods {
+			if !going.Has(p) {
+				continue
+			}
+			end = view.Later(end, p.DeletionTimestamp.Time)
+			for _, cond := range p.Status.Conditions {
+				preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
+			}
+		}
+		if !end.IsZero() {
+			names = append(names, c.Name(h))
+			lines = append(lines, fmt.Sprintf("%s is terminating, at most %s left", c.Title(h), phrase.Age(max(0, end.Sub(c.View.Now)))))
+			last = view.Later(last, end)
+		}
+	}
+	what := "deleted"
+	if preempted {
+		what = "preempted"
+	}
+	f := stage.Found(answer.VictimsTerminating, "%s %s being %s, %s: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
+		Fact("victims", names).Fact("until", last.UTC().Format(time.RFC3339))
+	for _, line := range lines {
+		f.Detail("%s", line)
+	}
+	return f
+}
+
+// scaled is how the cluster autoscaler announces nodes: [{ng-gpu 1->3 (max: 8)}].
+var scaled = regexp.MustCompile(`\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}`)
+
+// scalingUp finds that the autoscaler has ordered nodes for the gang.
+func scalingUp(c *stage.Context, out *stage.Result) bool {
+	for _, e := range c.View.PodEvents(c.Gang) {
+		if refusesToScale(e) {
+			return false
+		}
+		if e.Reason == "Nominated" && c.View.Age(e.Last) <= scalingTakes {
+			if claim := nominated.FindStringSubmatch(e.Message); claim != nil && claim[2] == "" {
+				out.Add(nodeClaimed(c, e, claim[1]))
+				return true
+			}
+		}
+		if e.Reason != "TriggeredScaleUp" || c.View.Age(e.Last) > scalingTakes {
+			continue
+		}
+		cluster := c.View.Cluster()
+		coming, unknown := 0, ""
+		for _, m := range scaled.FindAllStringSubmatch(e.Message, -1) {
+			from, _ := strconv.Atoi(m[2]) // the expression matches digits only
+			to, _ := strconv.Atoi(m[3])
+			models := groupNodes(c, m[1])
+			if len(models) == 0 {
+				coming += max(0, to-from)
+				if unknown = "no node of the group exists yet"; from > 0 {
+					unknown = "no node carries the name of group " + m[1]
+				}
+				continue
+			}
+			missing := to - len(models) // some may have come already
+			coming += max(0, missing)
+			cluster = addLike(cluster, models[0], missing)
+		}
+		if unknown == "" && !c.Fit(cluster, nil).Fits() {
+			return false
+		}
+		f := stage.Found(answer.ScalingUp, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.View.Age(e.Last)), e.Message).
+			SinceTime(e.Last).Fact("coming", coming)
+		if unknown != "" {
+			f.Detail("whether %s enough cannot be determined: %s", phrase.Verb(coming, "it is", "they are"), unknown)
+		}
+		out.Add(f)
+		return true
+	}
+	return false
+}
+
+// refusesToScale recognises an autoscaler that will not help.
+func refusesToScale(e view.Event) bool {
+	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && strings.HasPrefix(e.By, "karpenter")
+}
+
+// nominated is how Karpenter announces a node for a pod: one that it has ordered, or one that is there.
+var nominated = regexp.MustCompile(`nodeclaim/([^\s,]+)(?:.*\bnode/([^\s,]+))?`)
+
+// nodeClaimed finds that Karpenter has ordered a node for a member. What the node will have is not known.
+func nodeClaimed(c *stage.Context, e view.Event, claim string) *stage.Finding {
+	claims := map[string]bool{claim: true}
+	for _, other := range c.View.PodEvents(c.Gang) {
+		if m := nominated.FindStringSubmatch(other.Message); other.Reason == "Nominated" && m != nil && m[2] == "" {
+			claims[m[1]] = true
+		}
+	}
+	return stage.Found(answer.ScalingUp, "%s coming: %s ordered %s ago (%s)", isComing(len(claims)), e.By, phrase.Age(c.View.Age(e.Last)), phrase.Names(slices.Sorted(maps.Keys(claims)))).
+		SinceTime(e.Last).Fact("coming", len(claims)).Detail("whether they are enough cannot be determined before they are there")
+}
+
+func isComing(nodes int) string {
+	return phrase.Count(nodes, "node") + " " + phrase.Verb(nodes, "is", "are")
+}
+
+// addLike is the cluster with more empty nodes like one of its own.
+func addLike(cluster *placement.Cluster, model *corev1.Node, count int) *placement.Cluster {
+	var nodes []*corev1.Node
+	for i := range max(0, count) {
+		n := model.DeepCopy()
+		n.Name = fmt.Sprintf("%s-coming-%d", model.Name, i+1)
+		n.Labels[corev1.LabelHostname] = n.Name
+		nodes = append(nodes, n)
+	}
+	return cluster.WithNodes(nodes...)
+}

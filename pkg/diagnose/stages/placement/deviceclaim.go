@@ -1,0 +1,219 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// deviceClaims checks that what a role names to claim devices by exists, and that a driver publishes devices at all.
+func deviceClaims(c *stage.Context, out *stage.Result, role placement.Role) {
+	s, ns := c.View.Snap, c.Gang.Meta.Namespace
+	if len(role.Pod.Spec.ResourceClaims) == 0 || !s.CanList("resourceclaims.resource.k8s.io", ns) || !s.CanList("resourceclaimtemplates.resource.k8s.io", ns) {
+		return
+	}
+	var classes []string
+	for _, ref := range role.Pod.Spec.ResourceClaims {
+		var spec *resourcev1.ResourceClaimSpec
+		switch {
+		case ref.ResourceClaimName != nil:
+			var have []string
+			for _, claim := range s.ResourceClaims {
+				if claim.Namespace == ns {
+					have = append(have, claim.Name)
+				}
+				if claim.Namespace == ns && claim.Name == *ref.ResourceClaimName {
+					spec = &claim.Spec
+				}
+			}
+			if spec == nil {
+				out.Add(claimsNothing(c, role, "ResourceClaim", *ref.ResourceClaimName, have))
+				return
+			}
+		case ref.ResourceClaimTemplateName != nil:
+			var have []string
+			for _, template := range s.ResourceClaimTemplates {
+				if template.Namespace == ns {
+					have = append(have, template.Name)
+				}
+				if template.Namespace == ns && template.Name == *ref.ResourceClaimTemplateName {
+					spec = &template.Spec.Spec
+				}
+			}
+			if spec == nil {
+				out.Add(claimsNothing(c, role, "ResourceClaimTemplate", *ref.ResourceClaimTemplateName, have))
+				return
+			}
+		default:
+			continue
+		}
+		classes = append(classes, classesOf(spec)...)
+	}
+	deviceClasses(c, out, role, classes)
+}
+
+// classesOf are the device classes that a claim requests.
+func classesOf(spec *resourcev1.ResourceClaimSpec) []string {
+	var all []string
+	for _, r := range spec.Devices.Requests {
+		if r.Exactly != nil {
+			all = append(all, r.Exactly.DeviceClassName)
+		}
+	}
+	return all
+}
+
+func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, desired []string) {
+	s := c.View.Snap
+	if !s.CanList("deviceclasses.resource.k8s.io", "") || !s.CanList("resourceslices.resource.k8s.io", "") {
+		return
+	}
+	var have []string
+	known := map[string]bool{}
+	for _, class := range s.DeviceClasses {
+		have = append(have, class.Name)
+		known[class.Name] = true
+	}
+	for _, name := range desired {
+		if !known[name] {
+			out.Add(claimsNothing(c, role, "DeviceClass", name, have))
+			return
+		}
+	}
+	if len(desired) > 0 && len(s.ResourceSlices) == 0 {
+		out.Add(stage.Found(answer.DRAUnallocatable, "no node publishes devices that a resource claim could get: the driver of class %s does not run", desired[0]).As(answer.Blocked, answer.Admin).
+			Fact("class", desired[0]).Fact("role", phrase.Role(role.Name)).Run("kubectl get resourceslices"))
+	}
+}
+
+// claimsNothing finds that something that leads to devices is not there.
+func claimsNothing(c *stage.Context, role placement.Role, kind, name string, have []string) *stage.Finding {
+	where := " in namespace " + c.Gang.Meta.Namespace
+	if kind == "DeviceClass" {
+		where = ""
+	}
+	f := stage.Found(answer.DRAUnallocatable, "%s %q does not exist%s, so there are no devices for %s; there are: %s", kind, name, where, phrase.Role(role.Name), phrase.Names(have)).As(answer.Blocked, answer.User).
+		Fact("kind", kind).Fact("name", name).Fact("role", phrase.Role(role.Name)).Fact("have", have)
+	if nearest := suggest.Nearest(name, have); nearest != "" {
+		f.Detail("did you mean %s?", nearest)
+		if kind != "DeviceClass" { // which the claim names, not the job
+			f.Fix(otherDeviceClaim(c, name, nearest))
+		}
+	}
+	return f
+}
+
+// otherDeviceClaim names another ResourceClaim, or template of one, in place of one.
+func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
+	return patch.Job(c.Gang, answer.Fix, fmt.Sprintf("name %s instead of %s", to, name), map[string]any{"resourceClaim": to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			claims := spec.Roles[i].Template.Spec.ResourceClaims
+			for j := range claims {
+				for _, field := range []**string{&claims[j].ResourceClaimName, &claims[j].ResourceClaimTemplateName} {
+					if ptr.Deref(*field, "") == name {
+						*field = &to
+					}
+				}
+			}
+		}
+	})
+}
+
+// devicesTaken is the sentence for devices that others have, with the numbers of each class of which too few are free.
+func devicesTaken(c *stage.Context, f *stage.Finding) string {
+	theirs := fmt.Sprintf("%d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
+	counts := c.Devices(c.View.Cluster())
+	short := slices.DeleteFunc(slices.Clone(counts), func(d placement.DeviceCount) bool { return d.Requested <= d.Free })
+	if len(counts) == 0 {
+		return "the devices that its resource claims request are allocated to others; " + theirs
+	}
+	if len(short) > 0 {
+		counts = short
+	}
+	var parts []string
+	for _, d := range counts {
+		text := fmt.Sprintf("%d of %d %s free", d.Free, d.Total, phrase.Verb(int(d.Free), "is", "are"))
+		if len(short) == 0 {
+			text += ", but not where its claims need them"
+		}
+		parts = append(parts, claiming(c, d)+", and "+text)
+	}
+	f.Fact("class", counts[0].Class).Fact("devices", map[string]any{"requested": counts[0].Requested, "free": counts[0].Free, "total": counts[0].Total})
+	return strings.Join(parts, "; ") + "; " + theirs
+}
+
+// tooFewDevices is the sentence for devices of which the whole cluster has too few.
+func tooFewDevices(c *stage.Context, fitted string) string {
+	var parts []string
+	for _, d := range c.Devices(c.Best()) {
+		if d.Requested > d.Total {
+			parts = append(parts, fmt.Sprintf("%s, and the whole cluster has %d", claiming(c, d), d.Total))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+	}
+	return fmt.Sprintf("%s; %s could have theirs", strings.Join(parts, "; "), fitted)
+}
+
+// claiming reads like: 2 workers claim 1 device of class gpu each, 2 in all.
+func claiming(c *stage.Context, d placement.DeviceCount) string {
+	var names []string
+	for _, role := range c.Request.Roles {
+		if name := phrase.Member(role.Name); len(role.Pod.Spec.ResourceClaims) > 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	noun := "member"
+	if len(names) == 1 {
+		noun = names[0]
+	}
+	who := phrase.Count(d.Members, noun) + " " + phrase.Verb(int(d.Members), "claims", "claim")
+	switch {
+	case d.PerMember == 0 || d.Members == 1:
+		return fmt.Sprintf("%s %s of class %s", who, phrase.Count(d.Requested, "device"), d.Class)
+	default:
+		return fmt.Sprintf("%s %s of class %s each, %d in all", who, phrase.Count(d.PerMember, "device"), d.Class, d.Requested)
+	}
+}
+
+// claimConsumers are those that have devices by resource claims, a line each.
+func claimConsumers(c *stage.Context) []string {
+	devices := map[string]int{}
+	for _, claim := range c.View.Snap.ResourceClaims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, user := range claim.Status.ReservedFor {
+			if user.Resource == "pods" {
+				devices[claim.Namespace+"/"+user.Name] += len(claim.Status.Allocation.Devices.Results)
+			}
+		}
+	}
+	var lines []string
+	for _, h := range c.Others() {
+		n, on := 0, map[string]bool{}
+		for _, p := range h.Pods {
+			if has := devices[p.Namespace+"/"+p.Name]; has > 0 {
+				n += has
+				on[p.Spec.NodeName] = true
+			}
+		}
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%s has %s on %s%s", c.Title(h), phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h)))
+		}
+	}
+	return lines
+}

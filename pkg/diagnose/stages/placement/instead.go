@@ -1,0 +1,41 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// addInstead adds the rules and resources without any one of which the gang would fit as well.
+func addInstead(c *stage.Context, f *stage.Finding, causes placement.Causes) {
+	var names []string
+	for _, cause := range causes.Instead {
+		if cause.Constraint != placement.NodeSelector && cause.Constraint != placement.Taint { // which name the nodes
+			names = append(names, causeName(c, cause))
+		}
+	}
+	if len(names) > 0 {
+		f.Detail("it would fit as well without %s", phrase.Or(names))
+	}
+}
+
+// causeName is what users call a cause.
+func causeName(c *stage.Context, cause placement.Cause) string {
+	if name, ok := cause.Constraint.ResourceName(); ok {
+		return "requests of " + phrase.Resource(name)
+	}
+	pod := cause.Roles[0].Pod
+	switch cause.Constraint {
+	case placement.PodAffinity:
+		return fmt.Sprintf("the rule that members share one value of %s", topologyKey(c, cause.Roles[0]))
+	case placement.TopologySpread:
+		return spreadName(pod)
+	case placement.VolumeZone:
+		return "the place of its volumes"
+	case placement.DRADevices:
+		return "the devices that its resource claims request"
+	}
+	return ruleName(cause.Constraint)
+}

@@ -1,0 +1,146 @@
+// Package placement is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage.
+package placement
+
+import (
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Evaluate looks whether the members that have no node yet have a place together, now, later, or never.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	switch {
+	case c.Gang.End != nil || c.Has(answer.JobInvalid):
+		return stage.Skipped("there is nothing to place")
+	case len(c.Request.Roles) == 0:
+		return stage.OK("every member has a node")
+	case out.DeniedAny(c, "", "nodes", "pods"):
+		out.Add(noPermission(c, out))
+		return stage.Unknown("nodes or pods may not be listed")
+	case c.Gang.TopologyProblem != nil:
+		out.Add(unreadableTopology(c))
+		return stage.OK("")
+	}
+	out.Unreadable = unreadable(c, out)
+	out.Matrices = map[string]placement.Matrix{}
+	for _, r := range c.Request.Roles {
+		out.Matrices[r.Name] = c.Matrix(r)
+	}
+	now := c.With(*out).Fit(c.View.Cluster(), nil)
+	out.Placement = &now
+	c = c.With(*out) // what follows starts from the placement on the cluster as it is
+	if now.Fits() {
+		for _, r := range c.Request.Roles {
+			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
+		}
+		apart(c, out)
+		shares(c, out)
+		return stage.OK(c.Fitted())
+	}
+	fitted := c.Fitted()
+	if request, changed := absent(c, out); changed {
+		c = c.For(request)
+		now := c.Fit(c.View.Cluster(), nil)
+		if c.Placement = &now; now.Fits() {
+			return stage.OK(fitted)
+		}
+	}
+	lacking(c, out)
+	return stage.OK(fitted)
+}
+
+// lacking finds what keeps the gang from its place, all that it names being there.
+func lacking(c *stage.Context, out *stage.Result) {
+	if passes(c, out) || exclusive(c, out) {
+		return
+	}
+	ideal := c.Fit(c.Best(), nil)
+	if out.Ideal == nil {
+		out.Ideal = &ideal
+	}
+	switch {
+	case ideal.Impossible():
+		switch plugs, shares := unplugged(c), sharedClaim(c); {
+		case plugs != nil:
+			out.Add(plugs)
+		case shares != nil:
+			out.Add(shares)
+		default:
+			out.Add(tooBig(c, ideal))
+			besides(c, out)
+		}
+	case c.Fit(c.AfterEnds(), nil).Fits():
+		for i, f := range waiting(c) {
+			if i == 0 {
+				preemption(c, f)
+			}
+			out.Add(f)
+		}
+	default:
+		blocked(c, out, ideal)
+	}
+}
+
+// besides finds what keeps the gang from its place besides that it is too big: as if what it is too big in did not count.
+func besides(c *stage.Context, out *stage.Result) {
+	causes := c.Causes(c.Best())
+	if len(causes.All) == 0 {
+		return
+	}
+	request := c.Request
+	request.Gang = causes.Lifted(request.Gang)
+	if request.Shape != "" {
+		request.Shape += "\nwithout " + causes.String()
+	}
+	c = c.For(request)
+	now := c.Fit(c.View.Cluster(), nil)
+	if c.Placement = &now; now.Impossible() {
+		lacking(c, out)
+	}
+}
+
+// noPermission finds that what would be computed cannot be seen.
+func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
+	missing := stage.RightNames(out.Missing)
+	f := stage.Found(answer.NoPermission,
+		"whether there is room cannot be determined: you may not %s", phrase.And(missing)).Fact("missing", missing)
+	if c.Gang.Decl != nil {
+		for _, w := range c.Gang.Decl.Conditions {
+			f.Detail("what the scheduler wrote is all there is: %s", w.Message)
+		}
+	}
+	return f.Run("kubectl auth can-i list nodes").Run("kubectl auth can-i list pods --all-namespaces")
+}
+
+// unreadable are the constraints behind lists that may not be read: those that placement needs for the volumes and the claimed devices of the gang's pods. What cannot be
+// seen must not count as missing.
+func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
+	volumes, devices := false, false
+	for _, r := range c.Request.Roles {
+		devices = devices || len(r.Pod.Spec.ResourceClaims) > 0
+		for _, v := range r.Pod.Spec.Volumes {
+			volumes = volumes || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		}
+	}
+	all := placement.Constraints{}
+	if volumes {
+		own := out.Denied(c, "persistentvolumeclaims", c.Gang.Meta.Namespace)
+		if out.DeniedAny(c, "", "persistentvolumes", "storageclasses.storage.k8s.io") || own {
+			all.Insert(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)
+		}
+	}
+	if devices {
+		own := out.Denied(c, "resourceclaimtemplates.resource.k8s.io", c.Gang.Meta.Namespace)
+		if out.DeniedAny(c, "", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io") || own {
+			all.Insert(placement.DRADevices)
+		}
+	}
+	return all
+}

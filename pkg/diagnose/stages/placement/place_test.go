@@ -1,0 +1,94 @@
+package placement
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestTolerates(t *testing.T) {
+	taint := corev1.Taint{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}
+	exists := corev1.TolerationOpExists
+	tests := []struct {
+		toleration corev1.Toleration
+		want       bool
+		text       string
+	}{
+		{corev1.Toleration{Key: "dedicated", Value: "team"}, true, "dedicated=team"},
+		{corev1.Toleration{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}, true, "dedicated=team:NoSchedule"},
+		{corev1.Toleration{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoExecute}, false, "dedicated=team:NoExecute"},
+		{corev1.Toleration{Key: "dedicated", Value: "taem"}, false, "dedicated=taem"},
+		{corev1.Toleration{Key: "dedicated", Operator: exists}, true, "dedicated"},
+		{corev1.Toleration{Operator: exists}, true, ""},
+		{corev1.Toleration{}, false, ""},
+		{corev1.Toleration{Key: "other", Operator: exists}, false, "other"},
+	}
+	for _, tt := range tests {
+		if got := tolerates(tt.toleration, taint); got != tt.want || tolerationText(tt.toleration) != tt.text {
+			t.Errorf("%+v: got %v %q", tt.toleration, got, tolerationText(tt.toleration))
+		}
+	}
+	if got := taintText(taint); got != "dedicated=team:NoSchedule" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A toleration that Kubernetes gives to every pod was not meant for the taint of a dead node; one that people wrote may have been for theirs.
+func TestSlip(t *testing.T) {
+	exists := corev1.TolerationOpExists
+	given := []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: exists, Effect: corev1.TaintEffectNoExecute}, {Key: corev1.TaintNodeUnreachable, Operator: exists, Effect: corev1.TaintEffectNoExecute}}
+	for name, tt := range map[string]struct {
+		taint corev1.Taint
+		own   corev1.Toleration
+		want  int
+	}{
+		"a dead node":        {corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "spot", Operator: exists}, -1},
+		"another effect":     {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicated", Operator: exists, Effect: corev1.TaintEffectNoExecute}, 2},
+		"a slip of the key":  {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicatd", Operator: exists}, 2},
+		"it is as it should": {corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}, corev1.Toleration{Key: "dedicated", Operator: exists}, -1},
+	} {
+		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{tt.taint}}}
+		if got := Slip([]*corev1.Node{node}, append(given[:2:2], tt.own), tt.taint); got != tt.want {
+			t.Errorf("%s: got %d", name, got)
+		}
+	}
+}
+
+// What a pod requires of its node's labels, as the answer writes it.
+func TestRequirements(t *testing.T) {
+	spec := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd", "class": "h100"}}
+	if got := describeRequirements(spec); got != "class=h100, disk=ssd" {
+		t.Errorf("got %s", got)
+	}
+	need := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
+	}
+	spec.NodeSelector = nil
+	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		{MatchExpressions: []corev1.NodeSelectorRequirement{need("zone", corev1.NodeSelectorOpIn, "z1", "z2"), need("spot", corev1.NodeSelectorOpDoesNotExist), need("gen", corev1.NodeSelectorOpGt, "8")}},
+		{MatchExpressions: []corev1.NodeSelectorRequirement{need("class", corev1.NodeSelectorOpNotIn, "k80"), need("nvlink", corev1.NodeSelectorOpExists), need("age", corev1.NodeSelectorOpLt, "3")},
+			MatchFields: []corev1.NodeSelectorRequirement{need("metadata.name", corev1.NodeSelectorOpIn, "n1")}},
+	}}}}
+	if got, want := describeRequirements(spec), "zone=z1|z2 and !spot and gen>8 or class!=k80 and nvlink and age<3 and metadata.name=n1"; got != want {
+		t.Errorf("got %s", got)
+	}
+	if got := Requirements(spec); len(got) != 0 {
+		t.Errorf("terms are alternatives: none is a must, got %v", got)
+	}
+	terms := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if *terms = (*terms)[:1]; len(Requirements(spec)) != 1 || Requirements(spec)[0].String() != "zone=z1|z2" {
+		t.Errorf("got %v", Requirements(spec))
+	}
+}
+
+// Parts of sentences.
+func TestTexts(t *testing.T) {
+	tests := []struct{ got, want string }{
+		{vendor("nvidia.com/gpu"), "nvidia.com"}, {isComing(1), "1 node is"}, {isComing(2), "2 nodes are"},
+	}
+	for _, tt := range tests {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}

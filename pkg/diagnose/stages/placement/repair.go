@@ -1,0 +1,207 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// useful are the nodes that a repair changes and that some role may use once everything is repaired: with the device that
+// the role requests, if it requests one.
+func useful(c *stage.Context, repair func(*corev1.Node) *corev1.Node) []*corev1.Node {
+	var changed, all []*corev1.Node
+	best := c.Best()
+	for _, n := range c.View.Cluster().Nodes() {
+		if repair(n) != n {
+			changed = append(changed, n)
+		}
+	}
+	usable := usable(c, best)
+	for _, n := range changed {
+		if slices.Contains(usable, n.Name) {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 {
+		return changed
+	}
+	return all
+}
+
+// usable are the nodes of a cluster that some role may use: with the device that the role requests, if it requests one.
+func usable(c *stage.Context, cluster *placement.Cluster) []string {
+	var all []string
+	for _, role := range c.Request.Roles {
+		device := request.Device(request.Of(role.Pod))
+		for _, name := range cluster.Matrix(role.Pod).Usable() {
+			if device == "" || offers(cluster.Node(name), device) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// only restricts a repair to nodes.
+func only(nodes []string, repair func(*corev1.Node) *corev1.Node) func(*corev1.Node) *corev1.Node {
+	return func(n *corev1.Node) *corev1.Node {
+		if slices.Contains(nodes, n.Name) {
+			return repair(n)
+		}
+		return n
+	}
+}
+
+func nodeNames(nodes []*corev1.Node) []string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+func nodesNotReady(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+	nodes := useful(c, placement.Repaired)
+	names := nodeNames(nodes)
+	f := base(c, r, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	leaving := 0
+	for _, n := range nodes {
+		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
+			leaving++
+		}
+		f.Detail("%s", unfit(c, n))
+	}
+	first, repair := nodes[0], "repair "
+	if leaving == len(nodes) {
+		repair = "keep the autoscaler from removing "
+		f.Message = fmt.Sprintf("%s about to be removed by the autoscaler, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+	}
+	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, placement.Repaired)) },
+	})
+}
+
+// unfit is what is wrong with a node: its Ready condition, or else its taints.
+func unfit(c *stage.Context, n *corev1.Node) string {
+	for _, cond := range n.Status.Conditions {
+		if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
+			why := cmp.Or(strings.TrimSpace(cond.Reason+" "+cond.Message), "no reason was given")
+			return fmt.Sprintf("%s is not ready for %s: %s", n.Name, phrase.Age(c.View.Age(cond.LastTransitionTime.Time)), why)
+		}
+	}
+	var taints []string
+	for _, t := range n.Spec.Taints {
+		if placement.RemovalTaint(t) {
+			return fmt.Sprintf("%s is about to be removed by the autoscaler: %s", n.Name, t.Key)
+		}
+		if placement.ProblemTaint(t) {
+			taints = append(taints, t.Key)
+		}
+	}
+	return fmt.Sprintf("%s is marked as unfit: %s", n.Name, strings.Join(taints, ", "))
+}
+
+// unhealthy finds that a device that a node has is not allocatable.
+func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+	nodes := useful(c, placement.AtCapacity)
+	names := nodeNames(nodes)
+	device := r.Resource
+	var lines []string
+	for _, n := range nodes {
+		for _, name := range slices.Sorted(maps.Keys(n.Status.Capacity)) {
+			capacity, allocatable := n.Status.Capacity[name], n.Status.Allocatable[name]
+			if strings.Contains(string(name), "/") && capacity.Cmp(allocatable) > 0 && (!strings.Contains(string(device), "/") || name == device) {
+				lines = append(lines, fmt.Sprintf("%s has %s of %s %s healthy", n.Name, allocatable.String(), capacity.String(), phrase.Resource(name)))
+			}
+		}
+	}
+	first := nodes[0]
+	f := base(c, r, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
+	return f.See("v1", "Node", first, ".status.allocatable").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Nodes(s, only(names, placement.AtCapacity))
+		},
+	})
+}
+
+func cordoned(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+	names := nodeNames(useful(c, placement.Uncordoned))
+	return base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+}
+
+// inTheWay are pods of others that match, on nodes that the gang may use and with some of what it lacks; all
+// that match, if there are none such.
+func inTheWay(c *stage.Context, lacking corev1.ResourceName, match func(*corev1.Pod) bool) []*corev1.Pod {
+	var all, relevant []*corev1.Pod
+	usable := usable(c, c.Best())
+	for _, h := range c.Others() {
+		for _, p := range h.Pods {
+			if !match(p) {
+				continue
+			}
+			all = append(all, p)
+			if slices.Contains(usable, p.Spec.NodeName) && request.OfResource(p, lacking) > 0 {
+				relevant = append(relevant, p)
+			}
+		}
+	}
+	if len(relevant) == 0 {
+		return all
+	}
+	return relevant
+}
+
+// podName is the bare name of a pod to a reader who sees it.
+func podName(c *stage.Context, p *corev1.Pod) string {
+	if c.Reader.Sees(p.Namespace) {
+		return p.Name
+	}
+	return c.NameOf("pod", p)
+}
+
+// stuck finds that pods that should have been gone for long hold the room.
+func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+	var names, lines, commands []string
+	all := inTheWay(c, r.Resource, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+	for _, p := range all {
+		names = append(names, podName(c, p))
+		why := ""
+		if len(p.Finalizers) > 0 {
+			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
+		}
+		if node := c.View.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
+			why += ", its node is not ready"
+		}
+		lines = append(lines, fmt.Sprintf("%s holds %s on %s and should have been gone %s ago%s", c.TitleOf("pod", p),
+			phrase.Amount(r.Resource, request.Amount(r.Resource, request.Of(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
+		commands = append(commands, command.Clear(p))
+	}
+	f := base(c, r, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
+	for _, line := range lines {
+		f.Detail("%s", line)
+	}
+	for _, p := range all {
+		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + phrase.Names(names), Cost: "what the finalizer or the node was to finish is given up",
+			Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, all) },
+	})
+}

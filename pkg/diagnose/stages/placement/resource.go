@@ -1,0 +1,153 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
+// its plugin is. Of those that are not it finds the first ones: users may request any number.
+func resources(c *stage.Context, out *stage.Result, role placement.Role) {
+	request := podrequest.Of(role.Pod)
+	if len(c.View.Cluster().Nodes()) == 0 {
+		return
+	}
+	absent := 0
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		q := request[name]
+		if q.IsZero() || !strings.Contains(string(name), "/") || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
+			continue
+		}
+		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(pluginOf(c, name)) {
+			continue
+		}
+		if absent++; absent > mostAbsent {
+			out.Note("%s requests more resources that no node offers", phrase.Role(role.Name))
+			return
+		}
+		if f := devicePlugin(c, role, name); f != nil {
+			out.Add(f)
+			continue
+		}
+		out.Add(notOffered(c, role, name))
+	}
+}
+
+// mostAbsent is how many resources that no node offers are findings of their own.
+const mostAbsent = 8
+
+func some(c *stage.Context, match func(*corev1.Node) bool) bool {
+	return slices.ContainsFunc(c.View.Cluster().Nodes(), match)
+}
+
+// offers reports whether a node has a device to give.
+func offers(n *corev1.Node, name corev1.ResourceName) bool {
+	q := n.Status.Allocatable[name]
+	return !q.IsZero()
+}
+
+// remembers reports whether a node knows that it has a device.
+func remembers(n *corev1.Node, name corev1.ResourceName) bool {
+	q := n.Status.Capacity[name]
+	return !q.IsZero()
+}
+
+// offersOf reports whether a node has any device of the same vendor to give: devices may be cut into smaller ones.
+func offersOf(n *corev1.Node, name corev1.ResourceName) bool {
+	for other := range n.Status.Allocatable {
+		if vendor(other) == vendor(name) && offers(n, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// vendor is the part of a resource name before the slash; devices of one vendor carry labels of the same prefix.
+func vendor(name corev1.ResourceName) string {
+	v, _, _ := strings.Cut(string(name), "/")
+	return v
+}
+
+// nearestResource is the offered resource of which a name is a slip; "" if there is none.
+func nearestResource(c *stage.Context, name corev1.ResourceName) string {
+	have := devices(c)
+	if n := suggest.Nearest(string(name), have); n != "" && vendor(corev1.ResourceName(n)) == vendor(name) {
+		return n
+	}
+	return ""
+}
+
+// devices are the extended resources that nodes offer.
+func devices(c *stage.Context) []string {
+	names := map[string]bool{}
+	for _, n := range c.View.Cluster().Nodes() {
+		for name, q := range n.Status.Allocatable {
+			if strings.Contains(string(name), "/") && !q.IsZero() {
+				names[string(name)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName) *stage.Finding {
+	have := devices(c)
+	f := stage.Found(answer.ResourceNotOffered, "no node offers %s; there are: %s", name, phrase.Names(countOffers(c, have))).
+		Fact("resource", string(name)).Fact("have", have).Fact("role", phrase.Role(role.Name))
+	nearest := nearestResource(c, name)
+	if nearest == "" {
+		gpus := slices.DeleteFunc(slices.Clone(have), func(n string) bool { return vendor(corev1.ResourceName(n)) != vendor(name) })
+		if len(gpus) != 1 {
+			return f
+		}
+		nearest = gpus[0]
+	}
+	to := corev1.ResourceName(nearest)
+	return f.Detail("did you mean %s?", nearest).
+		Fix(patch.Job(c.Gang, answer.Fix, fmt.Sprintf("request %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": phrase.Role(role.Name)}, func(spec *whatif.Spec) {
+			for i := range spec.Roles {
+				template := &spec.Roles[i].Template.Spec
+				for _, list := range [][]corev1.Container{template.InitContainers, template.Containers} {
+					for j := range list {
+						renameKey(list[j].Resources.Limits, name, to)
+						renameKey(list[j].Resources.Requests, name, to)
+					}
+				}
+			}
+		}))
+}
+
+func renameKey(list corev1.ResourceList, from, to corev1.ResourceName) {
+	if q, ok := list[from]; ok {
+		delete(list, from)
+		list[to] = q
+	}
+}
+
+// countOffers reads like: nvidia.com/gpu (4 nodes).
+func countOffers(c *stage.Context, names []string) []string {
+	var out []string
+	for _, name := range names {
+		n := 0
+		for _, node := range c.View.Cluster().Nodes() {
+			if q := node.Status.Allocatable[corev1.ResourceName(name)]; !q.IsZero() {
+				n++
+			}
+		}
+		out = append(out, fmt.Sprintf("%s (%s)", name, phrase.Count(n, "node")))
+	}
+	return out
+}

@@ -1,0 +1,278 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// ruled finds that there is room, but that a rule about where members may be together, or where their data is, keeps them from it.
+func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Finding {
+	role, code := r.Role, ruleCodes()[cause.Constraint]
+	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
+	switch code {
+	case answer.TopologyFragmented:
+		rack(c, f, role)
+	case answer.TopologySpread:
+		spread(c, f, role)
+	case answer.VolumeZone:
+		volumeZone(c, f, role)
+	default:
+		f.Message = devicesTaken(c, f)
+	}
+	lines := claimConsumers(c)
+	if code != answer.DRAUnallocatable {
+		lines = c.ConsumersOn(relevant(c, code, r), r.Resource)
+	}
+	for _, line := range lines {
+		f.Detail("%s", line)
+	}
+	return f
+}
+
+// ruleCodes are the codes of rules that are not about amounts.
+func ruleCodes() map[placement.Constraint]answer.Code {
+	return map[placement.Constraint]answer.Code{
+		placement.PodAffinity: answer.TopologyFragmented, placement.TopologySpread: answer.TopologySpread,
+		placement.VolumeZone: answer.VolumeZone, placement.DRADevices: answer.DRAUnallocatable,
+	}
+}
+
+// relevant are the nodes on which other pods stand in the way.
+func relevant(c *stage.Context, code answer.Code, r placement.Room) []string {
+	if code != answer.VolumeZone {
+		return r.NodeNames()
+	}
+	m := c.Matrices[r.Role.Name]
+	zone := slices.Concat(m.Rejected(placement.VolumeZone), m.Rejected(placement.VolumeNode))
+	var nodes []string
+	for _, row := range m.Rows {
+		if !slices.Contains(zone, row.Node) {
+			nodes = append(nodes, row.Node)
+		}
+	}
+	return nodes
+}
+
+// topologyKey is the node label of the rule that members share a domain.
+func topologyKey(c *stage.Context, role placement.Role) string {
+	if c.Request.Topology.Required != "" {
+		return c.Request.Topology.Required
+	}
+	if hasAffinity(role.Pod) {
+		return role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
+	}
+	return ""
+}
+
+// rack finds that enough nodes are free, but not in one domain.
+func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
+	key := topologyKey(c, role)
+	rooms := c.Domains(key)
+	var free int32
+	var parts []string
+	for _, r := range rooms {
+		free = gang.Sum(free, r.Members)
+		parts = append(parts, fmt.Sprintf("%s %d", r.Domain, r.Members))
+	}
+	if len(rooms) > 0 {
+		f.Fact("bestDomain", rooms[0].Domain).Fact("bestFits", rooms[0].Members)
+	}
+	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.View.Cluster().BoundDomains(c.Request.Bound, key))
+	if text := attraction(c, role); text != "" {
+		f.Message = fmt.Sprintf("%s: %d of %d members fit there", text, c.Placed(*c.Placement), c.Gang.Total())
+	}
+	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
+	wider(c, f, role)
+}
+
+// maxWider is how many wider labels are tried.
+const maxWider = 4
+
+// wider adds the narrowest node label around the one by which members must share a domain of which one domain has room for them: a block for racks.
+func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
+	key := c.Request.Topology.Required
+	if key == "" {
+		return
+	}
+	around := c.View.Cluster().Around(key)
+	for _, other := range around[:min(len(around), maxWider)] {
+		request := c.Request
+		if request.Topology.Required = other; request.Shape != "" {
+			request.Shape += "\nin one " + other
+		}
+		found := c.For(request).Fit(c.View.Cluster(), nil)
+		if !found.Fits() || len(found.Placement) == 0 {
+			continue
+		}
+		domain := c.View.Cluster().Node(found.Placement[0].Node).Labels[other]
+		f.Message += fmt.Sprintf("; %s=%s would do", other, domain)
+		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
+		return
+	}
+}
+
+// withoutRules is the pod without rules about other pods.
+func withoutRules(pod *corev1.Pod) *corev1.Pod {
+	p := pod.DeepCopy()
+	p.Spec.TopologySpreadConstraints = nil
+	if p.Spec.Affinity != nil {
+		p.Spec.Affinity.PodAffinity = nil
+	}
+	return p
+}
+
+// spread finds that a topology spread constraint keeps members from the room that there is.
+func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
+	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
+			break
+		}
+	}
+	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", describeSpread(c.View.Cluster(), role), c.Placed(*c.Placement), c.Gang.Total())
+}
+
+// slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.
+func slotsBy(cluster *placement.Cluster, role placement.Role, key string) (parts []string) {
+	if key == corev1.LabelHostname {
+		return nil // the nodes are listed anyway
+	}
+	slots := map[string]int64{}
+	for _, n := range cluster.Nodes() {
+		if value, ok := n.Labels[key]; ok {
+			slots[value] += 0
+		}
+	}
+	for _, s := range placement.Slots(cluster, withoutRules(role.Pod), role.Count, placement.Options{}) {
+		if value, ok := cluster.Node(s.Node).Labels[key]; ok {
+			slots[value] += s.Slots
+		}
+	}
+	for _, value := range slices.Sorted(maps.Keys(slots)) {
+		room := "none"
+		if n := slots[value]; n > 0 {
+			room = fmt.Sprint(n)
+		}
+		if len(parts) == 0 {
+			room = "room for " + room
+		}
+		parts = append(parts, room+" in "+value)
+	}
+	return parts
+}
+
+// volumeZone finds that the data is in one place, the room in another.
+func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
+	where, key, at := "its volumes are elsewhere", corev1.LabelTopologyZone, "in"
+	if places := boundPlaces(c, role); len(places) > 0 {
+		claim := places[0].claim
+		where, key = volumesAre(places), places[0].key
+		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).
+			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
+	} else if nodes := volumeNodes(c.Matrices[role.Name]); len(nodes) > 0 {
+		where, key, at = "its volumes can only be on "+phrase.Names(nodes), corev1.LabelHostname, "on"
+	}
+	device := request.Device(request.Of(role.Pod))
+	free := map[string]int64{}
+	m := c.Matrices[role.Name]
+	for _, node := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {
+		free[c.View.Cluster().Node(node).Labels[key]] += request.Amount(device, c.View.Cluster().Free(node)[device])
+	}
+	var parts []string
+	for _, zone := range slices.Sorted(maps.Keys(free)) {
+		parts = append(parts, fmt.Sprintf("%s %s %s", phrase.Amount(device, free[zone]), at, zone))
+	}
+	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
+}
+
+// volumeNodes are the nodes where a role can have its volumes, where that is a matter of single nodes: those of local disks.
+func volumeNodes(m placement.Matrix) (names []string) {
+	if len(m.Rejected(placement.VolumeNode)) == 0 {
+		return nil
+	}
+	for _, row := range m.Rows {
+		if !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return v.Constraint == placement.VolumeNode }) {
+			names = append(names, row.Node)
+		}
+	}
+	return names
+}
+
+// claimPlace is where the volume of a claim is, or may be made: the label of nodes, and its values, that place it.
+type claimPlace struct {
+	claim  *corev1.PersistentVolumeClaim
+	key    string
+	values []string
+	// class is the StorageClass that allows a volume to be made only there; empty for a volume that exists.
+	class string
+}
+
+// is reads like: is in; or, of a volume that does not exist yet: of class zonal is made in.
+func (p claimPlace) is() string {
+	if p.class == "" {
+		return "is in"
+	}
+	return "is made, by class " + p.class + ", in"
+}
+
+// boundPlaces are the claims of a role whose volumes are somewhere, or may be made only there.
+func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
+	for _, v := range role.Pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if claim := claim(c, v.PersistentVolumeClaim.ClaimName); claim != nil {
+			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
+				all = append(all, claimPlace{claim, key, values, ""})
+			} else if _, class, _ := classOf(c, claim); claim.Spec.VolumeName == "" && class != nil && len(class.AllowedTopologies) == 1 && len(class.AllowedTopologies[0].MatchLabelExpressions) > 0 {
+				e := class.AllowedTopologies[0].MatchLabelExpressions[0]
+				all = append(all, claimPlace{claim, e.Key, e.Values, class.Name})
+			}
+		}
+	}
+	return all
+}
+
+// volumesAre is the clause for where volumes are: the volume of claim data is in za (zone), that of claim ckpt in zb. It names those that are in
+// different places.
+func volumesAre(places []claimPlace) string {
+	text := fmt.Sprintf("the volume of claim %s %s %s (%s)", places[0].claim.Name, places[0].is(), phrase.Or(places[0].values), places[0].key)
+	for _, p := range places[1:min(len(places), maxReasons)] {
+		if p.key != places[0].key || !slices.Equal(p.values, places[0].values) {
+			text += fmt.Sprintf(", that of claim %s in %s", p.claim.Name, phrase.Or(p.values))
+		}
+	}
+	return text
+}
+
+// volumePlace is the label and its values that a volume needs on a node.
+func volumePlace(c *stage.Context, name string) (string, []string) {
+	for _, v := range c.View.Snap.Volumes {
+		if v.Name != name {
+			continue
+		}
+		if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
+			for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
+				for _, e := range term.MatchExpressions {
+					return e.Key, e.Values
+				}
+			}
+		}
+		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
+			if zone := v.Labels[key]; zone != "" {
+				return key, []string{zone}
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,265 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Requirement is one label that the nodes of a role must have.
+type Requirement struct {
+	Key    string
+	Values []string // any of them; empty: the label must exist
+	// Field is nodeSelector or nodeAffinity.
+	Field string
+}
+
+func (w Requirement) String() string {
+	if len(w.Values) == 0 {
+		return w.Key
+	}
+	return w.Key + "=" + strings.Join(w.Values, "|")
+}
+
+// Same reports whether two requirements are one.
+func (w Requirement) Same(other Requirement) bool {
+	return w.Key == other.Key && w.Field == other.Field && slices.Equal(w.Values, other.Values)
+}
+
+func (w Requirement) matches(n *corev1.Node) bool {
+	value, ok := n.Labels[w.Key]
+	return ok && (len(w.Values) == 0 || slices.Contains(w.Values, value))
+}
+
+// selector checks that some node carries each label that is selected, and some node all of them.
+func selector(c *stage.Context, out *stage.Result, role placement.Role) {
+	nodes := c.View.Cluster().Nodes()
+	if len(nodes) == 0 {
+		return
+	}
+	all := Requirements(role.Pod.Spec)
+	for _, w := range all {
+		if !slices.ContainsFunc(nodes, w.matches) {
+			out.Add(selectorNoMatch(c, role, w))
+			return
+		}
+	}
+	m := c.Matrices[role.Name]
+	unmatched := len(m.Rejected(placement.NodeSelector)) + len(m.Rejected(placement.NodeAffinity))
+	if unmatched == 0 || slices.ContainsFunc(m.Rows, func(r placement.Row) bool {
+		return !slices.ContainsFunc(r.Violations, func(v placement.Violation) bool {
+			return v.Constraint == placement.NodeSelector || v.Constraint == placement.NodeAffinity
+		})
+	}) {
+		return
+	}
+	f := stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
+		Fact("role", phrase.Role(role.Name))
+	for _, key := range comparedLabels(role.Pod.Spec) {
+		f.Detail("nodes have %s: %s", key, phrase.Names(valueNames(valuesOf(c, key))))
+	}
+	out.Add(f)
+}
+
+// comparedLabels are the labels of nodes that an affinity compares with a number or a list, each once: what nodes have is the other half of why none
+// matches.
+func comparedLabels(spec corev1.PodSpec) (keys []string) {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if len(e.Values) > 0 && len(keys) < maxReasons && !slices.Contains(keys, e.Key) {
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// valuesOf counts the nodes by their value of a label.
+func valuesOf(c *stage.Context, key string) map[string]int {
+	values := map[string]int{}
+	for _, n := range c.View.Cluster().Nodes() {
+		if v, ok := n.Labels[key]; ok {
+			values[v]++
+		}
+	}
+	return values
+}
+
+// valueNames reads like: h100 (2 nodes), a100 (1 node).
+func valueNames(values map[string]int) (names []string) {
+	for _, v := range slices.Sorted(maps.Keys(values)) {
+		names = append(names, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
+	}
+	return names
+}
+
+// Requirements are the labels that every node of a role must carry. Terms of an affinity are alternatives; with more than one,
+// none of them alone is a must.
+func Requirements(spec corev1.PodSpec) []Requirement {
+	var all []Requirement
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		all = append(all, Requirement{key, []string{spec.NodeSelector[key]}, "nodeSelector"})
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return all
+	}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(terms) != 1 {
+		return all
+	}
+	for _, e := range terms[0].MatchExpressions {
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn:
+			all = append(all, Requirement{e.Key, e.Values, "nodeAffinity"})
+		case corev1.NodeSelectorOpExists:
+			all = append(all, Requirement{e.Key, nil, "nodeAffinity"})
+		default: // what a node must not have, it cannot lack
+		}
+	}
+	return all
+}
+
+// describeRequirements is all that a pod needs of its node's labels: class=h100, disk=ssd, zone=z1|z2 or !spot.
+func describeRequirements(spec corev1.PodSpec) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		parts = append(parts, key+"="+spec.NodeSelector[key])
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return strings.Join(parts, ", ")
+	}
+	var terms []string
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		var all []string
+		for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+			all = append(all, expression(e))
+		}
+		terms = append(terms, strings.Join(all, " and "))
+	}
+	return strings.Join(append(parts, strings.Join(terms, " or ")), ", ")
+}
+
+func expression(e corev1.NodeSelectorRequirement) string {
+	values := strings.Join(e.Values, "|")
+	switch e.Operator {
+	case corev1.NodeSelectorOpNotIn:
+		return e.Key + "!=" + values
+	case corev1.NodeSelectorOpExists:
+		return e.Key
+	case corev1.NodeSelectorOpDoesNotExist:
+		return "!" + e.Key
+	case corev1.NodeSelectorOpGt:
+		return e.Key + ">" + values
+	case corev1.NodeSelectorOpLt:
+		return e.Key + "<" + values
+	default:
+		return e.Key + "=" + values
+	}
+}
+
+func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
+	values, keys := valuesOf(c, w.Key), map[string]bool{}
+	for _, n := range c.View.Cluster().Nodes() {
+		for key := range n.Labels {
+			keys[key] = true
+		}
+	}
+	have := valueNames(values)
+	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s", w).
+		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
+	if len(have) == 0 {
+		f.Detail("no node has a label %s at all", w.Key)
+		if nearest := suggest.Nearest(w.Key, slices.Sorted(maps.Keys(keys))); nearest != "" {
+			f.Detail("did you mean the label %s?", nearest).Fix(otherKey(c, role, w, nearest))
+		}
+	} else {
+		f.Detail("nodes have %s: %s", w.Key, phrase.Names(have))
+	}
+	best := ""
+	if len(w.Values) > 0 {
+		best = suggest.Nearest(w.Values[0], slices.Sorted(maps.Keys(values)))
+	}
+	for _, v := range slices.Sorted(maps.Keys(values)) {
+		fix := otherLabel(c, role, w, v)
+		if v == best {
+			f.Detail("did you mean %s?", v)
+			f.Fixes = slices.Insert(f.Fixes, 0, fix)
+			continue
+		}
+		f.Fix(fix)
+	}
+	return f.Fix(otherLabel(c, role, w, ""))
+}
+
+// otherLabel selects another value of a label, or no longer the label if the value is empty.
+func otherLabel(c *stage.Context, role placement.Role, w Requirement, value string) stage.Fix {
+	name := phrase.Role(role.Name)
+	text := fmt.Sprintf("require %s=%s", w.Key, value)
+	if value == "" {
+		text = "do not require " + w.String()
+	}
+	return patch.Job(c.Gang, answer.Relax, text, map[string]any{name + "." + w.Field + "." + w.Key: value},
+		patch.InRole(name, func(spec *corev1.PodSpec) { w.Set(spec, value) }))
+}
+
+// otherKey selects the same values of another label.
+func otherKey(c *stage.Context, role placement.Role, w Requirement, key string) stage.Fix {
+	name := phrase.Role(role.Name)
+	to := Requirement{key, w.Values, w.Field}
+	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("require %s instead of %s", to, w), map[string]any{name + "." + w.Field + "." + w.Key: "", name + "." + w.Field + "." + key: strings.Join(w.Values, "|")},
+		patch.InRole(name, func(spec *corev1.PodSpec) {
+			if !slices.ContainsFunc(Requirements(*spec), w.Same) {
+				return
+			}
+			if w.Field == "nodeSelector" {
+				spec.NodeSelector[key] = spec.NodeSelector[w.Key]
+				delete(spec.NodeSelector, w.Key)
+				return
+			}
+			term := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+			for i := range term.MatchExpressions {
+				if term.MatchExpressions[i].Key == w.Key {
+					term.MatchExpressions[i].Key = key
+				}
+			}
+		}))
+}
+
+// Set changes the value of the label where a template requires it, or drops it if the value is empty. Pods may require what their template does not,
+// or no longer.
+func (w Requirement) Set(spec *corev1.PodSpec, value string) {
+	if !slices.ContainsFunc(Requirements(*spec), w.Same) {
+		return
+	}
+	if w.Field == "nodeSelector" {
+		if value == "" {
+			delete(spec.NodeSelector, w.Key)
+		} else {
+			spec.NodeSelector[w.Key] = value
+		}
+		return
+	}
+	term := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+	term.MatchExpressions = slices.DeleteFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == w.Key && value == "" })
+	for i, e := range term.MatchExpressions {
+		if e.Key == w.Key {
+			term.MatchExpressions[i].Operator, term.MatchExpressions[i].Values = corev1.NodeSelectorOpIn, []string{value}
+		}
+	}
+	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
+		spec.Affinity.NodeAffinity = nil
+	}
+}

@@ -1,0 +1,112 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// exclusive finds that a volume that only one pod may use is in use, or mounted by several members. It reports whether that is all
+// that keeps the gang from its place.
+func exclusive(c *stage.Context, out *stage.Result) bool {
+	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
+		if members := mounting(c, claim); len(members) > 1 {
+			out.Add(stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %d members mount it: only one pod may", claim.Name, len(members)).At(answer.StagePlacement).
+				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("members", members))
+			return true
+		}
+	}
+	if !c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.VolumeClaim)).Fits() {
+		return false
+	}
+	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
+		for _, h := range c.Others() {
+			i := slices.IndexFunc(h.Pods, func(p *corev1.Pod) bool { return p.Namespace == claim.Namespace && stage.Mounts(p, claim.Name) })
+			if i < 0 {
+				continue
+			}
+			verdict, who := answer.Waiting, answer.Nobody
+			if !c.EndsAlone(h, h.Pods[i]) {
+				verdict, who = answer.Blocked, answer.User
+			}
+			out.Add(stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h)).At(answer.StagePlacement).As(verdict, who).
+				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String()).
+				Detail("all else would fit: it starts when %s %s is gone", h.Kind, h))
+			return true
+		}
+	}
+	return false
+}
+
+// claimsOf are the claims that members of the gang mount and that allow nothing but one mode of access.
+func claimsOf(c *stage.Context, mode corev1.PersistentVolumeAccessMode) []*corev1.PersistentVolumeClaim {
+	var all []*corev1.PersistentVolumeClaim
+	for _, claim := range c.View.Snap.Claims {
+		modes := claim.Spec.AccessModes
+		if claim.Namespace == c.Gang.Meta.Namespace && len(modes) == 1 && modes[0] == mode && len(mounting(c, claim)) > 0 {
+			all = append(all, claim)
+		}
+	}
+	return all
+}
+
+// mounting are the members that mount a claim.
+func mounting(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
+	var all []string
+	for _, m := range c.Gang.Members {
+		pod := m.Pod
+		if pod == nil {
+			pod = &corev1.Pod{Spec: c.Gang.RoleByName(m.Role).Template.Spec}
+		}
+		if stage.Mounts(pod, claim.Name) {
+			all = append(all, m.Name())
+		}
+	}
+	return all
+}
+
+// apart remarks that members which share a volume for one node would get several: the scheduler does not look at that, and
+// all but one of them will hang.
+func apart(c *stage.Context, out *stage.Result) {
+	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
+		nodes := map[string]bool{}
+		for _, a := range c.Placement.Placement {
+			if m := c.Request.Member(a.Role, a.Member); slices.Contains(mounting(c, claim), m.Name()) {
+				nodes[a.Node] = true
+			}
+		}
+		if len(nodes) > 1 {
+			out.Notes = append(out.Notes, fmt.Sprintf("claim %s is ReadWriteOnce, but members that mount it would be on %s: it attaches to one node only",
+				claim.Name, strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")))
+		}
+	}
+}
+
+// sharedClaim finds that members share a claim that is bound when the first of them has a node. All of them have to go where its volume
+// is made then, and do not fit there. It is nil if that is not what keeps them from an empty cluster.
+func sharedClaim(c *stage.Context) *stage.Finding {
+	ignore := placement.Constraints{}.Insert(placement.VolumeNode)
+	if !c.Fit(c.Best(), ignore).Fits() {
+		return nil
+	}
+	for _, claim := range c.View.Snap.Claims {
+		if claim.Namespace != c.Gang.Meta.Namespace || claim.Spec.VolumeName != "" || len(mounting(c, claim)) < 2 {
+			continue
+		}
+		if desired, class, _ := classOf(c, claim); class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
+			return stage.Found(answer.PVCUnbound,
+				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: bind it before they start", claim.Name, len(mounting(c, claim))).
+				See("v1", "PersistentVolumeClaim", claim, ".status.phase").Fact("claim", claim.Name).Fact("members", mounting(c, claim)).
+				Detail("class %s binds when the first pod has a node; a class that binds at once, or a pod that uses the claim before, gives it a volume that all can reach", desired)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// fragmented finds that enough is free, in pieces that are too small.
+func fragmented(c *stage.Context, r placement.Room) *stage.Finding {
+	return inPieces(c, stage.Found(answer.Fragmented, "%s", phrase.Fragmented(r)), r)
+}
+
+// kept finds that a rule about what shares a node keeps members from the room that there is.
+func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool) *stage.Finding {
+	code, name := answer.Fragmented, ruleName(cause.Constraint)
+	if cause.Constraint == placement.VolumeLimits {
+		code, name = answer.VolumeZone, volumeLimit(c, r)
+	}
+	f := stage.Found(code, "%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free",
+		name, c.Placed(*c.Placement), c.Gang.Total(), phrase.Amount(r.Resource, r.Free))
+	switch {
+	case !alone:
+		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
+	case cause.Constraint == placement.PodAntiAffinity && hasAntiAffinity(r.Role.Pod):
+		f.Message = fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s",
+			phrase.Wants(r), phrase.Kinds(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
+	}
+	return inPieces(c, f, r).Fact("rule", string(cause.Constraint))
+}
+
+// ruleName is what users call a rule about what shares a node.
+func ruleName(constraint placement.Constraint) string {
+	switch constraint {
+	case placement.HostPort:
+		return "a host port"
+	case placement.VolumeLimits:
+		return "the number of volumes that a node can attach"
+	default:
+		return "pod anti-affinity"
+	}
+}
+
+// volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
+func volumeLimit(c *stage.Context, r placement.Room) string {
+	drivers, least := []string{}, map[string]int32{}
+	for _, n := range c.View.Snap.CSINodes {
+		if !slices.Contains(r.NodeNames(), n.Name) {
+			continue
+		}
+		for _, d := range n.Spec.Drivers {
+			if d.Allocatable == nil || d.Allocatable.Count == nil {
+				continue
+			}
+			if count, known := least[d.Name]; !known || *d.Allocatable.Count < count {
+				least[d.Name] = *d.Allocatable.Count
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(least)) {
+		drivers = append(drivers, fmt.Sprintf("%s %d", name, least[name]))
+	}
+	if len(drivers) == 0 {
+		return ruleName(placement.VolumeLimits)
+	}
+	return fmt.Sprintf("%s (%s)", ruleName(placement.VolumeLimits), phrase.Names(drivers))
+}
+
+// inPieces adds what is free, and who has the rest.
+func inPieces(c *stage.Context, f *stage.Finding, r placement.Room) *stage.Finding {
+	f.DescribeRoom(c.View.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
+	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
+		f.Detail("%s", line)
+	}
+	autoscaler(c, f)
+	return f
+}
+
+// insufficient finds that devices are free; something that people do not look at is not.
+func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code, r placement.Room, alone bool) *stage.Finding {
+	nodes := shortOn(r)
+	what := phrase.Resource(r.Resource) + " " + phrase.IsShort(r.Resource)
+	if alone {
+		what += ", all else would fit"
+	}
+	f := stage.Found(code, "%s: %s", what, shortNumbers(r)).DescribeRoom(cluster, r).Fact("nodes", nodes)
+	if len(nodes) > 0 {
+		f.Detail("short on %s", phrase.Names(nodes))
+	}
+	defaulted(c, f, r.Role, r)
+	if device := c.MainRoom(cluster, r.Role); strings.Contains(string(device.Resource), "/") {
+		f.Detail("%s are free there", phrase.Amount(device.Resource, freeOn(device, r.NodeNames())))
+	}
+	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
+		f.Detail("%s", line)
+	}
+	autoscaler(c, f)
+	return f
+}
+
+// shortNumbers is what is requested against what is free: of one member, if no node has enough for one, else of all.
+func shortNumbers(r placement.Room) string {
+	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
+	switch {
+	case r.Resource == corev1.ResourcePods && r.LargestFree == 0:
+		return fmt.Sprintf("%d of %d pods on %s", largest(r), largest(r), phrase.Names(r.NodeNames()))
+	case r.Resource == corev1.ResourcePods:
+		return fmt.Sprintf("%d are needed, and %d of %d left on %s, as %s%s", r.Requested, r.Free, r.Total, phrase.Names(r.NodeNames()), phrase.Gaps(r), phrase.Elsewhere(r))
+	}
+	each := fmt.Sprintf("each %s requests %s", phrase.Noun(r), text(r.PerMember))
+	switch {
+	case r.PerMember > r.LargestFree:
+		if len(r.Gaps()) < 2 {
+			return fmt.Sprintf("%s%s, and nodes have at most %s of %s left", each, phrase.Kinds(r), text(r.LargestFree), text(largest(r)))
+		}
+		return fmt.Sprintf("%s%s, %s in all, and nodes have at most %s of %s left: %s in all, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.LargestFree),
+			text(largest(r)), text(r.Free), phrase.Gaps(r), phrase.Elsewhere(r))
+	case r.Requested > r.Free:
+		return fmt.Sprintf("%s%s, %s in all, and nodes have %s of %s left, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
+	default:
+		return fmt.Sprintf("%s%s, %s in all; %s of %s are left, but as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
+	}
+}
+
+// largest is what a node with the most left has in all.
+func largest(r placement.Room) (total int64) {
+	for _, n := range r.Nodes {
+		if n.Free == r.LargestFree {
+			total = max(total, n.Total)
+		}
+	}
+	return total
+}
+
+// shortOn are the nodes that have too little for one member; all of them, if each has enough for one.
+func shortOn(r placement.Room) []string {
+	var names []string
+	for _, n := range r.Nodes {
+		if n.Free < r.PerMember || r.PerMember <= r.LargestFree {
+			names = append(names, n.Node)
+		}
+	}
+	return names
+}
+
+// freeOn is what is free on some of the nodes of a room.
+func freeOn(r placement.Room, nodes []string) (free int64) {
+	among := map[string]bool{}
+	for _, n := range nodes {
+		among[n] = true
+	}
+	for _, n := range r.Nodes {
+		if among[n.Node] {
+			free += n.Free
+		}
+	}
+	return free
+}

@@ -1,0 +1,112 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// tolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
+// value, or another effect.
+func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
+	reported := map[string]bool{}
+	for _, n := range c.View.Cluster().Nodes() {
+		for _, taint := range n.Spec.Taints {
+			slip := Slip(c.View.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
+			if slip < 0 || reported[taintText(taint)] {
+				continue
+			}
+			reported[taintText(taint)] = true
+			was := role.Pod.Spec.Tolerations[slip]
+			f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taintText(taint), n.Name)
+			f.Fix(otherToleration(c, role, was, taint))
+		}
+	}
+	return f
+}
+
+// otherToleration writes a toleration such that it matches a taint.
+func otherToleration(c *stage.Context, role placement.Role, was corev1.Toleration, taint corev1.Taint) stage.Fix {
+	to := was
+	to.Key = taint.Key
+	if to.Operator != corev1.TolerationOpExists {
+		to.Value = taint.Value
+	}
+	if to.Effect != "" {
+		to.Effect = taint.Effect
+	}
+	name, agrees := phrase.Role(role.Name), ""
+	if was.Key == to.Key && was.Value != to.Value && suggest.Nearest(was.Value, []string{to.Value}) == "" {
+		agrees = ", if the owner of the nodes agrees"
+	}
+	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("write toleration %s for %s%s", tolerationText(to), tolerationText(was), agrees), map[string]any{name + ".tolerations": taintText(taint)},
+		patch.InRole(name, func(spec *corev1.PodSpec) {
+			for i, t := range spec.Tolerations {
+				if equality.Semantic.DeepEqual(t, was) {
+					spec.Tolerations[i] = to
+				}
+			}
+		}))
+}
+
+// tolerates is the rule of Kubernetes for one toleration and one taint.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	switch {
+	case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
+		return false
+	case t.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return t.Key != "" && t.Value == taint.Value
+}
+
+func taintText(t corev1.Taint) string { return keyValue(t.Key, t.Value) + ":" + string(t.Effect) }
+
+func tolerationText(t corev1.Toleration) string {
+	text := keyValue(t.Key, t.Value)
+	if t.Effect != "" {
+		text += ":" + string(t.Effect)
+	}
+	return text
+}
+
+func keyValue(key, value string) string {
+	if value == "" {
+		return key
+	}
+	return key + "=" + value
+}
+
+// ofNodes begins the keys of the taints that Kubernetes gives to nodes, and of the tolerations that it gives to pods.
+const ofNodes = "node.kubernetes.io/"
+
+// Slip is the index of a toleration that was probably meant for a taint: it does not match that, nor any other taint of the
+// nodes. It is -1 if there is none, or the taint keeps no pod off. Those of Kubernetes for the states of nodes, which every pod gets, are meant as they
+// are.
+func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Taint) int {
+	matches := func(taint corev1.Taint) bool {
+		return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
+	}
+	if taint.Effect == corev1.TaintEffectPreferNoSchedule || matches(taint) {
+		return -1
+	}
+	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
+		alike := t.Operator != corev1.TolerationOpExists && t.Value != taint.Value || t.Effect != "" && t.Effect != taint.Effect
+		if t.Key != taint.Key {
+			alike = suggest.Nearest(t.Key, []string{taint.Key}) != ""
+		}
+		return alike && !strings.HasPrefix(t.Key, ofNodes) && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+			return slices.ContainsFunc(n.Spec.Taints, func(other corev1.Taint) bool { return tolerates(t, other) })
+		})
+	})
+}

@@ -1,0 +1,156 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// tooBig finds no placement, not even on the cluster at its best.
+func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
+	cluster := c.Best()
+	if len(cluster.Nodes()) == 0 {
+		return stage.Found(answer.TooBig, "the cluster has no node").As(answer.Blocked, answer.Admin).Fact("nodes", 0)
+	}
+	causes := c.Causes(cluster)
+	r := c.LackingOn(cluster, ideal)
+	sentences := []string{tooFew(c, cluster, causes, r, ideal)}
+	if len(causes.All) > 0 {
+		r = c.RoomOf(cluster, causes, causes.First())
+		sentences = ceilings(c, causes, ideal)
+	}
+	role := r.Role
+	f := stage.Found(answer.TooBig, "%s", strings.Join(sentences, "; and ")).
+		DescribeRoom(cluster, r).Fact("placed", ideal.Placed[role.Name])
+	if len(causes.All) == 1 && causes.First().Constraint == placement.PodAffinity {
+		wider(c, f, role)
+	}
+	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
+	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !hasAntiAffinity(role.Pod) {
+		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
+	}
+	addInstead(c, f, causes)
+	for _, line := range byContainer(role, r) {
+		f.Detail("%s", line)
+	}
+	defaulted(c, f, role, r)
+	misread(c, f, role, r)
+	for _, line := range c.DaemonsOn(r.NodeNames(), r.Resource) {
+		f.Detail("%s", line)
+	}
+	if excluded := excluded(cluster, role); excluded != "" {
+		f.Detail("%s", excluded)
+	}
+	return tolerationHints(c, f, role)
+}
+
+// reasons are the constraints by which nodes reject a role, with counts.
+func reasons(cluster *placement.Cluster, role placement.Role) []string {
+	m := cluster.Matrix(role.Pod)
+	var parts []string
+	for _, constraint := range m.Constraints {
+		nodes := m.Rejected(constraint)
+		parts = append(parts, fmt.Sprintf("%s %s", phrase.Count(len(nodes), "node"), describe(m, constraint, nodes[0])))
+	}
+	return parts
+}
+
+// describe is why one node rejects a role by a constraint.
+func describe(m placement.Matrix, constraint placement.Constraint, node string) string {
+	row, _ := m.Row(node)
+	for _, v := range row.Violations {
+		if v.Constraint == constraint {
+			if v.Detail != "" {
+				return string(constraint) + " " + v.Detail
+			}
+			if v.Resource != "" {
+				return fmt.Sprintf("%s %s of %s", v.Resource, phrase.Quantity(v.Resource, v.Available), phrase.Quantity(v.Resource, v.Total))
+			}
+		}
+	}
+	return string(constraint)
+}
+
+// excluded names the nodes that the role may not use at all.
+func excluded(cluster *placement.Cluster, role placement.Role) string {
+	m := cluster.Matrix(role.Pod)
+	var parts []string
+	for _, constraint := range m.Constraints {
+		if constraint.Static() {
+			parts = append(parts, excludedBy(m, constraint)...)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "not counted: " + strings.Join(parts, "; ")
+}
+
+// excludedBy names the nodes that a constraint rejects, together where it is for the same reason.
+func excludedBy(m placement.Matrix, constraint placement.Constraint) (parts []string) {
+	var nodes byReason
+	for _, node := range m.Rejected(constraint) {
+		nodes.add(describe(m, constraint, node), node)
+	}
+	for i, reason := range nodes.reasons {
+		if i == maxReasons {
+			return append(parts, fmt.Sprintf("others (%s)", constraint))
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes.names[reason]), reason))
+	}
+	return parts
+}
+
+// byReason is the names of nodes by a reason, and the reasons in the order in which they came.
+type byReason struct {
+	reasons []string
+	names   map[string][]string
+}
+
+func (b *byReason) add(reason, node string) {
+	if b.names == nil {
+		b.names = map[string][]string{}
+	}
+	if b.names[reason] == nil {
+		b.reasons = append(b.reasons, reason)
+	}
+	b.names[reason] = append(b.names[reason], node)
+}
+
+// maxReasons is how many reasons of one constraint are named.
+const maxReasons = 4
+
+// byContainer is which container requests how much of the resource, where more than one does.
+func byContainer(role placement.Role, r placement.Room) []string {
+	var parts []string
+	for _, container := range role.Pod.Spec.Containers {
+		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
+			parts = append(parts, fmt.Sprintf("container %s requests %s", container.Name, q.String()))
+		}
+	}
+	for _, container := range role.Pod.Spec.InitContainers {
+		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
+			parts = append(parts, fmt.Sprintf("init container %s requests %s", container.Name, q.String()))
+		}
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s", r.Resource, strings.Join(parts, ", "))}
+}
+
+func hasAntiAffinity(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+func hasAffinity(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}

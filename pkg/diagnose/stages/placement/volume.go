@@ -1,0 +1,194 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// volumes checks that every claim that a role mounts is bound, or is one that is bound when its first pod has a node.
+func volumes(c *stage.Context, out *stage.Result, role placement.Role) {
+	ns := c.Gang.Meta.Namespace
+	if out.Denied(c, "persistentvolumeclaims", ns) {
+		return
+	}
+	for _, v := range role.Pod.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name := v.PersistentVolumeClaim.ClaimName
+			claim := claim(c, name)
+			if claim == nil {
+				out.Add(unbound(c, role, name, nil, fmt.Sprintf("PersistentVolumeClaim %s does not exist in namespace %s", name, ns)))
+			} else if problem := claimProblem(c, claim); problem != "" {
+				out.Add(unbound(c, role, name, claim, problem))
+			}
+		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+			name := role.Pod.Name + "-" + v.Name
+			claim := claim(c, name)
+			if claim == nil {
+				claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec} // the one that will be made
+				claim.Namespace, claim.Name, claim.CreationTimestamp = ns, name, metav1.NewTime(c.View.Now)
+			}
+			if problem := claimProblem(c, claim); problem != "" {
+				out.Add(unbound(c, role, name, claim, problem))
+			}
+		}
+	}
+}
+
+func claim(c *stage.Context, name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range c.View.Snap.Claims {
+		if claim.Namespace == c.Gang.Meta.Namespace && claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
+// claimProblem is why a claim will not be bound; "" if it is, or will be.
+func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string {
+	if claim.Status.Phase == corev1.ClaimLost {
+		return fmt.Sprintf("PersistentVolumeClaim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)
+	}
+	if claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" {
+		return ""
+	}
+	desired, class, have := classOf(c, claim)
+	failed := stage.LatestEvent(c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name), "ProvisioningFailed")
+	switch {
+	case desired != "" && class == nil && c.View.Snap.CanList("storageclasses.storage.k8s.io", ""):
+		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", desired, claim.Name, phrase.Names(have))
+	case desired == "":
+		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it", claim.Name)
+	case failed != nil && c.View.Age(failed.Last) < provisioningFails:
+		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
+	case class != nil && class.Provisioner == noProvisioner && !freeVolume(c, claim, desired):
+		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which no provisioner serves: there is no free volume that fits it", claim.Name, desired)
+	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
+		return ""
+	case c.View.Age(claim.CreationTimestamp.Time) < provisioningTakes:
+		return "" // it is being provisioned
+	}
+	return fmt.Sprintf("PersistentVolumeClaim %s is not bound: class %s binds at once and has not for %s", claim.Name, desired, phrase.Age(c.View.Age(claim.CreationTimestamp.Time)))
+}
+
+const (
+	// provisioningFails is how long after its event a failure to provision still counts: it is tried again all the time.
+	provisioningFails = 15 * time.Minute
+	// provisioningTakes is how long a volume may take that is provisioned at once.
+	provisioningTakes = 30 * time.Second
+	// noProvisioner stands in a StorageClass of which volumes are made by hand.
+	noProvisioner = "kubernetes.io/no-provisioner"
+)
+
+// classOf is the name of the StorageClass that a claim names, or gets by default; the class, if it exists; and all names.
+func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired string, class *storagev1.StorageClass, have []string) {
+	if claim.Spec.StorageClassName != nil {
+		desired = *claim.Spec.StorageClassName
+	}
+	for _, sc := range c.View.Snap.StorageClasses {
+		have = append(have, sc.Name)
+		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+		if desired != "" && sc.Name == desired || class == nil && byDefault {
+			class = sc
+		}
+	}
+	if desired == "" && class != nil {
+		desired = class.Name
+	}
+	return desired, class, have
+}
+
+// freeVolume reports whether a volume that exists could be bound to a claim.
+func freeVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) bool {
+	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
+		has := v.Spec.Capacity[corev1.ResourceStorage]
+		taken := v.Spec.ClaimRef != nil && (v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name)
+		return !taken && v.Spec.StorageClassName == class && has.Cmp(want) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+			return !slices.Contains(v.Spec.AccessModes, mode)
+		})
+	})
+}
+
+func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
+	f := stage.Found(answer.PVCUnbound, "%s", problem).
+		Fact("claim", name).Fact("role", phrase.Role(role.Name)).Run(c.Kubectl("describe", "pvc", name))
+	if claim == nil {
+		var have []string
+		for _, other := range c.View.Snap.Claims {
+			if other.Namespace == c.Gang.Meta.Namespace {
+				have = append(have, other.Name)
+			}
+		}
+		if nearest := suggest.Nearest(name, have); nearest != "" {
+			f.Detail("did you mean %s?", nearest).Fix(otherClaim(c, name, nearest))
+		}
+		return f
+	}
+	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase")
+	for _, e := range c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name) {
+		if e.Warning {
+			f.Detail("%s reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).SinceTime(e.First)
+			break
+		}
+	}
+	desired, class, _ := classOf(c, claim)
+	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
+	switch {
+	case claim.Status.Phase == corev1.ClaimLost:
+		text, cost = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"
+	case class != nil && class.Provisioner == noProvisioner:
+		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", desired, name), "", c.Kubectl("describe", "pvc", name)
+	case class != nil:
+		text, cost, commands = fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", class.Provisioner, name), "", c.Kubectl("describe", "pvc", name)
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Text: text, Cost: cost, Command: commands},
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, desired) },
+	})
+}
+
+// otherClaim mounts another claim in place of one.
+func otherClaim(c *stage.Context, name, to string) stage.Fix {
+	return patch.Job(c.Gang, answer.Fix, fmt.Sprintf("mount claim %s instead of %s", to, name), map[string]any{"claim": to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			for _, v := range spec.Roles[i].Template.Spec.Volumes {
+				if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name {
+					v.PersistentVolumeClaim.ClaimName = to
+				}
+			}
+		}
+	})
+}
+
+// bindClaim is the cluster in which a claim is bound to a volume that every node reaches.
+func bindClaim(s *snapshot.Snapshot, claim *corev1.PersistentVolumeClaim, class string) *snapshot.Snapshot {
+	n := s.Clone()
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume-of-" + claim.Name}}
+	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	volume.Spec.StorageClassName, volume.Spec.AccessModes, volume.Status.Phase = class, claim.Spec.AccessModes, corev1.VolumeBound
+	n.Volumes = append(n.Volumes, volume)
+	for i, other := range n.Claims {
+		if other.Namespace == claim.Namespace && other.Name == claim.Name {
+			bound := other.DeepCopy()
+			bound.Spec.VolumeName, bound.Status.Phase = volume.Name, corev1.ClaimBound
+			bound.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+			n.Claims[i] = bound
+		}
+	}
+	return n
+}
