@@ -143,15 +143,32 @@ func (m *mayhem) report(broken []string) {
 }
 
 // quiesce lets all be well again, and waits until nothing happens any more. Then
-// none that waits may have room.
+// none that waits may have room. A gang may start as late as that: it waited to
+// preempt others, or for its next attempt. Then it is waited for once more.
 func (m *mayhem) quiesce(events <-chan watch.Event) {
 	deadline := time.Now().Add(stepTimeout)
-	for len(m.later) > 0 || time.Since(m.changed) < quietFor || m.kept(time.Now()) {
-		if time.Now().After(deadline) {
-			m.t.Fatalf("the cluster does not come to rest")
+	for {
+		for len(m.later) > 0 || time.Since(m.changed) < quietFor || m.kept(time.Now()) {
+			if time.Now().After(deadline) {
+				m.t.Fatalf("the cluster does not come to rest")
+			}
+			m.step(events)
 		}
-		m.step(events)
+		late := m.waitsWithoutCause()
+		if late == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			m.t.Error(late)
+			return
+		}
+		m.changed = time.Now()
 	}
+}
+
+// waitsWithoutCause returns the first gang that waits, as far as the test has seen,
+// and of which gangctl says that it runs, with what it says.
+func (m *mayhem) waitsWithoutCause() string {
 	for _, b := range m.sorted() {
 		placed, done, waiting := m.model.Tally(b.name)
 		if waiting == 0 || done > 0 || placed >= b.min { // nobody promises more than the minimum
@@ -165,7 +182,8 @@ func (m *mayhem) quiesce(events <-chan watch.Event) {
 		}
 		out, stderr, code := gangctlAt(m.t, m.Kubeconfig, "why-pending", "pod/"+pending, "-n", space)
 		if code == 0 {
-			m.t.Errorf("gang %s (%s, %d of %d placed) waits: %s\nand gangctl says\n%s%s", b.name, b.wire.name, placed, b.min, conditionOf(b.pods[pending]), out, stderr)
+			return fmt.Sprintf("gang %s (%s, %d of %d placed) waits: %s\nand gangctl says\n%s%s", b.name, b.wire.name, placed, b.min, conditionOf(b.pods[pending]), out, stderr)
 		}
 	}
+	return ""
 }
