@@ -5,11 +5,13 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // Event is a message about an object, however it is encoded.
@@ -91,10 +93,8 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 	for _, part := range parts {
 		makers = append(makers, eventKey{"Job", part.Namespace, w.batchJobs().all[part].Name})
 	}
-	for _, set := range w.Snap.StatefulSets {
-		if set.Namespace == s.Meta.Namespace && w.makesFor(s, set) {
-			makers = append(makers, eventKey{"StatefulSet", set.Namespace, set.Name})
-		}
+	for _, set := range w.setsOf(s) {
+		makers = append(makers, eventKey{"StatefulSet", set.Namespace, set.Name})
 	}
 	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)
 	if len(makers) == 0 {
@@ -110,16 +110,21 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 	return all
 }
 
-// makesFor reports whether a StatefulSet makes pods of a job: the job controls it, or a pod of the job, as the leader of a replica does.
-func (w *View) makesFor(s *gang.Job, set metav1.Object) bool {
-	above := metav1.GetControllerOfNoCopy(set)
-	switch {
-	case above == nil || s.Meta.UID == "":
-		return false
-	case above.UID == s.Meta.UID:
-		return true
+// setsOf are the StatefulSets that make the pods of a LeaderWorkerSet: one for the leaders, and one that each leader controls.
+func (w *View) setsOf(s *gang.Job) (sets []*appsv1.StatefulSet) {
+	if s.Kind.GroupKind() != leaderworkerset.Reader().GroupKind || s.Meta.UID == "" {
+		return nil
 	}
-	return above.Kind == "Pod" && slices.ContainsFunc(w.podsOf(s), func(p *corev1.Pod) bool { return p.UID == above.UID })
+	makers := map[types.UID]bool{s.Meta.UID: true}
+	for _, p := range w.podsOf(s) {
+		makers[p.UID] = true
+	}
+	for _, set := range w.Snap.StatefulSets {
+		if above := metav1.GetControllerOfNoCopy(set); above != nil && set.Namespace == s.Meta.Namespace && makers[above.UID] {
+			sets = append(sets, set)
+		}
+	}
+	return sets
 }
 
 // PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the
