@@ -5,9 +5,7 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -93,8 +91,11 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 	for _, part := range parts {
 		makers = append(makers, eventKey{"Job", part.Namespace, w.batchJobs().all[part].Name})
 	}
-	for _, set := range w.setsOf(s) {
-		makers = append(makers, eventKey{"StatefulSet", set.Namespace, set.Name})
+	if s.Kind.GroupKind() == leaderworkerset.Reader().GroupKind { // its StatefulSets, which have the names of the job and of the leaders
+		makers = append(makers, eventKey{"StatefulSet", s.Meta.Namespace, s.Meta.Name})
+		for _, p := range w.podsOf(s) {
+			makers = append(makers, eventKey{"StatefulSet", p.Namespace, p.Name})
+		}
 	}
 	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)
 	if len(makers) == 0 {
@@ -108,23 +109,6 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return all
-}
-
-// setsOf are the StatefulSets that make the pods of a LeaderWorkerSet: one for the leaders, and one that each leader controls.
-func (w *View) setsOf(s *gang.Job) (sets []*appsv1.StatefulSet) {
-	if s.Kind.GroupKind() != leaderworkerset.Reader().GroupKind || s.Meta.UID == "" {
-		return nil
-	}
-	makers := map[types.UID]bool{s.Meta.UID: true}
-	for _, p := range w.podsOf(s) {
-		makers[p.UID] = true
-	}
-	for _, set := range w.Snap.StatefulSets {
-		if above := metav1.GetControllerOfNoCopy(set); above != nil && set.Namespace == s.Meta.Namespace && makers[above.UID] {
-			sets = append(sets, set)
-		}
-	}
-	return sets
 }
 
 // PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the
