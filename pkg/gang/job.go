@@ -87,6 +87,9 @@ type Role struct {
 	// PartSize is how many members each part of the role has, of a role whose members are in parts: a JobSet makes several Jobs of one.
 	// It is 0 for a role that is one whole, and for one whose pods are not distinguished by their index.
 	PartSize int32
+	// Multiple is what the number of members is a multiple of, of a role whose members are made several at a time: the hosts of a replica, or all pods
+	// of each of several Jobs. It is 0 for a role that may have any number.
+	Multiple int32
 	// After is what has to be before members of the role are made, of a job that is divided by role; empty if nothing has.
 	After string
 	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.

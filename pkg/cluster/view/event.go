@@ -6,10 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 // Event is a message about an object, however it is encoded.
@@ -91,9 +91,10 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 	for _, part := range parts {
 		makers = append(makers, eventKey{"Job", part.Namespace, w.batchJobs().all[part].Name})
 	}
-	for _, set := range w.Snap.StatefulSets {
-		if set.Namespace == s.Meta.Namespace && w.makesFor(s, set) {
-			makers = append(makers, eventKey{"StatefulSet", set.Namespace, set.Name})
+	if s.Kind.GroupKind() == leaderworkerset.Reader().GroupKind { // its StatefulSets, which have the names of the job and of the leaders
+		makers = append(makers, eventKey{"StatefulSet", s.Meta.Namespace, s.Meta.Name})
+		for _, p := range w.podsOf(s) {
+			makers = append(makers, eventKey{"StatefulSet", p.Namespace, p.Name})
 		}
 	}
 	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)
@@ -108,18 +109,6 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return all
-}
-
-// makesFor reports whether a StatefulSet makes pods of a job: the job controls it, or a pod of the job, as the leader of a replica does.
-func (w *View) makesFor(s *gang.Job, set metav1.Object) bool {
-	above := metav1.GetControllerOfNoCopy(set)
-	switch {
-	case above == nil || s.Meta.UID == "":
-		return false
-	case above.UID == s.Meta.UID:
-		return true
-	}
-	return above.Kind == "Pod" && slices.ContainsFunc(w.podsOf(s), func(p *corev1.Pod) bool { return p.UID == above.UID })
 }
 
 // PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the

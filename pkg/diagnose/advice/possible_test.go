@@ -2,6 +2,7 @@ package advice_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +54,28 @@ func TestSizesWithoutTheNodesOfADevicePlugin(t *testing.T) {
 	}
 	if got := offers(found.Actions, answer.Fewer); !slices.Equal(got, []string{"Worker.replicas=1"}) {
 		t.Errorf("fewer: %v", got)
+	}
+}
+
+// Members that are made several at a time, as the hosts of a replica or the pods of each of several Jobs are, become fewer by so many.
+func TestFewerOfWhatIsMadeSeveralAtATime(t *testing.T) {
+	for kind, several := range map[string]func(map[string]any){
+		"RayCluster": func(job map[string]any) {
+			group := job["spec"].(map[string]any)["workerGroupSpecs"].([]any)[0].(map[string]any)
+			group["replicas"], group["numOfHosts"] = int64(2), int64(4)
+		},
+		"JobSet": func(job map[string]any) {
+			replicated := job["spec"].(map[string]any)["replicatedJobs"].([]any)[0].(map[string]any)
+			replicated["replicas"] = int64(2)
+			spec := replicated["template"].(map[string]any)["spec"].(map[string]any)
+			spec["parallelism"], spec["completions"] = int64(4), int64(4)
+		},
+	} {
+		c := clustertest.New().Nodes(6, 8)
+		c.Add(clustertest.Gang{Kind: kind, Namespace: "team", Name: "gang", Workers: 8, GPUs: 8, Missing: 8, Job: several})
+		base, found := look(t, c, advice.Options{})
+		if got := offers(found.Actions, answer.Fewer); len(got) != 1 || !strings.HasSuffix(got[0], ".replicas=4") {
+			t.Errorf("%s: %v of %v", kind, got, base.Gang.Roles)
+		}
 	}
 }

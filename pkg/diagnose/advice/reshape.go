@@ -39,12 +39,15 @@ func (s resizer) reshape() {
 		}
 		total := per * int64(role.Replicas)
 		for k := int64(role.Replicas) + 1; k <= min(total, maxReshape) && !s.spent(); k++ {
-			if total%k == 0 && s.offerEdit(s.reshaped(role, device, k, total/k, per)) {
+			if total%k == 0 && k%multiple(role) == 0 && s.offerEdit(s.reshaped(role, device, k, total/k, per)) {
 				break
 			}
 		}
 	}
 }
+
+// multiple is what another number of members of a role has to be a multiple of.
+func multiple(role gang.Role) int64 { return int64(max(1, role.Multiple)) }
 
 // onlyMain reports whether no other container requests the device.
 func onlyMain(role gang.Role, device corev1.ResourceName) bool {
@@ -83,7 +86,9 @@ func (s resizer) fewer() {
 		if spare := s.g.Total() - s.g.Min; spare > 0 {
 			least = max(1, int64(role.Replicas-spare))
 		}
-		s.offerLargest(least, int64(role.Replicas)-1, func(n int64) edit {
+		each := multiple(role)
+		s.offerLargest((least+each-1)/each, (int64(role.Replicas)-1)/each, func(n int64) edit {
+			n *= each
 			return edit{answer.Action{
 				Kind: answer.Fewer, By: answer.User, Change: map[string]any{change(role.Name, "replicas"): n},
 				Text: fmt.Sprintf("%s instead of %d", phrase.Count(n, phrase.Member(role.Name)), role.Replicas), Cost: answer.LessCompute,

@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
@@ -22,7 +19,6 @@ func TestRefusedToTheMaker(t *testing.T) {
 		g.Kind, g.Missing = kind, 2
 		c.Nodes(2, 8).Add(g)
 	}
-	yes := true
 	check(t, []testCase{
 		{name: "the RayCluster of a RayJob", code: answer.WebhookDown, exit: 5, first: "hook.example.com", wantText: []string{"no endpoints"}, not: []string{"Failed to create"}, build: func(c *clustertest.Cluster) {
 			without(c, "RayJob")
@@ -45,13 +41,13 @@ func TestRefusedToTheMaker(t *testing.T) {
 		}},
 		{name: "a StatefulSet of a LeaderWorkerSet", code: answer.AdmissionDenied, exit: 4, first: "policy.example.com", build: func(c *clustertest.Cluster) {
 			without(c, "LeaderWorkerSet")
-			for kind, list := range c.S.Custom {
-				if kind.Kind == "LeaderWorkerSet" {
-					c.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang", UID: "set", OwnerReferences: []metav1.OwnerReference{
-						{APIVersion: list[0].GetAPIVersion(), Kind: list[0].GetKind(), Name: list[0].GetName(), UID: list[0].GetUID(), Controller: &yes}}}})
-				}
-			}
 			c.Event("StatefulSet", "team", "gang", "statefulset-controller", "FailedCreate", "create Pod gang-0 in StatefulSet gang failed error: "+denied, time.Minute)
+		}},
+		{name: "the StatefulSet of a leader", code: answer.AdmissionDenied, exit: 4, first: "policy.example.com", build: func(c *clustertest.Cluster) {
+			g := gangOf(2, 8)
+			g.Kind, g.Missing = "LeaderWorkerSet", 1
+			c.Nodes(2, 8).Add(g)
+			c.Event("StatefulSet", "team", "gang-0", "statefulset-controller", "FailedCreate", "create Pod gang-0-1 in StatefulSet gang-0 failed error: "+denied, time.Minute)
 		}},
 		{name: "a Job of another JobSet", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
 			without(c, "JobSet")

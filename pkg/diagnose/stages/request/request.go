@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Evaluate looks at what the job stands on: its namespace. Whether its kind is served is known: there is a job.
@@ -38,6 +39,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			}
 		}
 		out.Add(f)
+		out.NoPods = c.Gang.Count(gang.Missing) > 0
 	}
 	return stage.OK("")
 }
@@ -49,6 +51,7 @@ func namespaceTerminating(c *stage.Context, out *stage.Result) {
 			out.Add(stage.Found(answer.NamespaceGone,
 				"namespace %s is being deleted: nothing new is created in it", c.Gang.Meta.Namespace).
 				Fact("namespace", c.Gang.Meta.Namespace).Detail("%s", r.Message).SinceTime(r.First))
+			out.NoPods = true
 			return
 		}
 	}

@@ -138,6 +138,9 @@ func (r replicatedJob) role() (gang.Role, string) {
 		return role, fmt.Sprintf("spec.replicatedJobs.%s: %d pods are more than a JobSet may have", r.Name, total)
 	}
 	role.Replicas = int32(total)
+	if jobs > 1 {
+		role.Multiple = size
+	}
 	if r.indexed() {
 		role.PartSize = size
 	}

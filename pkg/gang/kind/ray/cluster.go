@@ -175,7 +175,7 @@ func (g workerGroup) role(autoscaling bool) (role gang.Role, least int32, proble
 		if total > math.MaxInt32 {
 			return role, 0, fmt.Sprintf("%d pods of %s are more than a RayCluster may have", total, g.GroupName)
 		}
-		role.Replicas, least = int32(total), int32(total)
+		role.Replicas, role.Multiple, least = int32(total), int32(hosts), int32(total)
 		if autoscaling {
 			least = int32(int64(low) * hosts) // no more than total
 		}
