@@ -209,11 +209,18 @@ func TestKueue(t *testing.T) {
 			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", "Preempted to accommodate a workload (UID: 1, JobUID: "+string(urgent)+
 				") due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq", 4*time.Minute))
 		}},
-		{name: "preempted for a job that is gone", code: answer.KueueQuota, exit: 3, wantText: []string{"evicted 4m ago .Preempted.: Preempted to accommodate a workload"}, build: func(c *clustertest.Cluster) {
+		{name: "preempted, and there is quota again", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			why := "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq"
+			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", why, 4*time.Minute), clustertest.Condition("QuotaReserved", "False", "Pending", why, 4*time.Minute))
+		}},
+		{name: "preempted for a job that is gone", code: answer.KueueQuota, exit: 3, not: []string{"Kueue reported"}, wantText: []string{"evicted 4m ago .Preempted.: Preempted to accommodate a workload"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "16")
 			c.Add(gangOf(2, 8, kueued))
-			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq", 4*time.Minute))
+			why := "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue; preemptor path: /cq; preemptee path: /cq"
+			status(c.Workload("gang", "lq", time.Hour), clustertest.Condition("Evicted", "True", "Preempted", why, 4*time.Minute), clustertest.Condition("QuotaReserved", "False", "Pending", why, 4*time.Minute))
 		}},
 		{name: "the pause is over", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pool(c, "16")

@@ -125,7 +125,7 @@ func discover(client *kube.Client, s *snapshot.Snapshot) ([]metav1.APIResource, 
 			}
 			r.Group, r.Version = gv.Group, gv.Version
 			all = append(all, r)
-			if strings.Contains(gv.Group, ".") && !strings.HasSuffix(gv.Group, ".k8s.io") || slices.Contains(crdGroups, gv.Group) {
+			if strings.Contains(gv.Group, ".") && !strings.HasSuffix(gv.Group, ".k8s.io") || slices.Contains(crdGroups, gv.Group) || declaresGangs(schema.GroupKind{Group: gv.Group, Kind: r.Kind}) {
 				s.Server.Resources = append(s.Server.Resources, resourceName(r.Name, gv.Group)+"/"+gv.Version)
 			}
 		}

@@ -17,11 +17,17 @@ import (
 
 // What can be seen on a real API server is tested there; here are refusals and failures.
 
-func server(t *testing.T) *kubetest.Server {
+// core is a server of nothing but the API group without a name.
+func core(t *testing.T) *kubetest.Server {
 	s := kubetest.New(t)
 	s.Answer("GET /version", 200, version.Info{GitVersion: "v1.37.1"})
 	s.Answer("GET /api", 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	s.Answer("GET /api/v1", 200, metav1.APIResourceList{GroupVersion: "v1"})
+	return s
+}
+
+func server(t *testing.T) *kubetest.Server {
+	s := core(t)
 	v1 := metav1.GroupVersionForDiscovery{GroupVersion: "kubeflow.org/v1", Version: "v1"}
 	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "kubeflow.org", Versions: []metav1.GroupVersionForDiscovery{v1}, PreferredVersion: v1}}})
 	s.Answer("GET /apis/kubeflow.org/v1", 200, metav1.APIResourceList{GroupVersion: "kubeflow.org/v1", APIResources: []metav1.APIResource{
@@ -45,6 +51,19 @@ func collect(t *testing.T, s *kubetest.Server, o Options) (*snapshot.Snapshot, e
 
 func pods(items ...corev1.Pod) corev1.PodList {
 	return corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: items}
+}
+
+// Kubernetes' own PodGroups are built in and served only where they are switched on: that they are is recorded, and no other built-in resource.
+func TestNativePodGroupsAreRecorded(t *testing.T) {
+	s := core(t)
+	v := metav1.GroupVersionForDiscovery{GroupVersion: "scheduling.k8s.io/v1beta1", Version: "v1beta1"}
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "scheduling.k8s.io", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}})
+	s.Answer("GET /apis/scheduling.k8s.io/v1beta1", 200, metav1.APIResourceList{GroupVersion: v.GroupVersion, APIResources: []metav1.APIResource{
+		{Name: "podgroups", Kind: "PodGroup", Namespaced: true}, {Name: "priorityclasses", Kind: "PriorityClass"}}})
+	got, err := collect(t, s, Options{})
+	if err != nil || !slices.Equal(got.Server.Resources, []string{"podgroups.scheduling.k8s.io/v1beta1"}) {
+		t.Errorf("got %v, %v", got.Server.Resources, err)
+	}
 }
 
 // Of several versions of a kind the one is read that the server prefers, in whichever order discovery returns them.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
@@ -60,3 +61,10 @@ func custom(served []metav1.APIResource) []resource {
 
 // crdGroups are API groups under k8s.io that are not built in.
 var crdGroups = []string{"scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.incubator.k8s.io", kueue.Group}
+
+// declaresGangs reports whether gangs are declared by objects of a kind. Kubernetes' own is built in, and not served everywhere.
+func declaresGangs(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
+		return slices.ContainsFunc(r.Kinds, func(k gang.Served) bool { return k.GroupKind == kind })
+	})
+}

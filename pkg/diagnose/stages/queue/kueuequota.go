@@ -119,7 +119,9 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 		position(c, f, wl, name)
 		evicted(c, f, wl)
 		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
-			f.SinceTime(condition.At).Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
+			if f.SinceTime(condition.At); !ofEviction(wl, condition) {
+				f.Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
+			}
 		}
 	}
 	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))

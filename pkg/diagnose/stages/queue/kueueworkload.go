@@ -71,6 +71,13 @@ func evicted(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
 	f.Detail("evicted %s ago (%s): %s", ago, condition.Reason, condition.Message).Fact("evicted", condition.Reason)
 }
 
+// ofEviction reports whether a condition has no more than why Kueue took back what the job had: it does not look again at a job that needs the same as
+// one for which it has found too little.
+func ofEviction(u *unstructured.Unstructured, condition gang.Condition) bool {
+	eviction, status := stage.Condition(u, "Evicted")
+	return status == "True" && eviction.Message == condition.Message
+}
+
 // quotaMessage is how Kueue reports that there is too little quota now. It may be about a state that is history.
 var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
 
@@ -88,7 +95,7 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 	}
 	condition, status := stage.Condition(u, "QuotaReserved")
 	switch {
-	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted"):
+	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted") || ofEviction(u, condition):
 	case quotaMessage.MatchString(condition.Message):
 		out.Note("Kueue reported %s ago: %s; by the current quotas and Workloads there is enough", phrase.Age(c.View.Age(condition.At)), condition.Message)
 	default:
