@@ -224,6 +224,16 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 // cut reports whether a search ended for lack of time.
 func cut(r *placement.Result) bool { return r != nil && r.Proof == placement.BudgetHit }
 
+// undecided reports whether it is not known of some node whether it takes a member.
+func undecided(r *stage.Diagnosis) bool {
+	for _, m := range r.Matrices {
+		if slices.ContainsFunc(m.Rows, func(row placement.Row) bool { return row.Undecided }) {
+			return true
+		}
+	}
+	return false
+}
+
 // confidence is how sure the answer is: a field that shows it beats a computation, and that beats a message.
 func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
@@ -237,7 +247,7 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	if r.Primary == nil {
 		return c
 	}
-	c.Cut = r.Cut || cut(r.Placement) || cut(r.Ideal)
+	c.Cut = r.Cut || cut(r.Placement) || cut(r.Ideal) || undecided(r)
 	computed := r.Primary.Stage == answer.StagePlacement || r.Primary.Stage == answer.StageOrder || r.Primary.Code == answer.Fits || r.Primary.Code == answer.FitsNotPlaced
 	switch {
 	case r.Verdict == answer.Uncertain:
