@@ -17,6 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/outcome"
 )
@@ -26,6 +27,10 @@ const (
 	statusWriters = 16
 	// statusTimeout is how long the API server may take to answer one.
 	statusTimeout = 30 * time.Second
+	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long: the API server computes it, and sends the
+	// whole pod to all who watch pods.
+	slowStatus  = 500 * time.Millisecond
+	pauseFactor = 4
 )
 
 // PodStatusWriter writes the engine's statuses of pods while the engine goes on.
@@ -39,10 +44,12 @@ const (
 type PodStatusWriter struct {
 	namespaces workqueue.TypedRateLimitingInterface[string] // those with statuses to write; no two writers are given the same one
 	uid        func(namespace, name string) types.UID
+	clock      clock.PassiveClock
 
 	mu      sync.Mutex
 	pending map[string]*pendingStatuses
 	writing map[types.NamespacedName]*statusRequest
+	pauses  map[string]time.Time // by namespace: when the pause after its last status ends
 }
 
 // pendingStatuses are those of a namespace.
@@ -67,10 +74,10 @@ type statusPatch struct {
 
 // NewPodStatusWriter returns a writer, which queues until it runs. Uid returns that of the pod that has a name now, empty where it is not
 // known: the status of one pod is not written to another of its name.
-func NewPodStatusWriter(uid func(namespace, name string) types.UID) *PodStatusWriter {
+func NewPodStatusWriter(uid func(namespace, name string) types.UID, clock clock.PassiveClock) *PodStatusWriter {
 	return &PodStatusWriter{
-		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid,
-		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{},
+		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid, clock: clock,
+		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{}, pauses: map[string]time.Time{},
 	}
 }
 
@@ -92,15 +99,29 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 			return
 		}
 		name, patches, more := w.take(namespace)
+		start := w.clock.Now()
 		failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
 		w.written(namespace, name, failed)
+		pause := w.pause(namespace, w.clock.Since(start))
 		if len(failed) > 0 {
 			w.namespaces.AddRateLimited(namespace)
 		} else if w.namespaces.Forget(namespace); more {
-			w.namespaces.Add(namespace) // after the other namespaces
+			w.namespaces.AddAfter(namespace, pause) // after the other namespaces
 		}
 		w.namespaces.Done(namespace)
 	}
+}
+
+// pause records and returns how long a namespace pauses after a status.
+func (w *PodStatusWriter) pause(namespace string, took time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if took <= slowStatus {
+		delete(w.pauses, namespace)
+		return 0
+	}
+	w.pauses[namespace] = w.clock.Now().Add(pauseFactor * took)
+	return pauseFactor * took
 }
 
 // write sends a patch, and reports whether it is not to be sent again.
@@ -178,7 +199,7 @@ func (w *PodStatusWriter) add(namespace, name string, patch statusPatch) {
 		pending.order = append(pending.order, name)
 	}
 	pending.add(name, patch)
-	w.namespaces.Add(namespace)
+	w.namespaces.AddAfter(namespace, w.pauses[namespace].Sub(w.clock.Now()))
 }
 
 // of returns what is queued of a namespace. The lock must be held.

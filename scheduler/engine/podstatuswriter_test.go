@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 )
 
 // delayedServer is a clientset whose API server takes a time for each request about a pod, by namespace, and keeps what it was asked for.
@@ -92,7 +93,7 @@ func writeStatus(t *testing.T, client kubernetes.Interface, namespace, name, sta
 // running runs a writer of statuses to a server until the test ends.
 func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	t.Helper()
-	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) })
+	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) }, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -123,10 +124,16 @@ func TestSlowStatusesOfATenant(t *testing.T) {
 		if got := server.made(); len(got) != 1 || !strings.HasPrefix(got[0], "quiet/q ") {
 			t.Errorf("after 10 ms: %v", got)
 		}
-		time.Sleep(101 * time.Second)
+		time.Sleep(100 * time.Second)
 		synctest.Wait()
-		if n := len(server.made()); n != 101 || server.most != 1 {
-			t.Errorf("%d were written, %d at once of one namespace, want 101, one at a time", n, server.most)
+		writeStatus(t, client, "noisy", "late", unscheduled) // ends no pause
+		if n := len(server.made()); n > 2+100/(1+pauseFactor) || server.most != 1 {
+			t.Errorf("%d were written in 100 s, %d at once of one namespace, want one second in five to be spent on them", n, server.most)
+		}
+		time.Sleep(500 * time.Second)
+		synctest.Wait()
+		if n := len(server.made()); n != 102 {
+			t.Errorf("%d were written in the end", n)
 		}
 	})
 }
