@@ -27,10 +27,11 @@ const (
 	statusWriters = 16
 	// statusTimeout is how long the API server may take to answer one.
 	statusTimeout = 30 * time.Second
-	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long: the API server computes it, and sends the
-	// whole pod to all who watch pods.
+	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long, up to maxPause: the API server computes it,
+	// and sends the whole pod to all who watch pods.
 	slowStatus  = 500 * time.Millisecond
 	pauseFactor = 4
+	maxPause    = 10 * time.Second
 )
 
 // PodStatusWriter writes the engine's statuses of pods while the engine goes on.
@@ -102,11 +103,13 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 		start := w.clock.Now()
 		failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
 		w.written(namespace, name, failed)
-		pause := w.pause(namespace, w.clock.Since(start))
 		if len(failed) > 0 {
 			w.namespaces.AddRateLimited(namespace)
-		} else if w.namespaces.Forget(namespace); more {
-			w.namespaces.AddAfter(namespace, pause) // after the other namespaces
+		} else {
+			pause := w.pause(namespace, w.clock.Since(start))
+			if w.namespaces.Forget(namespace); more {
+				w.namespaces.AddAfter(namespace, pause) // after the other namespaces
+			}
 		}
 		w.namespaces.Done(namespace)
 	}
@@ -120,8 +123,9 @@ func (w *PodStatusWriter) pause(namespace string, took time.Duration) time.Durat
 		delete(w.pauses, namespace)
 		return 0
 	}
-	w.pauses[namespace] = w.clock.Now().Add(pauseFactor * took)
-	return pauseFactor * took
+	pause := min(pauseFactor*took, maxPause)
+	w.pauses[namespace] = w.clock.Now().Add(pause)
+	return pause
 }
 
 // write sends a patch, and reports whether it is not to be sent again.
