@@ -148,8 +148,7 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed 
 		return cmp.Or(b.lost.Compare(a.lost), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	for _, s := range slots {
-		claim := t.claim(s, priority)
-		if lacking <= 0 || s.given || !claim.Until.After(t.clock.Now()) {
+		if lacking <= 0 || s.given || !t.until(s).After(t.clock.Now()) {
 			t.end(s, endReleased)
 			continue
 		}
@@ -163,7 +162,7 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed 
 		lacking--
 		t.begin(s)
 		t.required[s.group], _, _ = t.gangs.Required(s.group)
-		all = append(all, claim)
+		all = append(all, t.claim(s, priority)) // written for what is claimed only: places of gangs that have ended are looked at until their time is over
 	}
 	return all
 }

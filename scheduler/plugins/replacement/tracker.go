@@ -271,6 +271,9 @@ func (t *Tracker) argsOf(s *slot) Args {
 // ttlOf is how long a slot is kept.
 func (t *Tracker) ttlOf(s *slot) time.Duration { return t.argsOf(s).HoldTTL.Duration }
 
+// until is when the claim for a slot that is lost ends.
+func (t *Tracker) until(s *slot) time.Time { return s.lost.Add(t.ttlOf(s)) }
+
 // describe names the member that had a slot, and its gang.
 func (s *slot) describe(r audience.Reader, priority int32) string {
 	who := r.Name(audience.New("pod", s.group.Namespace, s.pod.Name).Sized(request.Of(s.pod), priority))
@@ -285,7 +288,7 @@ func (s *slot) describe(r audience.Reader, priority int32) string {
 
 // claim is for the member that had a slot.
 func (t *Tracker) claim(s *slot, priority int32) claims.Claim {
-	until := s.lost.Add(t.ttlOf(s))
+	until := t.until(s)
 	return claims.Claim{
 		For: s.group, Node: s.node, Pod: s.pod, Priority: priority, Until: until, Who: claims.ThingOf(s.group, priority),
 		Why: audience.Write(s.group.Namespace, func(r audience.Reader) string {
