@@ -3,8 +3,6 @@ package scheduler
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
@@ -59,11 +57,7 @@ type foreign struct {
 
 // GangOfForeign implements preemption.ForeignGangs.
 func (f foreign) GangOfForeign(pod *corev1.Pod) (name string, ok bool) {
-	obj, exists, err := f.pods.Live.GetStore().GetByKey(cache.MetaObjectToName(pod).String())
-	if err != nil {
-		klog.Background().Error(err, "Cannot look up a pod", "pod", klog.KObj(pod)) // its keys are names
-	}
-	if raw, isPod := obj.(*corev1.Pod); exists && isPod && raw.UID == pod.UID {
+	if raw, live := f.pods.Get(pod.Namespace, pod.Name); live && raw.UID == pod.UID {
 		pod = raw
 	}
 	key, ok := f.cache.NamedGang(pod)

@@ -134,27 +134,9 @@ func (b *Binder) Register(register func(...metrics.Registerable)) { register(b.u
 
 // Client wraps a clientset: a binding fails only if the pod was not bound.
 func (b *Binder) Client(client kubernetes.Interface) kubernetes.Interface {
-	return &bindClientset{Interface: client, binder: b}
-}
-
-type bindClientset struct {
-	kubernetes.Interface
-	binder *Binder
-}
-
-// CoreV1 implements kubernetes.Interface.
-func (c *bindClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &bindCore{CoreV1Interface: c.Interface.CoreV1(), binder: c.binder}
-}
-
-type bindCore struct {
-	typedcorev1.CoreV1Interface
-	binder *Binder
-}
-
-// Pods implements typedcorev1.CoreV1Interface.
-func (c *bindCore) Pods(namespace string) typedcorev1.PodInterface {
-	return &bindPods{PodInterface: c.CoreV1Interface.Pods(namespace), binder: c.binder}
+	return withPods(client, func(_ string, pods typedcorev1.PodInterface) typedcorev1.PodInterface {
+		return &bindPods{PodInterface: pods, binder: b}
+	})
 }
 
 type bindPods struct {

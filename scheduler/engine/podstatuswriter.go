@@ -246,27 +246,9 @@ func (w *PodStatusWriter) drop(ctx context.Context, namespace, name string) erro
 
 // Client wraps a clientset: patches of the status of pods are queued, and succeed at once.
 func (w *PodStatusWriter) Client(client kubernetes.Interface) kubernetes.Interface {
-	return &podStatusClientset{Interface: client, writer: w}
-}
-
-type podStatusClientset struct {
-	kubernetes.Interface
-	writer *PodStatusWriter
-}
-
-// CoreV1 implements kubernetes.Interface.
-func (c *podStatusClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &podStatusCore{CoreV1Interface: c.Interface.CoreV1(), writer: c.writer}
-}
-
-type podStatusCore struct {
-	typedcorev1.CoreV1Interface
-	writer *PodStatusWriter
-}
-
-// Pods implements typedcorev1.CoreV1Interface.
-func (c *podStatusCore) Pods(namespace string) typedcorev1.PodInterface {
-	return &podStatusPods{PodInterface: c.CoreV1Interface.Pods(namespace), writer: c.writer, namespace: namespace}
+	return withPods(client, func(namespace string, pods typedcorev1.PodInterface) typedcorev1.PodInterface {
+		return &podStatusPods{PodInterface: pods, writer: w, namespace: namespace}
+	})
 }
 
 type podStatusPods struct {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gangctl/gangctl/scheduler/bounds"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -46,10 +47,16 @@ func (p *Informers) All() (pods []*corev1.Pod) {
 	return pods
 }
 
+// Get returns the live pod that has a name now; ok is false for none.
+func (p *Informers) Get(namespace, name string) (pod *corev1.Pod, ok bool) {
+	obj, _, err := p.Live.GetStore().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	pod, ok = obj.(*corev1.Pod)
+	return pod, ok && err == nil // its keys are names, so there is no error
+}
+
 // UIDOf returns the UID of the live pod that has a name now; empty for none.
 func (p *Informers) UIDOf(namespace, name string) types.UID {
-	obj, exists, err := p.Live.GetStore().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	if pod, ok := obj.(*corev1.Pod); err == nil && exists && ok { // its keys are names
+	if pod, ok := p.Get(namespace, name); ok {
 		return pod.UID
 	}
 	return ""
@@ -112,7 +119,7 @@ func trim(obj any) (any, error) {
 		pod.ManagedFields = nil
 		trimContainers(pod.Spec.Containers)
 		trimContainers(pod.Spec.InitContainers)
-		bound(&pod.Spec)
+		bounds.Pod(&pod.Spec)
 		pod.Spec.EphemeralContainers = nil
 	}
 	return obj, nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/scheduler/bounds"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -115,5 +116,16 @@ func TestWhichPodsAJobWaitsFor(t *testing.T) {
 		if got := pods.OwnedBy(job); got != c.waits {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// What a pod requires is bounded before anything else reads it.
+func TestTrimBounds(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}, Tolerations: make([]corev1.Toleration, 10_000)}}
+	if _, err := trim(pod); err != nil {
+		t.Fatal(err)
+	}
+	if _, marked := pod.Spec.Containers[0].Resources.Requests[bounds.TooManyRequirements]; !marked || pod.Spec.Tolerations != nil {
+		t.Errorf("%d tolerations are read, marked %t", len(pod.Spec.Tolerations), marked)
 	}
 }

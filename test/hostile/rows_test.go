@@ -33,7 +33,7 @@ func rows() map[string][]string {
 			"pkg/placement.TestMatrixOfManyResources", "pkg/placement.TestLackingOfManyResources", "pkg/placement.TestSuspectsOfManyResources", "pkg/diagnose.TestManyResources", "test/hostile.TestManyResources"},
 		"H8: a file of a job with replicas without bounds": {"pkg/submit/render.TestGangResourcesOfAnyNumberOfReplicas", "pkg/submit/render.TestCompleteAnyNumberOfMembers"},
 		"H9: a pod of thousands of terms, compared with all pods and nodes": {
-			"scheduler/podinformer.TestBoundTerms", "scheduler/podinformer.TestBoundResources", "test/e2e.TestNoisyTenant"},
+			"scheduler/bounds.TestBoundTerms", "scheduler/bounds.TestBoundResources", "test/e2e.TestNoisyTenant"},
 		"H10: pods of which the API server takes seconds to write the status": {
 			"scheduler/engine.TestSlowStatusesOfATenant", "scheduler/engine.TestNamespacesTakeTurns", "test/e2e.TestNoisyTenant"},
 		"M1: escapes of a terminal": {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/scheduler/bounds"
 )
 
 // Cost is the cost of evicting a set of units. Costs are compared field by field,
@@ -121,7 +123,7 @@ func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 
 // add finds the pods of a namespace that a budget guards.
 func (b *budgets) add(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) {
-	if terms(budget.Spec.Selector) > maxTerms {
+	if bounds.SelectorTerms(budget.Spec.Selector) > maxTerms {
 		return
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
@@ -136,18 +138,6 @@ func (b *budgets) add(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) 
 			b.of[pod.UID] = append(b.of[pod.UID], number)
 		}
 	}
-}
-
-// terms is how many labels and values a selector compares with.
-func terms(selector *metav1.LabelSelector) int {
-	if selector == nil {
-		return 0
-	}
-	n := len(selector.MatchLabels)
-	for i := range selector.MatchExpressions {
-		n += 1 + len(selector.MatchExpressions[i].Values)
-	}
-	return n
 }
 
 // violations is by how many pods the budgets are exceeded.

@@ -1,4 +1,5 @@
-package podinformer
+// Package bounds limits how much the scheduler reads of what users write.
+package bounds
 
 import (
 	"cmp"
@@ -24,10 +25,10 @@ const (
 // TooManyRequirements is the resource that a pod requests in place of the requirements that are not read. No node has it.
 const TooManyRequirements corev1.ResourceName = "gangctl.dev/too-many-requirements"
 
-// bound limits what a pod requires of its node. Users may write tens of thousands of resources and terms, which are compared with every node and, if
+// Pod limits what a pod requires of its node. Users may write tens of thousands of resources and terms, which are compared with every node and, if
 // they are about other pods, with every pod, while nothing else is scheduled. A pod with more than are read gets no node. One that another
 // scheduler gave a node is charged for its cpu, memory and storage.
-func bound(spec *corev1.PodSpec) {
+func Pod(spec *corev1.PodSpec) {
 	cut := boundResources(spec)
 	if terms(spec) > maxTerms {
 		spec.Affinity, spec.NodeSelector, spec.Tolerations, spec.TopologySpreadConstraints, spec.Volumes, spec.ResourceClaims = nil, nil, nil, nil, nil, nil
@@ -48,15 +49,19 @@ func bound(spec *corev1.PodSpec) {
 // boundResources limits the resources of a pod, and reports whether it has more. Devices of which none is requested are dropped: they require
 // nothing of a node.
 func boundResources(spec *corev1.PodSpec) bool {
+	requests := 0
+	for list := range resourceLists(spec) {
+		maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
+			return strings.Contains(string(name), "/") && q.IsZero()
+		})
+		requests += len(list)
+	}
+	if requests <= maxResources { // as nearly always: the names need not be gathered
+		return false
+	}
 	names := sets.New[corev1.ResourceName]()
 	for list := range resourceLists(spec) {
-		for name, quantity := range list {
-			if strings.Contains(string(name), "/") && quantity.IsZero() {
-				delete(list, name)
-				continue
-			}
-			names.Insert(name)
-		}
+		names = names.Union(sets.KeySet(list))
 	}
 	if len(names) <= maxResources {
 		return false
@@ -104,7 +109,7 @@ func terms(spec *corev1.PodSpec) int {
 	}
 	for i := range spec.TopologySpreadConstraints {
 		c := &spec.TopologySpreadConstraints[i]
-		n += 1 + selectorTerms(c.LabelSelector) + len(c.MatchLabelKeys)
+		n += 1 + SelectorTerms(c.LabelSelector) + len(c.MatchLabelKeys)
 	}
 	if spec.Affinity == nil {
 		return n
@@ -140,7 +145,7 @@ func nodeTerms(term *corev1.NodeSelectorTerm) int {
 
 func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) (n int) {
 	count := func(term *corev1.PodAffinityTerm) {
-		n += 1 + selectorTerms(term.LabelSelector) + selectorTerms(term.NamespaceSelector) + len(term.Namespaces) + len(term.MatchLabelKeys) + len(term.MismatchLabelKeys)
+		n += 1 + SelectorTerms(term.LabelSelector) + SelectorTerms(term.NamespaceSelector) + len(term.Namespaces) + len(term.MatchLabelKeys) + len(term.MismatchLabelKeys)
 	}
 	for i := range required {
 		count(&required[i])
@@ -151,7 +156,8 @@ func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodA
 	return n
 }
 
-func selectorTerms(selector *metav1.LabelSelector) int {
+// SelectorTerms is how many labels and values a selector compares with; 0 for none.
+func SelectorTerms(selector *metav1.LabelSelector) int {
 	if selector == nil {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package podinformer
+package bounds
 
 import (
 	"fmt"
@@ -38,9 +38,7 @@ func TestBoundResources(t *testing.T) {
 		"many first":     {containers: []corev1.Container{{}}, init: []corev1.Container{requesting(many("1"))}, requests: maxResources + 1, limits: maxResources, marked: true},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers, InitContainers: c.init}}
-		if _, err := trim(pod); err != nil {
-			t.Fatal(err)
-		}
+		Pod(&pod.Spec)
 		requests, limits := 0, 0
 		for _, container := range append(pod.Spec.Containers, pod.Spec.InitContainers...) {
 			requests += len(container.Resources.Requests)
@@ -95,9 +93,7 @@ func TestBoundTerms(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}
 			write(&pod.Spec, n)
 			written := pod.Spec.DeepCopy()
-			if _, err := trim(pod); err != nil {
-				t.Fatal(err)
-			}
+			Pod(&pod.Spec)
 			_, marked := request.Of(pod)[TooManyRequirements]
 			if many := n > maxTerms; marked != many || !many && !reflect.DeepEqual(&pod.Spec, written) || many && terms(&pod.Spec) > 1 {
 				t.Errorf("%s, %d: marked %t, %d terms are read", name, n, marked, terms(&pod.Spec))
