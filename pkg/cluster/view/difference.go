@@ -55,10 +55,12 @@ type named[T any] interface {
 func difference[T corev1.Pod | corev1.Node, P named[T]](a, b []P) (gone, more []P) {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
-		switch order := compare(a[i], b[j]); {
-		case a[i] == b[j]:
+		if a[i] == b[j] {
 			i++
 			j++
+			continue
+		}
+		switch order := compare(a[i], b[j]); {
 		case order == 0:
 			gone, more = append(gone, a[i]), append(more, b[j])
 			i++

@@ -66,7 +66,7 @@ func (w *View) whole(g *gang.Gang) *gang.Job {
 		return nil
 	}
 	owners := map[string]bool{}
-	pods := w.byReference()[g.Named]
+	pods := w.referring(g.Named.Dialect)[g.Named]
 	for _, pod := range pods {
 		if ref := metav1.GetControllerOf(pod); ref != nil {
 			owners[ref.Name] = true
@@ -249,7 +249,7 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 }
 
 // GroupPods are the pods that name a group object.
-func (w *View) GroupPods(d gang.Declaration) []*corev1.Pod { return w.byReference()[d.Key] }
+func (w *View) GroupPods(d gang.Declaration) []*corev1.Pod { return w.referring(d.Key.Dialect)[d.Key] }
 
 // JobOfGroup is the job that owns a group object or whose pods name it; nil if none does.
 func (w *View) JobOfGroup(d gang.Declaration) *gang.Job {

@@ -78,45 +78,41 @@ func (w *View) indexPodNames() map[types.NamespacedName]*corev1.Pod {
 	return named
 }
 
-// objectName is the name of an object of a kind without a Go type.
-type objectName struct {
-	kind            schema.GroupKind
-	namespace, name string
-}
-
-// Object returns an object of a kind without a Go type; nil if there is none of the name.
+// Object returns an object of a kind without a Go type; nil if there is none of the name. Of two the first counts.
 func (w *View) Object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
-	return w.objects()[objectName{kind, namespace, name}]
+	named := Once(w, kind, func() map[types.NamespacedName]*unstructured.Unstructured {
+		named := make(map[types.NamespacedName]*unstructured.Unstructured, len(w.Snap.Custom[kind]))
+		for _, u := range slices.Backward(w.Snap.Custom[kind]) {
+			named[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}] = u
+		}
+		return named
+	})
+	return named[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// indexObjects finds them by their name. Of two the first counts.
-func (w *View) indexObjects() map[objectName]*unstructured.Unstructured {
-	named := map[objectName]*unstructured.Unstructured{}
-	for kind, list := range w.Snap.Custom {
-		for _, u := range slices.Backward(list) {
-			named[objectName{kind, u.GetNamespace(), u.GetName()}] = u
-		}
-	}
-	return named
-}
-
-// indexReferences finds pods by the group that they name.
-func (w *View) indexReferences() map[gang.Key][]*corev1.Pod {
-	if w.base != nil {
-		if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
-			return w.base.byReference()
-		}
-	}
-	named := map[gang.Key][]*corev1.Pod{}
-	for _, r := range dialect.Readers() {
-		for _, pod := range w.Snap.Pods {
-			if name, ok := r.GroupOf(pod); ok {
-				key := gang.Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}
-				named[key] = append(named[key], pod)
+// referring are the pods that name a group of a dialect, by the group.
+func (w *View) referring(to gang.Dialect) map[gang.Key][]*corev1.Pod {
+	type ofDialect struct{ gang.Dialect }
+	return Once(w, ofDialect{to}, func() map[gang.Key][]*corev1.Pod {
+		if w.base != nil {
+			if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
+				return w.base.referring(to)
 			}
 		}
-	}
-	return named
+		named := map[gang.Key][]*corev1.Pod{}
+		for _, r := range dialect.Readers() {
+			if r.Dialect != to {
+				continue
+			}
+			for _, pod := range w.Snap.Pods {
+				if name, ok := r.GroupOf(pod); ok {
+					key := gang.Key{Dialect: to, Namespace: pod.Namespace, Name: name}
+					named[key] = append(named[key], pod)
+				}
+			}
+		}
+		return named
+	})
 }
 
 // groupIndex finds group objects by their name, and by the job that owns them. Of two the first counts.

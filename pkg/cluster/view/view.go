@@ -28,8 +28,6 @@ type View struct {
 	byController func() podIndex
 	antiAffinity func() sets.Set[string]
 	podsByName   func() map[types.NamespacedName]*corev1.Pod
-	objects      func() map[objectName]*unstructured.Unstructured
-	byReference  func() map[gang.Key][]*corev1.Pod
 	byIdentity   func() map[gang.Identity]*gang.Job
 	jobs         func() []*gang.Job
 	batchJobs    func() batchIndex
@@ -81,8 +79,6 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
 	w.byController = sync.OnceValue(w.indexPods)
 	w.antiAffinity = sync.OnceValue(w.antiAffinityLabels)
 	w.podsByName = sync.OnceValue(w.indexPodNames)
-	w.objects = sync.OnceValue(w.indexObjects)
-	w.byReference = sync.OnceValue(w.indexReferences)
 	w.byIdentity = sync.OnceValue(w.indexJobs)
 	w.jobs = sync.OnceValue(w.readJobs)
 	w.batchJobs = sync.OnceValue(w.indexBatchJobs)

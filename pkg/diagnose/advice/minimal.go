@@ -69,9 +69,11 @@ func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*v
 	if len(all) == 0 || !s.frees(all) || !s.enough(all) {
 		return nil
 	}
-	if all = order(s.relevant(all)); len(all) == 0 || !s.frees(all) {
+	some := order(s.relevant(all))
+	if len(some) == 0 || len(some) < len(all) && !s.frees(some) {
 		return nil
 	}
+	all = some
 	var sets [][]*view.Consumer
 	try := func(set []*view.Consumer) {
 		covered := slices.ContainsFunc(sets, func(known []*view.Consumer) bool { return within(known, set) })
@@ -86,10 +88,10 @@ func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*v
 	for _, h := range all[:min(singles, len(all))] {
 		try([]*view.Consumer{h})
 	}
-	some := all[:min(among, len(all))]
-	if len(sets) < len(some) && s.frees(some) {
-		for n := 2; n <= min(size, len(some)); n++ {
-			for set := range combinations(some, n) {
+	first := all[:min(among, len(all))]
+	if len(sets) < len(first) && s.frees(first) {
+		for n := 2; n <= min(size, len(first)); n++ {
+			for set := range combinations(first, n) {
 				if s.spent() {
 					return sets
 				}
