@@ -45,14 +45,14 @@ func (p plan) kubeconfig(user string) string { return credential.ComponentKubeco
 func (p plan) port(name string) string { return strconv.Itoa(p.ports[name]) }
 
 func (p plan) etcd() spec {
-	return spec{name: component.Etcd, args: []string{"--storage=" + p.dir.Path("etcd")}, env: memory("192MiB")}
+	return spec{name: component.Etcd, args: []string{"--storage=" + p.dir.Path("etcd")}, env: memory("512MiB")}
 }
 
 func (p plan) apiserver() spec {
 	cert, key := credential.Serving(p.dir)
 	clientCert, clientKey := credential.KubeletClient(p.dir)
 	signing := credential.ServiceAccountKey(p.dir)
-	s := spec{name: component.APIServer, env: memory("512MiB"), args: []string{
+	s := spec{name: component.APIServer, env: memory("2GiB"), args: []string{
 		"--etcd-servers=" + component.EtcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -174,7 +174,8 @@ func (p plan) nodes() spec {
 }
 
 // memory makes the Go runtime collect garbage harder close to a size. It is no
-// hard limit: a large cluster gets what it needs.
+// hard limit: a large cluster gets what it needs, but half of the CPU then goes
+// into that. So it is far above what a cluster of tests and tutorials needs.
 func memory(limit string) []string {
 	return []string{"GOMEMLIMIT=" + limit, "GOGC=75"}
 }

@@ -138,6 +138,22 @@ func TestAFailedBindingOfAPodThatIsGone(t *testing.T) {
 	w.want("n2 for a-2 until 12:02") // for its replacement
 }
 
+// The places of a gang that has ended are gone through in no cycle after the next one.
+func TestAGangThatHasEndedLeavesNothing(t *testing.T) {
+	w := newFixture(t)
+	for _, name := range []string{"a-0", "a-1", "a-2"} {
+		w.run(name, "n1")
+	}
+	w.die("a-0")
+	w.want("n1 for a-0 until 12:02")
+	w.die("a-1")
+	w.die("a-2")
+	w.want()
+	if len(w.loose)+len(w.slots)+len(w.places) > 0 {
+		t.Errorf("%d places are left of a gang without members", len(w.slots))
+	}
+}
+
 // Gangs that waited for a claim are activated when it ends because the gang needs less.
 func TestAGangThatNeedsLess(t *testing.T) {
 	for name, change := range map[string]func(*fixture){

@@ -80,6 +80,10 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	groups := slices.SortedFunc(maps.Keys(absent), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	for _, group := range groups {
 		slots := absent[group]
+		if v.placed(group) == 0 && leaving[group] == 0 {
+			t.forget(slots)
+			continue
+		}
 		lacking, priority := t.lacking(v, group)
 		// Members that are leaving are not counted any more, and still have
 		// their places.
@@ -89,9 +93,17 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	return all
 }
 
+// forget deletes the slots of a gang of which no member has a place: it holds
+// nothing, and starts like any other. Most such gangs have ended, and would be gone
+// through in every cycle until their time is over.
+func (t *Tracker) forget(slots []*slot) {
+	for _, s := range slots {
+		t.remove(s, endReleased)
+	}
+}
+
 // lacking is how many members a gang lacks that is partly placed, and its
-// priority. A gang of which no member has a place lacks none: it holds nothing, and
-// starts like any other.
+// priority. One of which all that have a place leave it lacks none either.
 func (t *Tracker) lacking(v view, group types.NamespacedName) (n int, priority int32) {
 	required, priority, ok := t.gangs.Required(group)
 	placed := v.placed(group)
