@@ -99,33 +99,51 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		name, patches, more := w.take(namespace)
-		start := w.clock.Now()
-		failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
-		w.written(namespace, name, failed)
-		if len(failed) > 0 {
-			w.namespaces.AddRateLimited(namespace)
+		if rest := w.rest(namespace); rest > 0 {
+			w.namespaces.AddAfter(namespace, rest)
 		} else {
-			pause := w.pause(namespace, w.clock.Since(start))
-			if w.namespaces.Forget(namespace); more {
-				w.namespaces.AddAfter(namespace, pause) // after the other namespaces
-			}
+			w.next(ctx, namespace)
 		}
 		w.namespaces.Done(namespace)
 	}
 }
 
-// pause records and returns how long a namespace pauses after a status.
-func (w *PodStatusWriter) pause(namespace string, took time.Duration) time.Duration {
+// next writes the next status of a namespace, and adds the namespace again, after the others, if it has more.
+func (w *PodStatusWriter) next(ctx context.Context, namespace string) {
+	name, patches, more := w.take(namespace)
+	start := w.clock.Now()
+	failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
+	w.written(namespace, name, failed)
+	if len(failed) > 0 {
+		w.namespaces.AddRateLimited(namespace)
+		return
+	}
+	w.pause(namespace, w.clock.Since(start))
+	w.namespaces.Forget(namespace)
+	if more {
+		w.namespaces.Add(namespace)
+	}
+}
+
+// pause has a namespace pause after a slow status.
+func (w *PodStatusWriter) pause(namespace string, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if took <= slowStatus {
+	if took > slowStatus {
+		w.pauses[namespace] = w.clock.Now().Add(min(pauseFactor*took, maxPause))
+	}
+}
+
+// rest is how much longer a namespace pauses; zero without a pause.
+func (w *PodStatusWriter) rest(namespace string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rest := w.pauses[namespace].Sub(w.clock.Now())
+	if rest <= 0 {
 		delete(w.pauses, namespace)
 		return 0
 	}
-	pause := min(pauseFactor*took, maxPause)
-	w.pauses[namespace] = w.clock.Now().Add(pause)
-	return pause
+	return rest
 }
 
 // write sends a patch, and reports whether it is not to be sent again.
@@ -203,7 +221,7 @@ func (w *PodStatusWriter) add(namespace, name string, patch statusPatch) {
 		pending.order = append(pending.order, name)
 	}
 	pending.add(name, patch)
-	w.namespaces.AddAfter(namespace, w.pauses[namespace].Sub(w.clock.Now()))
+	w.namespaces.Add(namespace)
 }
 
 // of returns what is queued of a namespace. The lock must be held.

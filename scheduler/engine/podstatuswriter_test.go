@@ -202,6 +202,25 @@ func TestStatusesThatAreNotQueued(t *testing.T) {
 	}
 }
 
+// A namespace pauses after a slow status, whenever what it has more was queued: also while that status was being written.
+func TestAStatusThatComesDuringASlowOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"noisy": time.Second})
+		client := running(t, server)
+		writeStatus(t, client, "noisy", "a", unscheduled)
+		time.Sleep(time.Second / 2)
+		writeStatus(t, client, "noisy", "b", unscheduled)
+		time.Sleep(pauseFactor * time.Second)
+		if n := len(server.made()); n != 1 {
+			t.Errorf("%d statuses were written before the pause was over, want one", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(server.made()); n != 2 {
+			t.Errorf("%d statuses were written after the pause, want both", n)
+		}
+	})
+}
+
 // What the API server did not get is sent again, what it refused is not. What came meanwhile for the same pod takes its place.
 func TestAStatusIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
