@@ -154,6 +154,23 @@ func TestAGangThatHasEndedLeavesNothing(t *testing.T) {
 	}
 }
 
+// An API server that goes away may have bound a pod of which it did not report that. Until it is back, no member has a place.
+func TestPlacesWhoseBindingsWereNotAnswered(t *testing.T) {
+	w := newFixture(t)
+	for _, name := range []string{"a-0", "a-1", "a-2"} {
+		pod := enginetest.Pod(name, "a")
+		_ = w.store.Add(pod)
+		w.reserve(groupA, pod, "n1")
+	}
+	for _, name := range []string{"a-0", "a-1", "a-2"} {
+		w.unreserve(enginetest.Pod(name, "a"))
+	}
+	w.want()
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	w.want("n1 for a-2 until 12:02")
+}
+
 // Gangs that waited for a claim are activated when it ends because the gang needs less.
 func TestAGangThatNeedsLess(t *testing.T) {
 	for name, change := range map[string]func(*fixture){

@@ -80,7 +80,7 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	groups := slices.SortedFunc(maps.Keys(absent), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	for _, group := range groups {
 		slots := absent[group]
-		if v.placed(group) == 0 && leaving[group] == 0 {
+		if v.over(group, slots) && leaving[group] == 0 {
 			t.forget(slots)
 			continue
 		}
@@ -93,9 +93,16 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	return all
 }
 
-// forget deletes the slots of a gang of which no member has a place: it holds
-// nothing, and starts like any other. Most such gangs have ended, and would be gone
-// through in every cycle until their time is over.
+// over reports whether nothing is left of what had a gang's slots: no member has a
+// place, and the pods are gone. One that is there may turn out to be bound, when
+// the API server comes back that did not answer.
+func (v view) over(group types.NamespacedName, slots []*slot) bool {
+	return v.placed(group) == 0 && !slices.ContainsFunc(slots, func(s *slot) bool { return v.find(s.pod) != nil })
+}
+
+// forget deletes the slots of a gang that holds nothing, and starts like any other
+// if it comes back. Most such gangs have ended, and would be gone through in every
+// cycle until their time is over.
 func (t *Tracker) forget(slots []*slot) {
 	for _, s := range slots {
 		t.remove(s, endReleased)
