@@ -18,7 +18,7 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 	charge := corev1.ResourceList{corev1.ResourcePods: one, countPods: one}
 	for name, q := range request.Of(pod) {
 		charge[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+string(name))] = q
-		if !strings.Contains(string(name), "/") {
+		if !request.IsDevice(name) {
 			charge[name] = q // cpu is short for requests.cpu
 		}
 	}
