@@ -25,6 +25,22 @@ func Of(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
+// OfRunning returns what a pod that runs is charged: the larger of what it requests and what it has, while it is being resized.
+func OfRunning(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+}
+
+// Limits returns the sums of the limits of a pod, as a quota counts them.
+func Limits(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+}
+
+// WithoutOverhead returns the sums of the limits and of the requests of a pod without its overhead, as a LimitRange compares them.
+func WithoutOverhead(pod *corev1.Pod) corev1.ResourceRequirements {
+	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	return corev1.ResourceRequirements{Limits: resourcehelper.PodLimits(pod, opts), Requests: resourcehelper.PodRequests(pod, opts)}
+}
+
 // OfTemplate returns the requests of one pod of a template. A template has not been through the API server's defaults, so a
 // limit without a request counts as one.
 func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {

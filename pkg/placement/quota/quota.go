@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -22,7 +21,7 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 			charge[name] = q // cpu is short for requests.cpu
 		}
 	}
-	for name, q := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+	for name, q := range request.Limits(pod) {
 		charge[corev1.ResourceName("limits."+string(name))] = q
 	}
 	return charge
