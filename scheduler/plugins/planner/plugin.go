@@ -199,7 +199,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	}
 	p := pl.planFor(ctx, state, pod)
 	if p.proven || p.postponed > 0 {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.sentence())
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.reason.Sentence())
 	}
 	node, planned := p.nodes[pod.UID]
 	switch {
