@@ -43,7 +43,7 @@ func (c *Cluster) Without(pods ...types.UID) *Cluster {
 		}
 	}
 	for i := range touched {
-		touched[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !gone[podID(p)] })
+		touched[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !gone[PodID(p)] })
 	}
 	return c.withPods(touched)
 }
@@ -65,7 +65,7 @@ func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 	added := map[int][]fwk.PodInfo{}
 	done := map[types.UID]bool{}
 	for _, p := range pods {
-		id := podID(p)
+		id := PodID(p)
 		at, known := c.byName[p.Spec.NodeName]
 		was, seen := c.position(id)
 		if !known || !Holds(p) || done[id] || seen && c.nodes[was].holds(id) {
