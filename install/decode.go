@@ -38,9 +38,9 @@ func Decode(manifests ...[]byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// edit lets change work on a typed object, and takes over what it did. A field
+// Edit lets change work on a typed object, and takes over what it did. A field
 // that the type does not have is an error.
-func edit[T any](object *unstructured.Unstructured, change func(*T)) error {
+func Edit[T any](object *unstructured.Unstructured, change func(*T)) error {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
 		return fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)

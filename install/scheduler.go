@@ -93,15 +93,15 @@ func (s Scheduler) set(object *unstructured.Unstructured, configDigest string) e
 	case "Namespace":
 		object.SetName(s.Namespace)
 	case "ClusterRoleBinding":
-		return edit(object, func(b *rbacv1.ClusterRoleBinding) { s.subjects(b.Subjects) })
+		return Edit(object, func(b *rbacv1.ClusterRoleBinding) { s.subjects(b.Subjects) })
 	case "RoleBinding":
-		return edit(object, func(b *rbacv1.RoleBinding) { s.subjects(b.Subjects) })
+		return Edit(object, func(b *rbacv1.RoleBinding) { s.subjects(b.Subjects) })
 	case "ValidatingAdmissionPolicy":
-		return edit(object, func(p *admissionv1.ValidatingAdmissionPolicy) { s.limitedAccount(p) })
+		return Edit(object, func(p *admissionv1.ValidatingAdmissionPolicy) { s.limitedAccount(p) })
 	case "NetworkPolicy":
-		return edit(object, func(p *networkingv1.NetworkPolicy) { s.ingress(p) })
+		return Edit(object, func(p *networkingv1.NetworkPolicy) { s.ingress(p) })
 	case "Deployment":
-		return edit(object, func(d *appsv1.Deployment) { s.deployment(d, configDigest) })
+		return Edit(object, func(d *appsv1.Deployment) { s.deployment(d, configDigest) })
 	}
 	return nil
 }

@@ -13,11 +13,6 @@ import (
 
 // The types of this file are interfaces that packages of the scheduler declare, made of what other packages know.
 
-// groupOf names the virtual PodGroup of a gang.
-func groupOf(key gang.Key) types.NamespacedName {
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
-}
-
 // keyOf is the gang of a virtual PodGroup.
 func keyOf(group types.NamespacedName) (gang.Key, bool) {
 	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
@@ -34,7 +29,7 @@ type replaceable struct {
 // GroupOf implements replacement.Gangs.
 func (r replaceable) GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	key, ok := r.cache.GangOf(pod.UID)
-	return groupOf(key), ok
+	return key.VirtualGroup(), ok
 }
 
 // Required implements replacement.Gangs.

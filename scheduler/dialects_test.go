@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -235,7 +236,7 @@ func (g team) conform() {
 		for _, name := range a {
 			g.change(name, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 		}
-		until(g.t, "the status has "+g.phase, func() bool { return g.written("a") == g.phase })
+		poll.Until(g.t, "the status has "+g.phase, func() bool { return g.written("a") == g.phase })
 	}
 	g.change("a-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	g.delete("a-1")
@@ -250,7 +251,7 @@ func (g team) conform() {
 		g.undeclare(name)
 	}
 	g.delete(append(append(append(again, "a-0", "a-2"), b...), c...)...)
-	until(g.t, "no gang is left", func() bool { return !g.anyLeft("a", "b", "c") })
+	poll.Until(g.t, "no gang is left", func() bool { return !g.anyLeft("a", "b", "c") })
 }
 
 // written is the phase that was written to a group object, or the condition

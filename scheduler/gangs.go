@@ -102,7 +102,7 @@ func newGangs(c cluster) (*gangs, error) {
 
 	refused.subscribe(explains.Touch)
 	leading.subscribe(acting.status.Touch, acting.policy.Touch, explains.Touch)
-	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader, g.learn)
+	changes.subscribe(func(key gang.Key) { acting.places.Touch(key.VirtualGroup()) }, g.passToLeader, g.learn)
 	return g, nil
 }
 
@@ -169,7 +169,7 @@ func (c cluster) newInventory(why *reasons.Store, changes *topic, panics *engine
 // isNext reports whether a gang waits for nothing but its turn: it is complete, no attempt at it has failed, and the engine is placing
 // others.
 func isNext(key gang.Key, known *gangcache.Cache, d decisions) bool {
-	_, failed := d.reasons.Get(groupOf(key))
+	_, failed := d.reasons.Get(key.VirtualGroup())
 	return !failed && d.attempts.Busy() && known.Incomplete(key) == ""
 }
 
@@ -251,7 +251,7 @@ func (c cluster) newExplainer(
 
 // learn remembers how long a gang ran, when it has ended.
 func (g *gangs) learn(key gang.Key) {
-	g.runs.Changed(groupOf(key), func() (left, succeeded, failed int) { return g.cache.Ends(key) })
+	g.runs.Changed(key.VirtualGroup(), func() (left, succeeded, failed int) { return g.cache.Ends(key) })
 }
 
 // membersOf are the pods of a gang.

@@ -47,7 +47,7 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		if namespace != "" && key.Namespace != namespace {
 			continue
 		}
-		group := groupOf(key)
+		group := key.VirtualGroup()
 		f := api.Facts{
 			Key: key, Pods: l.cache.Pods(key), MinMember: l.cache.MinCount(key), Incomplete: l.cache.Incomplete(key),
 			Priority: l.cache.Priority(key), Claims: sorted(replacements[group]), Reservation: reserved[group],

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
@@ -83,7 +84,7 @@ func TestMixedPriorities(t *testing.T) {
 		}
 		r.create(workers...)
 		r.create(r.pod("single", DefaultName, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" }))
-		until(t, "the workers are known", func() bool { return len(r.cache.Pods(llama)) >= 2 })
+		poll.Until(t, "the workers are known", func() bool { return len(r.cache.Pods(llama)) >= 2 })
 		if !launcherFirst {
 			r.create(launcher)
 		}
@@ -117,7 +118,7 @@ func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
 			g.node("n2", 4)
 			g.create(g.pod("single", DefaultName))
 			g.waitPlaced("single") // it does work
-			until(t, "the group is known", func() bool {
+			poll.Until(t, "the group is known", func() bool {
 				return g.cache.MinCount(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
 			})
 			if phase := g.written("g"); phase != "" {
@@ -125,8 +126,8 @@ func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
 			}
 			continue
 		}
-		until(t, "the group is admitted", func() bool { return g.written("g") == want })
+		poll.Until(t, "the group is admitted", func() bool { return g.written("g") == want })
 		g.waitPlaced(g.members("g", 2, 0, 2)...)
-		until(t, "the group runs", func() bool { return g.written("g") == "Running" })
+		poll.Until(t, "the group runs", func() bool { return g.written("g") == "Running" })
 	}
 }

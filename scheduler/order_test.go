@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 )
@@ -31,7 +32,7 @@ func TestRoomGoesByResponseRatio(t *testing.T) {
 		r.waitMessage(names[0], "its gang needs")
 	}
 	began := time.Now() // who was tried within the last second is left alone for so long
-	until(t, "all have rested", func() bool { return time.Since(began) > 2*time.Second })
+	poll.Until(t, "all have rested", func() bool { return time.Since(began) > 2*time.Second })
 	r.delete(runs...)
 	r.waitPlaced("short-0", "short-1", "short-2", "short-3")
 	if n := r.placed("long-0", "longer-0"); n != 0 {
@@ -53,5 +54,5 @@ func TestRuntimesAreLearnt(t *testing.T) {
 	for _, name := range names {
 		r.change(name, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	}
-	until(t, "a runtime that is learnt", func() bool { return r.ranking.Expect(next).Basis == order.Learnt })
+	poll.Until(t, "a runtime that is learnt", func() bool { return r.ranking.Expect(next).Basis == order.Learnt })
 }

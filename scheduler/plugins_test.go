@@ -1,16 +1,30 @@
 package scheduler
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/binding"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
 func TestEnableObeysTheConfiguration(t *testing.T) {
@@ -98,6 +112,15 @@ func TestUnknownPluginsAreRefused(t *testing.T) {
 }
 
 func TestInstalledConfigurationNamesPlugins(t *testing.T) {
+	profiles := installedProfiles(t)
+	if err := checkNames(profiles, extensions(parts{}), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// installedProfiles are the profiles of the configuration that is installed.
+func installedProfiles(t *testing.T) []schedulerconfig.KubeSchedulerProfile {
+	t.Helper()
 	text, err := os.ReadFile("../install/config.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +132,78 @@ func TestInstalledConfigurationNamesPlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	profiles := profilesOf(t, installed.Data["scheduler.yaml"])
-	if len(profiles) != 1 || len(profiles[0].PluginConfig) < 5 {
+	if len(profiles) != 1 || profiles[0].SchedulerName != DefaultName {
 		t.Fatalf("the configuration has the profiles %+v", profiles)
 	}
-	if err := checkNames(profiles, extensions(parts{}), nil); err != nil {
-		t.Error(err)
+	return profiles
+}
+
+// defaults are the arguments of our plugins where a configuration sets none, as JSON has them.
+func defaults(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	values := map[string]map[string]any{}
+	for name, a := range map[string]any{
+		replacement.Name: replacement.DefaultArgs(), queuesort.Name: queuesort.DefaultArgs(), aging.Name: aging.DefaultArgs(),
+		preemption.Name: preemption.DefaultArgs(), claims.Name: claims.DefaultArgs(), belowmin.Name: belowmin.DefaultArgs(),
+		planner.Name: planner.DefaultArgs(), binding.Name: binding.DefaultArgs(),
+	} {
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := map[string]any{}
+		if err := json.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
+		}
+		values[name] = fields
+	}
+	return values
+}
+
+// equalArgument reports whether two values are the same argument: 60s is 1m0s.
+func equalArgument(a, b any) bool {
+	text, other := fmt.Sprint(a), fmt.Sprint(b)
+	d, err := time.ParseDuration(text)
+	e, otherErr := time.ParseDuration(other)
+	return text == other || err == nil && otherErr == nil && d == e
+}
+
+// A default is in DefaultArgs of its plugin and nowhere else: the installed configuration repeats none, which would win where it is
+// installed.
+func TestInstalledConfigurationRepeatsNoDefault(t *testing.T) {
+	values := defaults(t)
+	for _, config := range installedProfiles(t)[0].PluginConfig {
+		ours, ok := values[config.Name]
+		if !ok {
+			continue
+		}
+		fields := map[string]any{}
+		if err := yaml.Unmarshal(config.Args.(*runtime.Unknown).Raw, &fields); err != nil {
+			t.Fatal(err)
+		}
+		for field, value := range fields {
+			if equalArgument(value, ours[field]) {
+				t.Errorf("install/config.yaml sets %s: %s to its default, %v", config.Name, field, value)
+			}
+		}
+	}
+}
+
+// The page on the scheduler has a row for every argument of our plugins, with its default.
+func TestArgumentsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/scheduler.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)`: `(\\w+)` \\| `([^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		documented[row[1]+": "+row[2]] = row[3]
+	}
+	for name, fields := range defaults(t) {
+		for field, value := range fields {
+			if in, ok := documented[name+": "+field]; !ok || !equalArgument(in, value) {
+				t.Errorf("docs/scheduler.md has %q for %s: %s, want %v", in, name, field, value)
+			}
+		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +30,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
@@ -216,13 +216,13 @@ func (r *rig) placed(names ...string) (n int) {
 
 func (r *rig) waitPlaced(names ...string) {
 	r.t.Helper()
-	until(r.t, fmt.Sprintf("%v are placed", names), func() bool { return r.placed(names...) == len(names) })
+	poll.Until(r.t, fmt.Sprintf("%v are placed", names), func() bool { return r.placed(names...) == len(names) })
 }
 
 // waitMessage waits until a pod's condition has the reason why it is not placed.
 func (r *rig) waitMessage(name, why string) {
 	r.t.Helper()
-	until(r.t, name+" has the message "+why, func() bool { return hasMessage(r.get(name), why) })
+	poll.Until(r.t, name+" has the message "+why, func() bool { return hasMessage(r.get(name), why) })
 }
 
 func (r *rig) must(err error) {
@@ -302,13 +302,4 @@ func selectFields(server *fake.Clientset) {
 			return e, is || was
 		}), nil
 	})
-}
-
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
 }

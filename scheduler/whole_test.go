@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
@@ -104,7 +105,7 @@ func (r *rig) comer(what string, done func() bool) {
 	r.t.Helper()
 	n := 0
 	next := time.Now()
-	until(r.t, what, func() bool {
+	poll.Until(r.t, what, func() bool {
 		if now := time.Now(); now.After(next) {
 			r.create(r.pod(fmt.Sprint("comer-", n), DefaultName, requestingCPU("64")))
 			n, next = n+1, now.Add(500*time.Millisecond)
@@ -218,7 +219,7 @@ func TestAPanicInAPluginEndsNothing(t *testing.T) {
 	r.waitPlaced("evil")
 	urgent := int32(100)
 	above := r.gangOf("above", 2, func(p *corev1.Pod) { p.Spec.Priority = &urgent })
-	until(t, "the plugin panics", func() bool { return broken.panicked.Load() > 0 })
+	poll.Until(t, "the plugin panics", func() bool { return broken.panicked.Load() > 0 })
 	r.node("n2", 4)
 	r.waitPlaced(above...)
 	r.waitPlaced(r.gangOf("quiet", 2)...)

@@ -131,11 +131,11 @@ func (o Operator) set(object *unstructured.Unstructured) error {
 	case "Namespace":
 		object.SetName(o.Namespace)
 	case "ClusterRole":
-		return edit(object, func(r *rbacv1.ClusterRole) { r.Rules = o.rules(r.Rules) })
+		return install.Edit(object, func(r *rbacv1.ClusterRole) { r.Rules = o.rules(r.Rules) })
 	case "ClusterRoleBinding":
-		return edit(object, func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = o.Namespace })
+		return install.Edit(object, func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = o.Namespace })
 	case "Deployment":
-		return edit(object, o.deployment)
+		return install.Edit(object, o.deployment)
 	case "ValidatingWebhookConfiguration":
 		return o.webhooks(object)
 	}

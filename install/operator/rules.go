@@ -75,21 +75,3 @@ func (o Operator) certificate() ([]*unstructured.Unstructured, error) {
 	}
 	return all, nil
 }
-
-// edit lets change work on a typed object, and takes over what it did.
-func edit[T any](object *unstructured.Unstructured, change func(*T)) error {
-	typed := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-		return err
-	}
-	change(typed)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return err
-	}
-	delete(content, "status") // only API servers write it
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
-	object.Object = content
-	return nil
-}

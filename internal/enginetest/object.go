@@ -2,14 +2,14 @@ package enginetest
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 // groupLabel keeps the gang of a pod where nothing takes it away.
@@ -132,10 +132,5 @@ func (c *Cluster) WaitPlaced(names ...string) {
 // Wait polls a condition, and fails the test if it does not come true.
 func (c *Cluster) Wait(what string, done func() bool) {
 	c.t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-		return done(), nil
-	})
-	if err != nil {
-		c.t.Fatalf("%s: %v", what, err)
-	}
+	poll.Until(c.t, what, done)
 }

@@ -6,6 +6,8 @@ package gang
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Dialect names the wire format in which a gang was declared. Its values are
@@ -54,6 +56,11 @@ func (k Key) String() string {
 // name of an API object, so a virtual name never collides with a real one.
 func (k Key) VirtualName() string {
 	return string(k.Dialect) + ":" + k.Name
+}
+
+// VirtualGroup names the virtual PodGroup of the gang, which has its [Key.VirtualName].
+func (k Key) VirtualGroup() types.NamespacedName {
+	return types.NamespacedName{Namespace: k.Namespace, Name: k.VirtualName()}
 }
 
 // ParseVirtualName is the inverse of [Key.VirtualName].

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Member is one member that a job has or should have.
@@ -228,6 +229,15 @@ func worth(pod *corev1.Pod) int {
 		return 1
 	}
 	return 2
+}
+
+// UIDs are the UIDs of pods, in their order.
+func UIDs(pods []*corev1.Pod) []types.UID {
+	all := make([]types.UID, 0, len(pods))
+	for _, pod := range pods {
+		all = append(all, pod.UID)
+	}
+	return all
 }
 
 func succeeded(pod *corev1.Pod) bool { return pod != nil && pod.Status.Phase == corev1.PodSucceeded }

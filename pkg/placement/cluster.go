@@ -79,11 +79,11 @@ func NewCluster(objects Objects) *Cluster {
 	for _, name := range slices.Sorted(maps.Keys(unique)) {
 		on := pods[name]
 		slices.SortFunc(on, comparePods)
-		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return podID(a) == podID(b) })
+		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return PodID(a) == PodID(b) })
 		infos = infos[:0] // a node copies them
 		for _, p := range on {
 			infos = append(infos, parsed.of(p))
-			c.podNodes.all[podID(p)] = name
+			c.podNodes.all[PodID(p)] = name
 		}
 		c.byName[name] = len(c.nodes)
 		n := newNode(unique[name], infos)
@@ -239,7 +239,7 @@ func (w podNodes) with(pods []*corev1.Pod) podNodes {
 	more := make(map[types.UID]string, len(w.more)+len(pods))
 	maps.Copy(more, w.more)
 	for _, p := range pods {
-		more[podID(p)] = p.Spec.NodeName
+		more[PodID(p)] = p.Spec.NodeName
 	}
 	return podNodes{all: w.all, more: more}
 }

@@ -141,12 +141,12 @@ func (x *Index) replace(at int, info fwk.NodeInfo) {
 	n.used = names.vector(n.info.Requested, len(n.info.Pods))
 	c.nodes[at] = n
 	for _, p := range old.info.Pods {
-		if id := podID(p.GetPod()); c.podNodes.all[id] == old.obj.Name {
+		if id := PodID(p.GetPod()); c.podNodes.all[id] == old.obj.Name {
 			delete(c.podNodes.all, id)
 		}
 	}
 	for _, p := range n.info.Pods {
-		c.podNodes.all[podID(p.GetPod())] = n.obj.Name
+		c.podNodes.all[PodID(p.GetPod())] = n.obj.Name
 	}
 	for _, l := range x.labelled {
 		l.remove(old)
@@ -209,7 +209,7 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 		c.nodes = append(c.nodes, n)
 		x.tally(n, 1)
 		for _, p := range n.info.Pods {
-			c.podNodes.all[podID(p.GetPod())] = n.obj.Name
+			c.podNodes.all[PodID(p.GetPod())] = n.obj.Name
 		}
 	}
 	c.number()

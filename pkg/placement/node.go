@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -58,16 +59,16 @@ func (n *node) keep(f func(*corev1.Pod) bool) *node {
 
 // holds reports whether a pod is on the node.
 func (n *node) holds(uid types.UID) bool {
-	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return podID(p.GetPod()) == uid })
+	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return PodID(p.GetPod()) == uid })
 }
 
 // Holds reports whether a pod uses resources of a node: it is bound and has neither succeeded nor failed.
 func Holds(p *corev1.Pod) bool {
-	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	return p.Spec.NodeName != "" && !podutil.IsPodTerminal(p)
 }
 
-// podID is the pod's UID, or its namespace and name where it has none.
-func podID(p *corev1.Pod) types.UID {
+// PodID is the pod's UID, or its namespace and name where it has none.
+func PodID(p *corev1.Pod) types.UID {
 	if p.UID != "" {
 		return p.UID
 	}

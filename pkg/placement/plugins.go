@@ -35,7 +35,7 @@ func mustFilter(p fwk.Plugin, err error) filter {
 func (c *Cluster) filterFor(plugin filter, pod *corev1.Pod) func(n *node) string {
 	ctx := context.Background()
 	nodes, _ := snapshot{c: c}.List()
-	state := newCycleState()
+	state := framework.NewCycleState()
 	_, status := plugin.PreFilter(ctx, state, pod, nodes)
 	switch {
 	case status.IsSkip():
@@ -63,8 +63,6 @@ func checkOf(constraint Constraint, filter func(*node) string) check {
 		return nil
 	}
 }
-
-func newCycleState() fwk.CycleState { return framework.NewCycleState() }
 
 func (c *Cluster) handle() *handle {
 	factory, _ := c.store.get(c.objects)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/util"
@@ -111,7 +110,7 @@ func (x *causeSearch) resources() (plain, devices []corev1.ResourceName) {
 		if i := slices.Index(first, name); i >= 0 {
 			return i
 		}
-		if strings.Contains(string(name), "/") {
+		if request.IsDevice(name) {
 			return len(first) + 1
 		}
 		return len(first)

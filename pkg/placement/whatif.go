@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
@@ -45,7 +43,7 @@ func (c *Cluster) Without(pods ...types.UID) *Cluster {
 		}
 	}
 	for i := range touched {
-		touched[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !gone[podID(p)] })
+		touched[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !gone[PodID(p)] })
 	}
 	return c.withPods(touched)
 }
@@ -67,7 +65,7 @@ func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 	added := map[int][]fwk.PodInfo{}
 	done := map[types.UID]bool{}
 	for _, p := range pods {
-		id := podID(p)
+		id := PodID(p)
 		at, known := c.byName[p.Spec.NodeName]
 		was, seen := c.position(id)
 		if !known || !Holds(p) || done[id] || seen && c.nodes[was].holds(id) {
@@ -195,24 +193,4 @@ func AtCapacity(n *corev1.Node) *corev1.Node {
 		}
 	}
 	return out
-}
-
-// DaemonSetPod reports whether a DaemonSet controls the pod; such pods stay indefinitely. Mirror pods of static manifests, owned by
-// their Node, count too.
-//
-// Any user may write an owner, and his pods stay for it. What is written here is of no use for long: of pods that a DaemonSet controls
-// that deletes those which it did not make, and a kubelet those which mirror none of its manifests.
-func DaemonSetPod(p *corev1.Pod) bool {
-	ref := metav1.GetControllerOfNoCopy(p)
-	if ref == nil {
-		return false
-	}
-	switch schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() {
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
-		return true
-	case schema.GroupKind{Kind: "Node"}:
-		_, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]
-		return mirrors
-	}
-	return false
 }

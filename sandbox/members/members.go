@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -123,7 +124,7 @@ func (s List) Partial() bool {
 
 func state(pod *corev1.Pod) (State, string) {
 	switch {
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case podutil.IsPodTerminal(pod):
 		return Ended, ""
 	case pod.Status.Phase == corev1.PodRunning:
 		return Running, ""

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 const (
@@ -51,9 +53,7 @@ func Pod(spec *corev1.PodSpec) {
 func boundResources(spec *corev1.PodSpec) bool {
 	requests := 0
 	for list := range resourceLists(spec) {
-		maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
-			return strings.Contains(string(name), "/") && q.IsZero()
-		})
+		request.DropUnrequested(list)
 		requests += len(list)
 	}
 	if requests <= maxResources { // as nearly always: the names need not be gathered
@@ -78,7 +78,7 @@ func boundResources(spec *corev1.PodSpec) bool {
 func nativeFirst(a, b corev1.ResourceName) int {
 	rank := func(name corev1.ResourceName) int {
 		switch {
-		case strings.Contains(string(name), "/"):
+		case request.IsDevice(name):
 			return 2
 		case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 			return 1

@@ -18,6 +18,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 var (
@@ -135,11 +137,7 @@ func (r *rig) run() {
 
 func (r *rig) synced(why string) {
 	r.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !r.HasSynced(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("never synced %s", why)
-		}
-	}
+	poll.Until(r.t, "it has synced "+why, r.HasSynced)
 }
 
 func (r *rig) apply(_ *unstructured.Unstructured, err error) {
@@ -197,16 +195,9 @@ func TestFeedFollowsItsAPI(t *testing.T) {
 // pass lets time pass when the informer waits for it, and returns when it waits again.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
-	waits := func() {
-		for deadline := time.Now().Add(10 * time.Second); !r.clock.HasWaiters(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				r.t.Fatal("the feed waits for nothing")
-			}
-		}
-	}
-	waits()
+	poll.Until(r.t, "the informer waits", r.clock.HasWaiters)
 	r.clock.Step(d)
-	waits()
+	poll.Until(r.t, "the informer waits again", r.clock.HasWaiters)
 }
 
 func TestBuiltInAPIs(t *testing.T) {
@@ -243,16 +234,11 @@ func TestABuiltInAPIThatIsUnknown(t *testing.T) {
 	r := newRig(t, u)
 	r.version.Store("error")
 	r.run()
-	read := func() bool {
+	poll.Until(t, "the definitions are read", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.defined != nil && r.defined()
-	}
-	for deadline := time.Now().Add(10 * time.Second); !read(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the definitions are not read")
-		}
-	}
+	})
 	r.pass(retryPeriod) // now it is noticed
 	r.pass(patience - retryPeriod)
 	if r.HasSynced() {
@@ -279,14 +265,10 @@ func TestAnAPIThatCannotBeReadBlocksNoGang(t *testing.T) {
 	r.synced("because of an API that refuses")
 	r.calls.waitFor(t, "problem scheduling.x-k8s.io")
 	refuse.Store(false)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, ok := r.Get(groups, "research", "early"); ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the objects are not read when the API answers again")
-		}
-	}
+	poll.Until(t, "the objects are read when the API answers again", func() bool {
+		_, ok := r.Get(groups, "research", "early")
+		return ok
+	})
 }
 
 func TestAServerWithoutDefinitions(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 var (
@@ -76,15 +78,6 @@ func (d *desk) written() []eventsv1.Event {
 	return list.Items
 }
 
-func (d *desk) until(what string, done func() bool) {
-	d.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
 func (d *desk) attempts() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +96,7 @@ func TestAChangedExplanationIsAnEventOfItsOwn(t *testing.T) {
 	for _, note := range notes {
 		d.record(note)
 	}
-	d.until("all are written", func() bool { return len(d.written()) == len(notes) })
+	poll.Until(d.t, "all are written", func() bool { return len(d.written()) == len(notes) })
 	for i, event := range d.written() {
 		if event.Note != notes[i] || event.Series != nil {
 			t.Errorf("event %d says %q, series %v; want %q", i, event.Note, event.Series, notes[i])
@@ -122,7 +115,7 @@ func TestAnEventOnAPodRefersToIt(t *testing.T) {
 	d.run()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "a", UID: "p", ResourceVersion: "7"}}
 	d.Eventf(pod, group, corev1.EventTypeNormal, "Scheduled", "Scheduling", "%s", strings.Repeat("é", noteLimit))
-	d.until("it is written", func() bool { return len(d.written()) == 1 })
+	poll.Until(d.t, "it is written", func() bool { return len(d.written()) == 1 })
 	event := d.written()[0]
 	want := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "research", Name: "a", UID: "p", ResourceVersion: "7"}
 	if event.Regarding != want || event.Related == nil || *event.Related != *group {
@@ -158,16 +151,16 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 			d.run()
 			d.record(name)
 			for try := 1; try < c.tries; try++ {
-				d.until(fmt.Sprintf("try %d", try), func() bool { return d.attempts() == try && d.clock.HasWaiters() })
+				poll.Until(d.t, fmt.Sprintf("try %d", try), func() bool { return d.attempts() == try && d.clock.HasWaiters() })
 				d.clock.Step(pause << (try - 1))
 			}
-			d.until("the last try", func() bool { return d.attempts() == c.tries })
+			poll.Until(d.t, "the last try", func() bool { return d.attempts() == c.tries })
 			d.record("the next")
 			want := 1
 			if c.written {
 				want = 2
 			}
-			d.until("the next is written", func() bool { return len(d.written()) == want })
+			poll.Until(d.t, "the next is written", func() bool { return len(d.written()) == want })
 			if got := d.written()[0].Note == name; got != c.written {
 				t.Errorf("it is written: %t, want %t", got, c.written)
 			}
@@ -189,10 +182,10 @@ func TestWhatWasWrittenIsNotWrittenTwice(t *testing.T) {
 	}
 	d.run()
 	d.record("first")
-	d.until("it is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
+	poll.Until(d.t, "it is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
 	d.clock.Step(pause)
 	d.record("second")
-	d.until("the second is written", func() bool { return len(d.written()) == 1 })
+	poll.Until(d.t, "the second is written", func() bool { return len(d.written()) == 1 })
 	if n := d.attempts(); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
@@ -205,7 +198,7 @@ func TestTooManyAreDropped(t *testing.T) {
 		d.record(fmt.Sprint(i))
 	}
 	d.run()
-	d.until("those that were kept are written", func() bool { return len(d.written()) == queued })
+	poll.Until(d.t, "those that were kept are written", func() bool { return len(d.written()) == queued })
 	if last := d.written()[queued-1].Note; last != fmt.Sprint(queued-1) {
 		t.Errorf("the last one says %s, want %d", last, queued-1)
 	}
@@ -222,7 +215,7 @@ func TestWhatWaitsAtTheEndIsWritten(t *testing.T) {
 	stop := d.run()
 	d.record("first")
 	d.record("second")
-	d.until("the first is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
+	poll.Until(d.t, "the first is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
 	stop()
 	if events := d.written(); len(events) != 2 || events[0].Note != "first" || events[1].Note != "second" {
 		t.Errorf("written %v", events)

@@ -70,7 +70,7 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 // afterwards. The engine would do so when it tries the gang again, which may take a
 // while.
 func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*corev1.Pod) error {
-	reason, waits := c.LastReported(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
+	reason, waits := c.LastReported(key.VirtualGroup())
 	if !waits {
 		delete(c.bare, key)
 		return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -131,7 +132,7 @@ func (c *Controller) facts(key gang.Key, object gangcache.Object, members []*cor
 	if group, ok := c.VirtualGroup(key.Namespace, key.VirtualName()); ok {
 		f.engine = group.Status.Conditions
 	}
-	if reason, ok := c.LastReported(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}); ok && !reason.AboveMin {
+	if reason, ok := c.LastReported(key.VirtualGroup()); ok && !reason.AboveMin {
 		f.reported = reason.Text()
 	}
 	return f
@@ -145,7 +146,7 @@ func (c *Controller) current(key gang.Key, members []*corev1.Pod) []*corev1.Pod 
 	var current []*corev1.Pod
 	var soonest time.Duration
 	for _, pod := range members {
-		if pod.DeletionTimestamp != nil && !ended(pod) {
+		if pod.DeletionTimestamp != nil && !podutil.IsPodTerminal(pod) {
 			left := pod.DeletionTimestamp.Add(deletionSlack).Sub(c.Clock.Now())
 			if left <= 0 {
 				continue

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -163,11 +164,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	return c.patchStatus(ctx, key, members)
 }
 
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // waits reports whether a pod has no node and is to get one.
 func waits(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && !ended(pod) && pod.DeletionTimestamp == nil
+	return pod.Spec.NodeName == "" && !podutil.IsPodTerminal(pod) && pod.DeletionTimestamp == nil
 }

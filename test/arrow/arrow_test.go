@@ -110,6 +110,27 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// What is done in one place only, so that all that is read and written agrees.
+func TestOneHome(t *testing.T) {
+	for imported, home := range map[string]string{
+		"k8s.io/apimachinery/pkg/util/duration": "pkg/diagnose/phrase", // how ages are written
+		"k8s.io/component-helpers/resource":     "pkg/gang/request",    // how requests are summed
+	} {
+		used := false
+		for _, p := range list(t, "") {
+			switch uses := slices.Contains(p.Imports, imported); {
+			case under(p.ImportPath, home):
+				used = used || uses
+			case uses:
+				t.Errorf("%s imports %s: call what %s has, or add to it", p.ImportPath, imported, home)
+			}
+		}
+		if !used {
+			t.Errorf("%s does not import %s", home, imported)
+		}
+	}
+}
+
 // pureTrees are pure as a whole, whatever the docs of their packages have.
 var pureTrees = []string{"pkg/gang", "pkg/placement", "pkg/diagnose"}
 

@@ -32,6 +32,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/wrap"
 	"github.com/gangctl/gangctl/pkg/cluster/document"
@@ -371,9 +372,7 @@ func (c command) run(t *testing.T, in input) string {
 	cmd := c.make(&cmdutil.Factory{
 		IO: io, Client: server{in.objects}.client, Namespace: func() (string, error) { return tenant, nil }, Getenv: func(string) string { return "" },
 	})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(c.args)
-	if err := cmd.ExecuteContext(t.Context()); err != nil {
+	if err := commandtest.Execute(t.Context(), cmd, c.args...); err != nil {
 		fmt.Fprintln(io.ErrOut, err)
 	}
 	return out.String() + errOut.String()

@@ -37,7 +37,7 @@ type joined struct{ *gangcache.Cache }
 // GroupOf implements replacement.Gangs.
 func (j joined) GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	key, ok := j.GangOf(pod.UID)
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}, ok
+	return key.VirtualGroup(), ok
 }
 
 // Required implements replacement.Gangs.

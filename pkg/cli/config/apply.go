@@ -14,13 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
-// typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
-// those that are about one run.
-var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for", "from", "name", "node", "output", "overwrite", "save", "timeout", "wait"}
-
-// notSettings are all flags that make no sense as a default.
-var notSettings = append([]string{"help", "profile"}, typedOnly...)
-
 // Apply sets the flags of cmd that were not typed. They do not count as changed: a default is not a demand. A value that a
 // flag refuses is an error with its place.
 func (c *Config) Apply(cmd *cobra.Command) error {
@@ -62,7 +55,7 @@ func set(flag *pflag.Flag, value any) error {
 // Check warns about what has no effect: keys in the file that are no flag of any command under root, each with the nearest
 // that is, and flags that can only be typed, in the file and in the environment.
 func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
-	known := flagNames(root)
+	known := Keys(root)
 	for _, flag := range typedOnly {
 		if name := variable(flag); c.getenv(name) != "" {
 			fmt.Fprintf(warnings, "warning: %s has no effect: --%s cannot be set, only typed\n", name, flag)
@@ -93,26 +86,4 @@ func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 		}
 		fmt.Fprintf(warnings, "warning: settings %s: unknown key %q%s\n", c.path, shown, hint)
 	}
-}
-
-func flagNames(root *cobra.Command) []string {
-	var names []string
-	add := func(flag *pflag.Flag) {
-		if !slices.Contains(notSettings, flag.Name) && !slices.Contains(names, flag.Name) {
-			names = append(names, flag.Name)
-		}
-	}
-	var walk func(*cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(add)
-		cmd.PersistentFlags().VisitAll(add)
-		for _, sub := range cmd.Commands() {
-			if !sub.Hidden { // what the help does not show is not offered here either
-				walk(sub)
-			}
-		}
-	}
-	walk(root)
-	slices.Sort(names)
-	return names
 }

@@ -28,7 +28,7 @@ type Setting struct {
 // for cmd, if it is a flag of every command, else what the environment, the profile or the file sets. They are sorted by key.
 func (c *Config) Settings(root, cmd *cobra.Command) []Setting {
 	all := []Setting{}
-	for _, key := range flagNames(root) {
+	for _, key := range Keys(root) {
 		s := Setting{Key: key}
 		if flag := cmd.InheritedFlags().Lookup(key); flag != nil && flag.Changed {
 			s.Values, s.Origin = typed(flag), "--"+key

@@ -12,24 +12,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
-// Keys are the names of settings: the flags of every command under root that is in the help, sorted.
-func Keys(root *cobra.Command) []string { return flagNames(root) }
-
-// Usage is the description of the flag of a key, or "" if there is no such flag.
-func Usage(root *cobra.Command, key string) string {
-	usage := ""
-	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
-		if usage == "" {
-			usage = flag.Usage
-		}
-	})
-	return usage
-}
-
 // Validate reports a key that is no flag of any command under root, or that can only be typed, and a value that one of the
 // commands with that flag would refuse. It sets the flags: root is of no use afterwards.
 func Validate(root *cobra.Command, key string, values []string) error {
-	known := flagNames(root)
+	known := Keys(root)
 	switch {
 	case slices.Contains(typedOnly, key):
 		return failure.Usagef("%q cannot be set: --%s is about one run, or differs between commands", key, key)
@@ -66,28 +52,4 @@ func try(flag *pflag.Flag, values []string) error {
 		list[i] = v
 	}
 	return set(flag, list)
-}
-
-// visit calls do for the flag of every command under root that has one of that name.
-func visit(cmd *cobra.Command, name string, do func(*cobra.Command, *pflag.Flag)) {
-	for _, flags := range []*pflag.FlagSet{cmd.LocalNonPersistentFlags(), cmd.PersistentFlags()} {
-		if flag := flags.Lookup(name); flag != nil {
-			do(cmd, flag)
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		if !sub.Hidden {
-			visit(sub, name, do)
-		}
-	}
-}
-
-// Plain reports whether the values of a flag are written without quotes: numbers and yes or no.
-func Plain(root *cobra.Command, key string) bool {
-	is := false
-	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
-		kind := flag.Value.Type()
-		is = is || kind == "bool" || strings.HasPrefix(kind, "int")
-	})
-	return is
 }

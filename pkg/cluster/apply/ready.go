@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -60,11 +61,7 @@ func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name
 
 // rollout reports how far the controller has come with a Deployment.
 func rollout(d *appsv1.Deployment) (step string, ready bool) {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	s := d.Status
+	want, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
 	switch {
 	case s.ObservedGeneration < d.Generation:
 		return "the controller has not seen it yet", false

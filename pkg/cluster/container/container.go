@@ -36,11 +36,6 @@ func Ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// Over reports whether no container of a pod will run any more.
-func Over(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // Exit reports how a run ended: `exited with code 137 (OOMKilled)`.
 func Exit(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exited with code %d", t.ExitCode)
@@ -54,21 +49,6 @@ func Exit(t *corev1.ContainerStateTerminated) string {
 		text += ": " + t.Message
 	}
 	return text
-}
-
-// waiting is why a container has not started: the reason that the kubelet gives, or none.
-func waiting(pod *corev1.Pod, container string) string {
-	if s := Status(pod, container); s != nil && s.State.Waiting != nil {
-		text := s.State.Waiting.Reason
-		if s.State.Waiting.Message != "" {
-			text += ": " + s.State.Waiting.Message
-		}
-		return text
-	}
-	if pod.Spec.NodeName == "" {
-		return "it has no node"
-	}
-	return ""
 }
 
 // NeverStarted reports why a pod is over whose container never ran.

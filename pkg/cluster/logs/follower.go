@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/cluster/container"
@@ -97,7 +98,7 @@ func (f *Follower) Idle() int {
 	n := 0
 	for _, r := range f.readers {
 		pod := r.state()
-		if s := container.Status(pod, r.source.Container); !container.Over(pod) && (s == nil || container.Ended(s) == nil) {
+		if s := container.Status(pod, r.source.Container); !podutil.IsPodTerminal(pod) && (s == nil || container.Ended(s) == nil) {
 			n++
 		}
 	}

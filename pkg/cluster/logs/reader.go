@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
@@ -95,10 +96,10 @@ func (r *reader) run(ctx context.Context) {
 		pod := r.state()
 		s := container.Status(pod, r.source.Container)
 		if !container.Started(s) {
-			if container.Over(pod) {
+			if podutil.IsPodTerminal(pod) {
 				r.f.Sink.Note(r.source, container.NeverStarted(pod))
 			}
-			if container.Over(pod) || !r.wait(ctx) {
+			if podutil.IsPodTerminal(pod) || !r.wait(ctx) {
 				return
 			}
 			continue
@@ -108,7 +109,7 @@ func (r *reader) run(ctx context.Context) {
 		var on bool
 		switch {
 		case end != nil && r.drained.Load() >= s.RestartCount:
-			on = !container.Over(pod) && r.wait(ctx)
+			on = !podutil.IsPodTerminal(pod) && r.wait(ctx)
 		case end != nil:
 			on = r.drain(ctx, p, s, end)
 		default:
@@ -138,7 +139,7 @@ func (r *reader) drain(ctx context.Context, p *patience, s *corev1.ContainerStat
 	if err != nil {
 		return r.carryOn(ctx, p, err) && r.look(ctx, p)
 	}
-	if pod := r.state(); !container.Over(pod) {
+	if pod := r.state(); !podutil.IsPodTerminal(pod) {
 		// It may have been the log of the next run already.
 		if !r.look(ctx, p) {
 			return false

@@ -63,3 +63,12 @@ func read[L metav1.ListInterface](ctx context.Context, o metav1.ListOptions, req
 		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = next, "", ""
 	}
 }
+
+// Pointers are pointers to the items of a page, which share its memory.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}

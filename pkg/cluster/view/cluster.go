@@ -33,7 +33,7 @@ func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 	}
 	ids := make([]types.UID, 0, len(pods))
 	for _, p := range pods {
-		ids = append(ids, podID(p))
+		ids = append(ids, placement.PodID(p))
 	}
 	return w.Cluster().Without(ids...)
 }

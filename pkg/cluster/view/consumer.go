@@ -45,7 +45,7 @@ func (h *Consumer) String() string { return h.Namespace + "/" + h.Name }
 func (h *Consumer) UIDs() []types.UID {
 	ids := make([]types.UID, 0, len(h.Pods))
 	for _, p := range h.Pods {
-		ids = append(ids, podID(p))
+		ids = append(ids, placement.PodID(p))
 	}
 	return ids
 }

@@ -17,7 +17,7 @@ func changed(c *placement.Cluster, before, after *snapshot.Snapshot) *placement.
 	if len(gonePods) > 0 {
 		ids := make([]types.UID, 0, len(gonePods))
 		for _, p := range gonePods {
-			ids = append(ids, podID(p))
+			ids = append(ids, placement.PodID(p))
 		}
 		c = c.Without(ids...)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
@@ -127,12 +126,4 @@ func (w *View) PodEvents(g *gang.Gang) []Event {
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
 	return all
-}
-
-// podID is how the simulation knows a pod.
-func podID(p *corev1.Pod) types.UID {
-	if p.UID != "" {
-		return p.UID
-	}
-	return types.UID(p.Namespace + "/" + p.Name)
 }

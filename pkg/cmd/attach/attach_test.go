@@ -12,11 +12,10 @@ import (
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -35,16 +34,9 @@ const (
 // run runs the command line; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, in string, args ...string) (out, errOut string, failed *failure.Error) {
 	t.Helper()
-	streams, input, outBuffer, errBuffer := iostreams.Test(clocktesting.NewFakeClock(time.Now()))
-	input.WriteString(in)
-	if width > 0 {
-		streams.SetTerminal(width)
-	}
-	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return outBuffer.String(), errBuffer.String(), failed
+	f, streams := commandtest.Factory("research", time.Now(), width, client)
+	streams.In.WriteString(in)
+	return commandtest.Run(t.Context(), NewCommand(f, nil), streams, args...)
 }
 
 // gang serves a job of three workers, the last of which does not run, and what a container does with a command.

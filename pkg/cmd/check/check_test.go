@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -21,9 +22,7 @@ import (
 func command(f *cmdutil.Factory, runF func(context.Context, *Options) error, args ...string) error {
 	cmd := NewCommand(f, runF)
 	cmd.PersistentFlags().StringP("namespace", "n", "", "") // the root's
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	return cmd.Execute()
+	return commandtest.Execute(context.Background(), cmd, args...)
 }
 
 func TestOptions(t *testing.T) {

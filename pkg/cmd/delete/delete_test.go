@@ -15,13 +15,11 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
@@ -29,13 +27,9 @@ const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 
 // run runs the command line with a client.
 func run(ctx context.Context, client func() (*kube.Client, error), args ...string) (stdout, stderr string, err error) {
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}
-	cmd := NewCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(ctx)
-	return out.String(), errOut.String(), err
+	f, streams := commandtest.Factory("research", time.Time{}, 0, client)
+	err = commandtest.Execute(ctx, NewCommand(f, nil), args...)
+	return streams.Out.String(), streams.ErrOut.String(), err
 }
 
 // Every name is tried, and the failures are reported together.

@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -53,16 +54,9 @@ func remains(s watch.Snapshot, job *gang.Job) string {
 	}
 	switch {
 	case s.Job != nil && s.Job.Meta.UID == job.Meta.UID:
-		return "the job with " + count(pods)
+		return "the job with " + phrase.Count(pods, "pod")
 	case pods > 0:
-		return count(pods)
+		return phrase.Count(pods, "pod")
 	}
 	return ""
-}
-
-func count(pods int) string {
-	if pods == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", pods)
 }

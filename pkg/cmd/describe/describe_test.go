@@ -10,13 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -28,12 +26,9 @@ const (
 
 func run(t *testing.T, s *kubetest.Server, args ...string) (stdout string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(10 * time.Minute)))
-	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return out.String(), failed
+	f, streams := commandtest.Factory("research", kubetest.Created.Add(10*time.Minute), 0, s.Client)
+	stdout, _, failed = commandtest.Run(t.Context(), NewCommand(f, nil), streams, args...)
+	return stdout, failed
 }
 
 func after(d time.Duration) metav1.Time { return metav1.NewTime(kubetest.Created.Add(d)) }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
@@ -86,10 +85,7 @@ func stepRows(steps []step) [][]string {
 		at, after := "-", "-"
 		if !s.at.IsZero() {
 			at = s.at.UTC().Format(time.RFC3339)
-			if !before.IsZero() {
-				after = duration.HumanDuration(max(0, s.at.Sub(before)))
-			}
-			before = s.at
+			after, before = phrase.Since(before, s.at), s.at
 		}
 		rows = append(rows, []string{s.name, at, after})
 	}

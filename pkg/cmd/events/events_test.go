@@ -10,13 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 )
 
@@ -29,15 +27,8 @@ const (
 // run runs the command line ten minutes after the job was made; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(10 * time.Minute)))
-	if width > 0 {
-		io.SetTerminal(width)
-	}
-	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), failed
+	f, streams := commandtest.Factory("research", kubetest.Created.Add(10*time.Minute), width, client)
+	return commandtest.Run(t.Context(), NewCommand(f, nil), streams, args...)
 }
 
 // event happened some time after the job was made.

@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 var columns = []printer.Column{{Name: "Last"}, {Name: "Type"}, {Name: "Object"}, {Name: "Reason"}, {Name: "Count"}, {Name: "First", Wide: true}, {Name: "From", Wide: true}, {Name: "Message"}}
@@ -20,13 +20,10 @@ var columns = []printer.Column{{Name: "Last"}, {Name: "Type"}, {Name: "Object"},
 func (o *Options) printTable(events []corev1.Event) error {
 	now, width := o.IO.Clock.Now(), o.IO.Width()
 	when := func(t time.Time) string {
-		switch {
-		case t.IsZero():
-			return "-"
-		case width == 0:
+		if width == 0 && !t.IsZero() {
 			return t.UTC().Format(time.RFC3339)
 		}
-		return duration.HumanDuration(now.Sub(t))
+		return phrase.Since(t, now)
 	}
 	rows := make([][]string, 0, len(events))
 	for i := range events {

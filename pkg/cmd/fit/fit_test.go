@@ -10,14 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // query runs the command on a cluster that is a file.
@@ -32,13 +30,9 @@ func query(t *testing.T, c *clustertest.Cluster, args ...string) (stdout, stderr
 
 func run(t *testing.T, client func() (*kube.Client, error), args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
-	f := &cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
-	cmd := NewCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), failed
+	f, streams := commandtest.Factory("research", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 0, client)
+	f.Suffix = func() string { return "abcde" }
+	return commandtest.Run(t.Context(), NewCommand(f, nil), streams, args...)
 }
 
 func code(f *failure.Error) failure.Code {

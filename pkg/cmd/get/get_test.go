@@ -7,12 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -23,14 +22,10 @@ const (
 // run runs the command line against the server, five minutes after the objects were made.
 func run(t *testing.T, s *kubetest.Server, color iostreams.ColorMode, args ...string) (stdout string, err error) {
 	t.Helper()
-	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(5 * time.Minute)))
-	io.SetColor(color)
-	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
-	cmd := NewCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	f, streams := commandtest.Factory("research", kubetest.Created.Add(5*time.Minute), 0, s.Client)
+	f.IO.SetColor(color)
+	err = commandtest.Execute(t.Context(), NewCommand(f, nil), args...)
+	return streams.Out.String(), err
 }
 
 func TestGet(t *testing.T) {

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
@@ -45,7 +44,7 @@ func Print(io *iostreams.IOStreams, output printer.Flags, job *gang.Job, s summa
 	for _, m := range s.Rows {
 		pod, ip, since, reason := "-", "-", "-", m.Reason
 		if m.Pod != nil {
-			pod, since, ip = m.Pod.Name, age(m.Pod.CreationTimestamp.Time, now), cmp.Or(m.Pod.Status.PodIP, "-")
+			pod, since, ip = m.Pod.Name, phrase.Since(m.Pod.CreationTimestamp.Time, now), cmp.Or(m.Pod.Status.PodIP, "-")
 		}
 		if !output.NoHeaders { // rows alone, as scripts read them, are each complete
 			reason = once(m, shown)
@@ -84,7 +83,7 @@ func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now
 		{Label: "Gang", Value: gangName(s)},
 		{Label: "Scheduler", Value: s.Scheduler},
 		{Label: "GPUs", Value: strconv.FormatInt(s.GPUs, 10)},
-		{Label: "Age", Value: age(job.Meta.CreationTimestamp.Time, now)},
+		{Label: "Age", Value: phrase.Since(job.Meta.CreationTimestamp.Time, now)},
 		{Label: "Reason", Value: s.Reason},
 	}...)
 	if err != nil {
@@ -106,11 +105,4 @@ func gangName(s summary.Summary) string {
 		return fmt.Sprintf("%s start together, each role by itself (%s)", strings.Join(steps, ", "), s.Dialect)
 	}
 	return fmt.Sprintf("%d of %d members start together (%s)", s.MinAvailable, s.Total, s.Dialect)
-}
-
-func age(since, now time.Time) string {
-	if since.IsZero() {
-		return "-"
-	}
-	return duration.HumanDuration(now.Sub(since))
 }

@@ -10,15 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -29,13 +27,10 @@ const (
 // run types `install scheduler` with a gangctl of a version against a store, without waiting.
 func run(t *testing.T, s *kubetest.Store, gangctl string, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}}
-	cmd := NewSchedulerCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...)) // a store answers no access reviews
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), errOut.String(), failure.From(err)
+	f, streams := commandtest.Factory("", time.Time{}, 0, s.Client)
+	f.Version = version.Info{Version: gangctl}
+	args = append([]string{"--wait=false", "--skip-checks"}, args...) // a store answers no access reviews
+	return commandtest.Run(t.Context(), NewSchedulerCommand(f, nil), streams, args...)
 }
 
 // installed is a store on which a version is installed.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -25,9 +26,7 @@ func parseOperator(t *testing.T, line string) (*OperatorOptions, error) {
 		got = o
 		return nil
 	})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(strings.Fields(line))
-	return got, cmd.ExecuteContext(t.Context())
+	return got, commandtest.Execute(t.Context(), cmd, strings.Fields(line)...)
 }
 
 func TestOperatorSettings(t *testing.T) {
@@ -90,9 +89,7 @@ func TestTenantsOperator(t *testing.T) {
 		})
 		io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 		cmd := NewOperatorCommand(&cmdutil.Factory{IO: io, Client: s.Client}, nil)
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetArgs(append(strings.Fields(args), "--wait=false"))
-		if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "deployment.apps/training-operator created\n") {
+		if err := commandtest.Execute(t.Context(), cmd, append(strings.Fields(args), "--wait=false")...); err != nil || !strings.Contains(out.String(), "deployment.apps/training-operator created\n") {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
 		if !strings.Contains(errOut.String(), "note: Deployment team-a/training-operator looks like a training operator and is left alone") {

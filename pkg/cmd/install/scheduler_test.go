@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
@@ -26,9 +27,7 @@ func parse(t *testing.T, args ...string) (*SchedulerOptions, error) {
 		got = o
 		return nil
 	})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	return got, cmd.ExecuteContext(t.Context())
+	return got, commandtest.Execute(t.Context(), cmd, args...)
 }
 
 func TestSettings(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -25,16 +26,9 @@ const (
 // run runs the command line against the server, five minutes after the objects were made; width 0 is a pipe.
 func run(t *testing.T, s *kubetest.Server, width int, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(5 * time.Minute)))
-	if width > 0 {
-		io.SetTerminal(width)
-	}
-	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
-	cmd := NewCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(t.Context())
-	return out.String(), errOut.String(), err
+	f, streams := commandtest.Factory("research", kubetest.Created.Add(5*time.Minute), width, s.Client)
+	err = commandtest.Execute(t.Context(), NewCommand(f, nil), args...)
+	return streams.Out.String(), streams.ErrOut.String(), err
 }
 
 func TestList(t *testing.T) {

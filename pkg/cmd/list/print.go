@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
@@ -32,7 +31,7 @@ func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) 
 	for _, job := range all {
 		s := summary.Of(job, pods[job.Meta.UID], now)
 		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
-			age(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
+			phrase.Since(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
 		if o.AllNamespaces {
 			cells = append([]string{job.Meta.Namespace}, cells...)
 		}
@@ -57,13 +56,6 @@ func gangName(s summary.Summary) string {
 		return fmt.Sprintf("%dx%d/%d", s.Replicas, s.MinAvailable, s.Total/s.Replicas)
 	}
 	return fmt.Sprintf("%d/%d", s.MinAvailable, s.Total)
-}
-
-func age(since, now time.Time) string {
-	if since.IsZero() {
-		return "-"
-	}
-	return duration.HumanDuration(now.Sub(since))
 }
 
 // printObjects prints the jobs as stored. Names come one a line, and nothing for no jobs; the other formats get a list.

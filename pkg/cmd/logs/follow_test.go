@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -43,11 +44,9 @@ func startFollow(t *testing.T, pod *corev1.Pod) *followed {
 	io.ErrOut = f.errOut
 	client := &kube.Client{Typed: f.typed, Dynamic: f.dyn}
 	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: func() (*kube.Client, error) { return client, nil }, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs([]string{"llama", "-f"})
 	ctx, cancel := context.WithCancel(t.Context())
 	f.stop = cancel
-	go func() { f.ended <- failure.From(cmd.ExecuteContext(ctx)) }()
+	go func() { f.ended <- failure.From(commandtest.Execute(ctx, cmd, "llama", "-f")) }()
 	return f
 }
 

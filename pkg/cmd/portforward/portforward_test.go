@@ -16,13 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -32,12 +30,9 @@ const (
 
 // run runs the command line.
 func run(ctx context.Context, client func() (*kube.Client, error), notes io.Writer, args ...string) *failure.Error {
-	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Now()))
-	streams.ErrOut = notes
-	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	return failure.From(cmd.ExecuteContext(ctx))
+	f, _ := commandtest.Factory("research", time.Now(), 0, client)
+	f.IO.ErrOut = notes
+	return failure.From(commandtest.Execute(ctx, NewCommand(f, nil), args...))
 }
 
 func gang(t *testing.T) *kubetest.Server {

@@ -8,30 +8,20 @@ import (
 	"strings"
 	"testing"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/historytest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/history"
 )
 
 // run runs the command line in namespace team; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
-	if width > 0 {
-		io.SetTerminal(width)
-	}
-	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), failed
+	f, streams := commandtest.Factory("team", clustertest.Now, width, client)
+	return commandtest.Run(t.Context(), NewCommand(f, nil), streams, args...)
 }
 
 // saved is a file with the pending gang.

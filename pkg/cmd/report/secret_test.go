@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -178,10 +179,8 @@ func typed(t *testing.T, client func() (*kube.Client, error), command func(*cmdu
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	cmd := command(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
 	text := ""
-	if err := cmd.ExecuteContext(t.Context()); err != nil {
+	if err := commandtest.Execute(t.Context(), cmd, args...); err != nil {
 		text = err.Error()
 	}
 	return out.String() + errOut.String() + text
@@ -219,9 +218,7 @@ func TestNoSecretGetsOut(t *testing.T) {
 	for _, args := range [][]string{{"llama"}, {"llama", "-o", "json"}} {
 		io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 		cmd := describe.NewCommand(&cmdutil.Factory{IO: io, Client: one.Client, Namespace: func() (string, error) { return "team", nil }}, nil)
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetArgs(args)
-		if failed := failure.From(cmd.ExecuteContext(t.Context())); failed != nil {
+		if failed := failure.From(commandtest.Execute(t.Context(), cmd, args...)); failed != nil {
 			t.Fatal(args, failed)
 		}
 		shown["describe "+strings.Join(args, " ")] = out.String() + errOut.String()

@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -41,9 +42,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr stri
 			return nil
 		}}
 	}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
+	failed = failure.From(commandtest.Execute(t.Context(), cmd, args...))
 	return did, errOut.String(), failed
 }
 

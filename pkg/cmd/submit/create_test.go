@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -52,13 +53,11 @@ func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, st
 	f := &cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }, Client: s.Client,
 		Namespace: func() (string, error) { return "research", nil }}
 	cmd := newKindCommand(f, tfKind(), nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	line := []string{"llama", "--image", "i"}
 	if !slices.Contains(args, "--dialect") {
 		line = append(line, "--dialect", "scheduler-plugins")
 	}
-	cmd.SetArgs(append(line, args...))
-	err = cmd.ExecuteContext(ctx)
+	err = commandtest.Execute(ctx, cmd, append(line, args...)...)
 	return out.String(), errOut.String(), err
 }
 

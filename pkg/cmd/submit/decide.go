@@ -17,6 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -171,7 +172,7 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 	group.Go(func() (err error) {
 		list, err := client.Typed.AppsV1().Deployments("").List(listCtx, metav1.ListOptions{ResourceVersion: "0"})
 		if err == nil {
-			snap.Deployments = pointers(list.Items)
+			snap.Deployments = paging.Pointers(list.Items)
 		}
 		blind[0], err = visible("Deployment", err)
 		return err
@@ -181,7 +182,7 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 		options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.namespace!=" + corev1.NamespaceNodeLease}
 		list, err := client.Typed.CoordinationV1().Leases("").List(listCtx, options)
 		if err == nil {
-			snap.Leases = pointers(list.Items)
+			snap.Leases = paging.Pointers(list.Items)
 		}
 		blind[1], err = visible("Lease", err)
 		return err
@@ -210,14 +211,14 @@ func addPolicy(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot
 	group.Go(func() error {
 		list, err := client.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err == nil {
-			snap.ClusterRoles = pointers(list.Items)
+			snap.ClusterRoles = paging.Pointers(list.Items)
 		}
 		return known("ClusterRole", err)
 	})
 	group.Go(func() error {
 		list, err := client.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err == nil {
-			snap.ClusterRoleBindings = pointers(list.Items)
+			snap.ClusterRoleBindings = paging.Pointers(list.Items)
 		}
 		return known("ClusterRoleBinding", err)
 	})
@@ -230,14 +231,6 @@ func known(kind string, err error) error {
 		return nil
 	}
 	return failure.Op{Verb: "list", Kind: kind}.Wrap(err)
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }
 
 // visible reports why a list cannot be seen: one that may not be read is no error, only less to go by.
@@ -277,14 +270,14 @@ func (s *Submission) answers(ctx context.Context, client *kube.Client, name stri
 	snap := &snapshot.Snapshot{At: s.IO.Clock.Now()}
 	deployments, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err == nil {
-		snap.Deployments = pointers(deployments.Items)
+		snap.Deployments = paging.Pointers(deployments.Items)
 		for _, lease := range []string{name, schedulerplugins.DefaultScheduler} {
 			selector := fields.OneTermEqualSelector("metadata.name", lease).String()
 			var leases *coordinationv1.LeaseList
 			if leases, err = client.Typed.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: selector}); err != nil {
 				break
 			}
-			snap.Leases = append(snap.Leases, pointers(leases.Items)...)
+			snap.Leases = append(snap.Leases, paging.Pointers(leases.Items)...)
 		}
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -29,9 +30,7 @@ func parseKind(t *testing.T, arg string, args ...string) (*Options, *pflag.FlagS
 		got = o
 		return nil
 	})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(t.Context())
+	err := commandtest.Execute(t.Context(), cmd, args...)
 	return got, cmd.Flags(), err
 }
 

@@ -142,7 +142,7 @@ func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
 	if err != nil || p.RDMA == "" {
 		return list, err
 	}
-	if len(content.IsLabelKey(p.RDMA)) > 0 || !strings.Contains(p.RDMA, "/") {
+	if !request.IsExtended(corev1.ResourceName(p.RDMA)) {
 		return nil, failure.Usagef("--rdma %q: must be an extended resource, DOMAIN/NAME", p.RDMA).WithHint("for example: --rdma=rdma/hca")
 	}
 	if _, twice := list[corev1.ResourceName(p.RDMA)]; twice {

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -87,7 +88,7 @@ func (f *ResizeFlags) Validate() error {
 			return err
 		}
 	}
-	if problems := content.IsLabelKey(f.gpuResource); len(problems) > 0 || !strings.Contains(f.gpuResource, "/") {
+	if !request.IsExtended(corev1.ResourceName(f.gpuResource)) {
 		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", f.gpuResource).WithHint("for example: --gpu-resource amd.com/gpu")
 	}
 	if f.flags.Changed(resize.FlagGPUResource) && !f.typedGPUs() {

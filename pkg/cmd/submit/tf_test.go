@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -27,9 +28,7 @@ func parse(t *testing.T, args ...string) (*Options, error) {
 		got = o
 		return nil
 	})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(t.Context())
+	err := commandtest.Execute(t.Context(), cmd, args...)
 	return got, err
 }
 

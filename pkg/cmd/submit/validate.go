@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/validate/content"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -171,7 +172,7 @@ func (o *Options) validateImages(*pflag.FlagSet) error {
 }
 
 func (o *Options) validateGPUs(flags *pflag.FlagSet) error {
-	if problems := content.IsLabelKey(o.GPUResource); len(problems) > 0 || !strings.Contains(o.GPUResource, "/") {
+	if !request.IsExtended(corev1.ResourceName(o.GPUResource)) {
 		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", o.GPUResource).
 			WithHint("for example: --gpu-resource amd.com/gpu")
 	}

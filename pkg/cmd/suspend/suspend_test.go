@@ -12,12 +12,10 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -27,16 +25,12 @@ const (
 
 // run runs `suspend` or `resume`.
 func run(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, failed *failure.Error) {
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f, streams := commandtest.Factory("research", time.Time{}, 0, s.Client)
 	cmd := NewCommand(f, nil)
 	if args[0] == "resume" {
 		cmd = NewResumeCommand(f, nil)
 	}
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args[1:])
-	failed = failure.From(cmd.ExecuteContext(ctx))
-	return out.String(), errOut.String(), failed
+	return commandtest.Run(ctx, cmd, streams, args[1:]...)
 }
 
 type change func(*kubeflowv1.TFJob)

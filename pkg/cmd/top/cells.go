@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/wrap"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -34,7 +34,7 @@ func gibi(bytes int64) string {
 
 // age is a number of seconds in one or two units.
 func age(seconds float64) string {
-	return duration.HumanDuration(time.Duration(seconds * float64(time.Second)))
+	return phrase.Age(time.Duration(seconds * float64(time.Second)))
 }
 
 // idle is an amount of device-minutes: 96 GPU-min, 12.5 GPU-h.

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -28,16 +28,10 @@ var update = flag.Bool("update", false, "write the golden files")
 // run runs the command line in namespace team; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
-	if width > 0 {
-		io.SetTerminal(width)
-	}
-	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }}, nil)
+	f, streams := commandtest.Factory("team", clustertest.Now, width, client)
+	cmd := NewCommand(f, nil)
 	cmd.PersistentFlags().StringP("namespace", "n", "", "")
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), failed
+	return commandtest.Run(t.Context(), cmd, streams, args...)
 }
 
 // device gives a node other devices, of which some are unhealthy.

@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -45,11 +46,9 @@ func startWatch(t *testing.T, width int, args ...string) *watched {
 		streams.SetTerminal(width)
 	}
 	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: w.cluster.Client, Namespace: func() (string, error) { return "team", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.stop = cancel
-	go func() { w.ended <- failure.From(cmd.ExecuteContext(ctx)) }()
+	go func() { w.ended <- failure.From(commandtest.Execute(ctx, cmd, args...)) }()
 	return w
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/internal/prompttest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -39,12 +40,8 @@ func installed(t *testing.T, args ...string) *kubetest.Store {
 // run types `uninstall` against a store, with a user who answers; without answers there is none.
 func run(t *testing.T, s *kubetest.Store, answers *prompttest.Fake, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := newCommand(&cmdutil.Factory{IO: io, Client: s.Client}, answers, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), errOut.String(), failure.From(err)
+	f, streams := commandtest.Factory("", time.Time{}, 0, s.Client)
+	return commandtest.Run(t.Context(), newCommand(f, answers, nil), streams, args...)
 }
 
 func thing(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {

@@ -8,11 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
@@ -21,12 +20,9 @@ import (
 // types runs a command of a gangctl of a version against a store.
 func types(t *testing.T, s *kubetest.Store, gangctl string, command func(*cmdutil.Factory) *cobra.Command, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := command(&cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"--wait=false"}, args...))
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), errOut.String(), failure.From(err)
+	f, streams := commandtest.Factory("", time.Time{}, 0, s.Client)
+	f.Version = version.Info{Version: gangctl}
+	return commandtest.Run(t.Context(), command(f), streams, append([]string{"--wait=false"}, args...)...)
 }
 
 func upgrade(f *cmdutil.Factory) *cobra.Command   { return NewCommand(f, nil) }

@@ -13,12 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -30,12 +28,9 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (stderr string, faile
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Time))
-	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	failed = failure.From(cmd.ExecuteContext(ctx))
-	return errOut.String(), failed
+	f, streams := commandtest.Factory("research", kubetest.Created.Time, 0, s.Client)
+	_, stderr, failed = commandtest.Run(ctx, NewCommand(f, nil), streams, args...)
+	return stderr, failed
 }
 
 // serve makes lists and watches of a path: list is called for each list, and the first watch ends with an expired version,

@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -40,9 +41,7 @@ func (l *cluster) queryTo(ctx context.Context, out, errOut *kubetest.Screen, arg
 	io.SetOut(out)
 	io.ErrOut = errOut
 	cmd := NewCommand(&cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: l.Client}, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(args)
-	return failure.From(cmd.ExecuteContext(ctx))
+	return failure.From(commandtest.Execute(ctx, cmd, args...))
 }
 
 func busy() *clustertest.Cluster {

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
@@ -64,7 +64,7 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
 		return nil, nil
 	}
-	age := duration.HumanDuration(o.IO.Clock.Since(*a.Snapshot.At))
+	age := phrase.Age(o.IO.Clock.Since(*a.Snapshot.At))
 	a.Notes = append(a.Notes, fmt.Sprintf("%s found this out %s ago; --source=%s looks at the cluster itself", schedulerLease, age, sourceCluster))
 	return a, nil
 }
@@ -122,7 +122,7 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 		return nil, fmt.Errorf("it does not renew lease %s/%s", schedulerNamespace, schedulerLease)
 	}
 	if age := now.Sub(*a.Snapshot.At); age > limit {
-		return nil, fmt.Errorf("what it published is %s old", duration.HumanDuration(age))
+		return nil, fmt.Errorf("what it published is %s old", phrase.Age(age))
 	}
 	return a, nil
 }

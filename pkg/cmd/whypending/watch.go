@@ -7,12 +7,11 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -102,5 +101,5 @@ func (o *Options) interrupted(last string) error {
 }
 
 func age(s *snapshot.Snapshot, a *answer.Answer) string {
-	return duration.HumanDuration(s.At.Sub(*a.Job.Created))
+	return phrase.Age(s.At.Sub(*a.Job.Created))
 }

@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -36,10 +37,8 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code failure.Code
 	f := &cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
 		Client: func() (*kube.Client, error) { return nil, errors.New("no cluster") }}
 	cmd := NewCommand(f, nil)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Flags().StringP("namespace", "n", "", "")
-	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(t.Context())
+	err = commandtest.Execute(t.Context(), cmd, args...)
 	if failed := failure.From(err); failed != nil {
 		code = failed.Code
 	}

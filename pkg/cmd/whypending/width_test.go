@@ -8,6 +8,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -24,9 +25,7 @@ func TestTerminalWidth(t *testing.T) {
 		}
 		cmd := NewCommand(&cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
 			Client: func() (*kube.Client, error) { return nil, errors.New("no cluster") }}, nil)
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetArgs([]string{"llama", "-q", "--from", file})
-		_ = cmd.ExecuteContext(t.Context()) // ends with the answer's exit code
+		_ = commandtest.Execute(t.Context(), cmd, "llama", "-q", "--from", file) // ends with the answer's exit code
 		return out.String()
 	}
 	piped, narrow := first(0), first(40)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -70,10 +71,7 @@ func AllDown(deployments []*appsv1.Deployment) bool {
 
 // Replicas is how many pods a Deployment is to have.
 func Replicas(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
+	return ptr.Deref(d.Spec.Replicas, 1)
 }
 
 // Flag is the value that counts of a flag of a container; "" without.

@@ -137,8 +137,16 @@ func IsShort(name corev1.ResourceName) string {
 	return "is short"
 }
 
-// Age is a duration in one or two units: 4s, 12m, 3h20m.
+// Age is a duration in one or two units: 4s, 12m, 3h20m. One that is negative, as clocks differ, is 0s. All ages are written by it.
 func Age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
+
+// Since is the [Age] at a time of what began at another; "-" for what has not begun.
+func Since(began, now time.Time) string {
+	if began.IsZero() {
+		return "-"
+	}
+	return Age(now.Sub(began))
+}
 
 // Clock is a time of day, with the date where it is not that of now. Times are UTC, as those of the API.
 func Clock(t, now time.Time) string {

@@ -1,33 +1,44 @@
 // Package request is the one home of what a pod requests: the sums by the scheduler's own arithmetic, the conversion between
-// quantities and amounts, and the devices in a list.
+// quantities and amounts, and what counts as a device, in device.go.
 package request
 
 import (
 	"maps"
 	"math"
 	"math/bits"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/kubernetes/pkg/features"
 )
 
 // Of returns the requests of a pod as the scheduler charges them: its containers plus restartable init containers, or the
-// largest init container with the restartable ones before it, whichever is more; plus overhead. Devices of which none is requested are
-// left out: users may write thousands of them.
+// largest init container with the restartable ones before it, whichever is more; plus overhead; without what [DropUnrequested] drops.
 func Of(pod *corev1.Pod) corev1.ResourceList {
 	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		SkipPodLevelResources: !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources),
 	})
-	maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
-		return strings.Contains(string(name), "/") && q.IsZero()
-	})
+	DropUnrequested(list)
 	return list
+}
+
+// OfRunning returns what a pod that runs is charged: the larger of what it requests and what it has, while it is being resized.
+func OfRunning(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+}
+
+// Limits returns the sums of the limits of a pod, as a quota counts them.
+func Limits(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+}
+
+// WithoutOverhead returns the sums of the limits and of the requests of a pod without its overhead, as a LimitRange compares them.
+func WithoutOverhead(pod *corev1.Pod) corev1.ResourceRequirements {
+	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	return corev1.ResourceRequirements{Limits: resourcehelper.PodLimits(pod, opts), Requests: resourcehelper.PodRequests(pod, opts)}
 }
 
 // OfTemplate returns the requests of one pod of a template. A template has not been through the API server's defaults, so a
@@ -129,69 +140,10 @@ func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// GPUs is the number of GPUs in a list: the sum of the extended resources that have "gpu" in their name, whatever the
-// vendor (nvidia.com/gpu, amd.com/gpu, gpu.intel.com/i915, …).
-func GPUs(list corev1.ResourceList) int64 {
-	var total int64
-	for name, quantity := range list {
-		if IsGPU(name) {
-			total += quantity.Value()
-		}
-	}
-	return total
-}
-
-// IsGPU reports whether the resource is an extended one that has "gpu" in its name.
-func IsGPU(name corev1.ResourceName) bool {
-	s := strings.ToLower(string(name))
-	return strings.Contains(s, "/") && strings.Contains(s, "gpu")
-}
-
-// IsExtended reports whether a name is that of an extended resource, DOMAIN/NAME.
-func IsExtended(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && len(content.IsLabelKey(string(name))) == 0
-}
-
-// IsHugePages reports whether a name is that of huge pages of a size, such as hugepages-1Gi.
-func IsHugePages(name corev1.ResourceName) bool {
-	size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
-	page, err := resource.ParseQuantity(size)
-	return huge && err == nil && page.Sign() > 0 && page.String() == size
-}
-
-// IsWhole reports whether a quantity is whole devices, or whole huge pages, of which the API takes no part.
-func IsWhole(name corev1.ResourceName, q resource.Quantity) bool {
-	return q.Sign() >= 0 && q.Equal(*resource.NewQuantity(q.Value(), resource.DecimalSI)) && q.Value()%Unit(name) == 0
-}
-
-// Device is the accelerator in a list: the GPU if there is one, else the first other extended resource; "" without.
-func Device(list corev1.ResourceList) corev1.ResourceName {
-	var other corev1.ResourceName
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		q := list[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") {
-			continue
-		}
-		if IsGPU(name) {
-			return name
-		}
-		if other == "" {
-			other = name
-		}
-	}
-	return other
-}
-
-// Devices is how many there are of the [Device] of a list.
-func Devices(list corev1.ResourceList) int64 {
-	q := list[Device(list)]
-	return q.Value()
-}
-
 // Set makes a container request another amount of a resource. Its limit follows where it was no more than the request, or would be less
 // than it now is; what was neither requested nor limited gets both. Devices, and huge pages, that are set to zero are no longer requested.
 func Set(r *corev1.ResourceRequirements, name corev1.ResourceName, to resource.Quantity) {
-	device := strings.Contains(string(name), "/")
+	device := IsDevice(name)
 	if to.IsZero() && (device || IsHugePages(name)) {
 		delete(r.Requests, name)
 		delete(r.Limits, name)

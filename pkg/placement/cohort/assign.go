@@ -102,7 +102,7 @@ func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage
 // uncovered finds a device without quota: Kueue never admits a Workload that requests one.
 func (a *Availability) uncovered(set PodSet) *Shortage {
 	for _, s := range a.undeclared(set) {
-		if strings.Contains(string(s.Name), "/") {
+		if request.IsDevice(s.Name) {
 			return &s
 		}
 	}
@@ -149,7 +149,7 @@ func (a *Availability) Undeclared(podSets ...PodSet) (all []Shortage) {
 	for _, set := range podSets {
 		for _, s := range a.undeclared(set) {
 			seen := slices.ContainsFunc(all, func(other Shortage) bool { return other.Name == s.Name })
-			if !seen && !strings.Contains(string(s.Name), "/") {
+			if !seen && !request.IsDevice(s.Name) {
 				all = append(all, s)
 			}
 		}

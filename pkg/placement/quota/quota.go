@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -18,11 +18,11 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 	charge := corev1.ResourceList{corev1.ResourcePods: one, countPods: one}
 	for name, q := range request.Of(pod) {
 		charge[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+string(name))] = q
-		if !strings.Contains(string(name), "/") {
+		if !request.IsDevice(name) {
 			charge[name] = q // cpu is short for requests.cpu
 		}
 	}
-	for name, q := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+	for name, q := range request.Limits(pod) {
 		charge[corev1.ResourceName("limits."+string(name))] = q
 	}
 	return charge
@@ -30,7 +30,7 @@ func Charge(pod *corev1.Pod) corev1.ResourceList {
 
 // Held is the charge of one pod as it is: one that has ended counts as an object until it is deleted, and for nothing else.
 func Held(pod *corev1.Pod) corev1.ResourceList {
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if !podutil.IsPodTerminal(pod) {
 		return Charge(pod)
 	}
 	return corev1.ResourceList{countPods: *resource.NewQuantity(1, resource.DecimalSI)}

@@ -194,5 +194,3 @@ func NewReport(checks []Check, f *Facts, further ...Outcome) *Report {
 	}
 	return r
 }
-
-func joined(names []string) string { return strings.Join(names, ", ") }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // vendor is how the devices of a vendor show before a device plugin offers them: by a label of node feature discovery or of the
@@ -79,7 +80,7 @@ func devicePlugins(f *Facts) []Finding {
 
 // isDevice reports whether a resource is one that device plugins offer.
 func isDevice(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+	return request.IsDevice(name) && !strings.Contains(string(name), "kubernetes.io/")
 }
 
 func (v vendor) labelled(n *corev1.Node) bool {

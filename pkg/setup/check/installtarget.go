@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -37,7 +38,7 @@ func namesTaken(f *Facts) []Finding {
 		}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, okf("no scheduler answers to %s", joined(desired)))
+		findings = append(findings, okf("no scheduler answers to %s", strings.Join(desired, ", ")))
 	}
 	return findings
 }

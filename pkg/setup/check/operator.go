@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
@@ -29,9 +30,9 @@ func operatorsAlive(f *Facts) []Finding {
 	}
 	for _, o := range operators {
 		d := o.Deployment
-		text := fmt.Sprintf("Deployment %s (%s): %d/%d ready", o.Name(), o.Release, d.Status.ReadyReplicas, desired(d))
+		text := fmt.Sprintf("Deployment %s (%s): %d/%d ready", o.Name(), o.Release, d.Status.ReadyReplicas, component.Replicas(d))
 		switch {
-		case desired(d) == 0:
+		case component.Replicas(d) == 0:
 			findings = append(findings, failf("%s: it is scaled to 0", text).hint("kubectl -n %s scale deployment/%s --replicas=1", d.Namespace, d.Name))
 		case d.Status.ReadyReplicas == 0:
 			findings = append(findings, failf("%s", text).hint("kubectl -n %s logs deployment/%s --tail=50", d.Namespace, d.Name))

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
@@ -41,7 +41,7 @@ func schedulersAlive(f *Facts) []Finding {
 func (s scheduler) state(f *Facts) Finding {
 	var signs []string
 	for _, d := range s.Deployments {
-		signs = append(signs, fmt.Sprintf("Deployment %s/%s %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, desired(d)))
+		signs = append(signs, fmt.Sprintf("Deployment %s/%s %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d)))
 	}
 	for _, l := range s.Leases {
 		signs = append(signs, fmt.Sprintf("lease %s/%s renewed %s ago", l.Namespace, l.Name, phrase.Age(f.View.Age(l.Spec.RenewTime.Time))))
@@ -70,17 +70,10 @@ func (s scheduler) look() string {
 		return "kubectl -n kube-system get pods"
 	}
 	d := s.Deployments[0]
-	if desired(d) == 0 {
+	if component.Replicas(d) == 0 {
 		return fmt.Sprintf("it is scaled to 0: kubectl -n %s scale deployment/%s --replicas=1", d.Namespace, d.Name)
 	}
 	return fmt.Sprintf("kubectl -n %s logs deployment/%s --tail=50", d.Namespace, d.Name)
-}
-
-func desired(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
 }
 
 func unservedPods(f *Facts) []Finding {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // Runner is the kubelet of the pods that run for real.
@@ -79,7 +80,7 @@ func (r *Runner) see(ctx context.Context, object any) {
 	if known && p.DeletionTimestamp != nil {
 		end()
 	}
-	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	over := podutil.IsPodTerminal(p)
 	if known || (over && p.DeletionTimestamp == nil) {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -133,14 +134,14 @@ func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Re
 	running := p.leavers(g, now)
 	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
 	after := func(n int64) placement.Result {
-		return placement.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, placement.Options{Budget: searchBudget})
+		return placement.Place(ctx, cluster.Without(gang.UIDs(running[:n])...), g.Members, placement.Options{Budget: searchBudget})
 	}
 	n := fewest(int64(len(running)), func(n int64) bool { return after(n).Fits() })
 	if n < 0 {
 		return Reservation{}, false
 	}
 	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) placement.Result {
-		return placement.Place(ctx, cluster.Without(uids(rest)...), g.Members, placement.Options{Budget: searchBudget})
+		return placement.Place(ctx, cluster.Without(gang.UIDs(rest)...), g.Members, placement.Options{Budget: searchBudget})
 	})
 	if !result.Fits() {
 		return Reservation{}, false // the time ran out in between
@@ -266,14 +267,6 @@ func startOf(pod *corev1.Pod, now time.Time) time.Time {
 		return pod.Status.StartTime.Time
 	}
 	return now
-}
-
-func uids(pods []*corev1.Pod) []types.UID {
-	all := make([]types.UID, 0, len(pods))
-	for _, pod := range pods {
-		all = append(all, pod.UID)
-	}
-	return all
 }
 
 // Projection is the cluster as it is when promises have come true.

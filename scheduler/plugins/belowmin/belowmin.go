@@ -57,11 +57,11 @@ func (c *Controller) reconcileBelowMin(ctx context.Context, o observation) error
 // slow. An eviction that has begun is always due.
 func (c *Controller) judge(o observation) (v verdict, due bool) {
 	s, m, now := o.state, o.members, c.Clock.Now()
-	spent, flying := c.inFlightTime(groupOf(o.key))
+	spent, flying := c.inFlightTime(o.key.VirtualGroup())
 	if s.below.IsZero() {
 		s.below, s.first, s.spent = now, now, spent
 	}
-	v.never = o.boundToDeletedNodes || c.boundSoFar(groupOf(o.key)) < m.required && s.neverWhole(m, o.pods, flying, recentGraces*o.args.StartGrace.Duration)
+	v.never = o.boundToDeletedNodes || c.boundSoFar(o.key.VirtualGroup()) < m.required && s.neverWhole(m, o.pods, flying, recentGraces*o.args.StartGrace.Duration)
 	v.short = c.shortfall(o, v.never)
 	v.grace = o.args.graceOf(v.never, v.short != nil, s.evictions)
 	switch {
@@ -92,7 +92,7 @@ func (c *Controller) shortfall(o observation, never bool) *planner.Shortfall {
 	case len(m.lost) > 0:
 		return &planner.Shortfall{Placed: len(m.placed), Why: m.lostOn()}
 	}
-	if short, ok := c.Shortfall(groupOf(o.key)); ok && short.Placed == len(m.placed) {
+	if short, ok := c.Shortfall(o.key.VirtualGroup()); ok && short.Placed == len(m.placed) {
 		return &short
 	}
 	return nil
@@ -108,7 +108,7 @@ func (c *Controller) giveBack(ctx context.Context, o observation, v verdict) err
 		c.queue.AddAfter(o.key, pollInterval)
 		return nil
 	}
-	if _, flying := c.inFlightTime(groupOf(o.key)); flying {
+	if _, flying := c.inFlightTime(o.key.VirtualGroup()); flying {
 		return nil // one was assigned a node meanwhile
 	}
 	if v.never {
@@ -136,7 +136,7 @@ func (c *Controller) begin(o observation, action string) {
 	c.actions.WithLabelValues(action).Inc()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.evicting[groupOf(o.key)] = true
+	c.evicting[o.key.VirtualGroup()] = true
 }
 
 // hold leaves the members where they are.

@@ -215,7 +215,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	case c.Gangs.Completed(key) > 0:
 		// It is about to end. Members that have not completed may still work.
 		s.below = time.Time{}
-		c.dropInFlight(groupOf(key))
+		c.dropInFlight(key.VirtualGroup())
 		return nil
 	}
 	if !enabled {
@@ -232,13 +232,13 @@ func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
 		since = c.Clock.Now()
 		c.queue.AddAfter(key, pollInterval)
 	}
-	*s = state{whole: uids(m.placed), since: since}
-	c.dropInFlight(groupOf(key))
+	*s = state{whole: gang.UIDs(m.placed), since: since}
+	c.dropInFlight(key.VirtualGroup())
 }
 
 // free records that no member of a gang has a node.
 func (c *Controller) free(key gang.Key, s *state) {
-	group := groupOf(key)
+	group := key.VirtualGroup()
 	c.mu.Lock()
 	was := c.evicting[group]
 	delete(c.evicting, group)
@@ -263,8 +263,4 @@ func (c *Controller) retain(key gang.Key, s *state) {
 		return
 	}
 	c.queue.AddAfter(key, left)
-}
-
-func groupOf(key gang.Key) types.NamespacedName {
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
 }

@@ -44,7 +44,7 @@ func (k known) Pods(gang.Key) (pods []*corev1.Pod) {
 }
 
 func (k known) Required(key gang.Key) (count, priority int32, ok bool) {
-	return k.Cluster.Required(groupOf(key))
+	return k.Cluster.Required(key.VirtualGroup())
 }
 
 func (k known) Completed(gang.Key) int32 { return 0 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
@@ -147,7 +148,7 @@ func (c *Controller) unfinished(o observation, err error) error {
 
 // giveUp leaves a gang as it is until its grace, which grows, has passed again.
 func (c *Controller) giveUp(o observation, err error) {
-	s, group := o.state, groupOf(o.key)
+	s, group := o.state, o.key.VirtualGroup()
 	c.actions.WithLabelValues(actionRefused).Inc()
 	hint := ""
 	if apierrors.IsForbidden(err) {
@@ -233,18 +234,9 @@ func guarded(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (n int32)
 		return 0 // the API server does not understand it, either
 	}
 	for _, pod := range pods {
-		if selector.Matches(labels.Set(pod.Labels)) && ready(pod) {
+		if selector.Matches(labels.Set(pod.Labels)) && podutil.IsPodReady(pod) {
 			n++
 		}
 	}
 	return n
-}
-
-func ready(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

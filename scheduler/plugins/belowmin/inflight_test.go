@@ -5,11 +5,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 )
 
-var groupA = types.NamespacedName{Namespace: "ns", Name: keyA.VirtualName()}
+var groupA = keyA.VirtualGroup()
 
 // A gang whose members are being bound, or may have been, is left alone until
 // that is over, and the time does not count.

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // members are the pods of a gang below its minimum, by whether they have a node.
@@ -103,26 +105,16 @@ func (m members) unbound() string {
 	}
 	pod := m.waiting[0]
 	for _, other := range m.waiting {
-		if c := scheduled(other); c != nil && c.Reason == corev1.PodReasonSchedulerError {
+		if _, c := podutil.GetPodCondition(&other.Status, corev1.PodScheduled); c != nil && c.Reason == corev1.PodReasonSchedulerError {
 			return fmt.Sprintf("pod %s could not be bound: %s", other.Name, c.Message)
 		}
 	}
 	return fmt.Sprintf("pod %s could not be bound", pod.Name)
 }
 
-// scheduled returns the PodScheduled condition of a pod; nil where it has none.
-func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			return c
-		}
-	}
-	return nil
-}
-
 // boundAt returns when a pod was bound; nil where it has no such condition.
 func boundAt(pod *corev1.Pod) *metav1.Time {
-	if c := scheduled(pod); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+	if _, c := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 		return &c.LastTransitionTime
 	}
 	return nil
@@ -164,7 +156,7 @@ func (s *state) neverWhole(m members, pods []*corev1.Pod, flying bool, recently 
 	}
 	if m.neverWhole(s.first, recently) {
 		if !flying {
-			s.partial = uids(m.placed)
+			s.partial = gang.UIDs(m.placed)
 		}
 		return true
 	}
@@ -198,20 +190,12 @@ func (s *state) resetForNewOwners(pods []*corev1.Pod) {
 	}
 }
 
-func uids(pods []*corev1.Pod) []types.UID {
-	all := make([]types.UID, 0, len(pods))
-	for _, pod := range pods {
-		all = append(all, pod.UID)
-	}
-	return all
-}
-
 // owners returns the controllers of the pods that have not ended, each once; a pod
 // without one has the empty UID.
 func owners(pods []*corev1.Pod) []types.UID {
 	var all []types.UID
 	for _, pod := range pods {
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if podutil.IsPodTerminal(pod) {
 			continue
 		}
 		var uid types.UID

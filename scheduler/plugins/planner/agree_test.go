@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
@@ -94,7 +95,7 @@ func TestAgreesWithDiagnosis(t *testing.T) {
 				p.Spec.SchedulerName, p.Spec.SchedulingGroup = ours, &corev1.PodSchedulingGroup{PodGroupName: &group}
 				members = append(members, p)
 			}
-			r.eventually("the engine knows the cluster", func() bool {
+			poll.Until(r, "the engine knows the cluster", func() bool {
 				pods, err := r.engine.Cache.PodCount()
 				return err == nil && pods == used && r.engine.Cache.NodeCount() == len(s.Nodes)
 			})

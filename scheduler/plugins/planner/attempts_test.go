@@ -167,7 +167,7 @@ func TestParkedForATime(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict *verdict
 		after   time.Duration
-	}{"proven": {&verdict{proven: true}, maxParked}, "unproven": {nil, defaultArgs().RetryPeriod.Duration}} {
+	}{"proven": {&verdict{proven: true}, maxParked}, "unproven": {nil, DefaultArgs().RetryPeriod.Duration}} {
 		d := newFixture()
 		d.try(c.verdict, nil)
 		d.clock.Step(c.after - 1)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 // instance is a small cluster and a gang of up to three roles.
@@ -120,7 +122,7 @@ func (r *rig) play(number int, in instance) bool {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
 	}
-	r.eventually("the engine knows the nodes", func() bool { return r.engine.Cache.NodeCount() == len(in.nodes) })
+	poll.Until(r, "the engine knows the nodes", func() bool { return r.engine.Cache.NodeCount() == len(in.nodes) })
 	r.gang(run, int32(in.minimum))
 	var pods []*corev1.Pod
 	for i, a := range in.roles {
@@ -141,7 +143,7 @@ func (r *rig) play(number int, in instance) bool {
 	}
 	r.create(pods...)
 	placed := false
-	r.eventually(run+" is placed or given up", func() bool {
+	poll.Until(r, run+" is placed or given up", func() bool {
 		placed = len(r.places()) >= in.minimum
 		if placed {
 			return true
@@ -153,8 +155,8 @@ func (r *rig) play(number int, in instance) bool {
 	// Members without a group are not tried: who is in flight when the engine forgets the group is the last. A member that came late is
 	// otherwise assumed when it has been deleted, and waits at Permit for others that are gone.
 	r.must(r.client.SchedulingV1beta1().PodGroups("default").Delete(r.Context(), run, metav1.DeleteOptions{}))
-	r.eventually("the engine forgets the group", func() bool { _, err := r.engine.Cache.PodGroups().Get("default", run); return err != nil })
-	r.eventually("the engine comes to rest", func() bool {
+	poll.Until(r, "the engine forgets the group", func() bool { _, err := r.engine.Cache.PodGroups().Get("default", run); return err != nil })
+	poll.Until(r, "the engine comes to rest", func() bool {
 		if len(r.engine.SchedulingQueue.InFlightPods()) > 0 {
 			return false
 		}
@@ -167,7 +169,7 @@ func (r *rig) play(number int, in instance) bool {
 	for i := range in.nodes {
 		r.must(r.client.CoreV1().Nodes().Delete(r.Context(), fmt.Sprintf("%s-n%d", run, i), metav1.DeleteOptions{}))
 	}
-	r.eventually("the engine forgets the nodes", func() bool { return r.engine.Cache.NodeCount() == 0 })
+	poll.Until(r, "the engine forgets the nodes", func() bool { return r.engine.Cache.NodeCount() == 0 })
 	return placed
 }
 

@@ -11,6 +11,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -104,13 +105,13 @@ func TestAboveMinimum(t *testing.T) {
 	for i := range 5 {
 		r.create(member("g", i, "nvidia.com/gpu", "1"))
 	}
-	r.eventually("four of five get nodes", func() bool { return len(r.places()) == 4 })
+	poll.Until(r, "four of five get nodes", func() bool { return len(r.places()) == 4 })
 	reason := r.parked("g")
 	if reason.Fit != 4 || reason.Required != 5 {
 		t.Errorf("reason %+v", reason)
 	}
 	r.node("n2", "nvidia.com/gpu", "4")
-	r.eventually("all have nodes", func() bool { return len(r.places()) == 5 })
+	poll.Until(r, "all have nodes", func() bool { return len(r.places()) == 5 })
 }
 
 // Preferences of members count before packing.
@@ -125,7 +126,7 @@ func TestPreferences(t *testing.T) {
 	used := pod("used", "", "nvidia.com/gpu", "2")
 	used.Spec.NodeName = "n2"
 	r.create(used)
-	r.eventually("the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
+	poll.Until(r, "the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
 
 	r.gang("tight", 2)
 	r.create(member("tight", 0, "nvidia.com/gpu", "1"), member("tight", 1, "nvidia.com/gpu", "1"))

@@ -128,7 +128,7 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 		return
 	}
 	p.lastBegun = p.clock.Now()
-	p.current = &cycle{group: nameOf(queued), gang: queued, args: defaultArgs()}
+	p.current = &cycle{group: nameOf(queued), gang: queued, args: DefaultArgs()}
 	if queued.PodGroup != nil {
 		p.current.topology = engine.TopologyOf(queued.PodGroup)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -83,7 +84,7 @@ func TestTopologyOfReplacement(t *testing.T) {
 	other.Spec.NodeName = node
 	r.delete("a-2")
 	r.create(other)
-	r.eventually("the engine knows the other pod", func() bool {
+	poll.Until(r, "the engine knows the other pod", func() bool {
 		count, err := r.engine.Cache.PodCount()
 		return err == nil && count == 2
 	})

@@ -2,7 +2,6 @@ package planner
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -56,14 +55,12 @@ func moreAllocatable(was, now *corev1.Node) map[corev1.ResourceName]int64 {
 }
 
 func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
-	// A running pod counts with the larger of what it requests and what it has, while it is being resized.
-	charged := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	less := map[corev1.ResourceName]int64{}
 	var still corev1.ResourceList
 	if now != nil {
-		still = resourcehelper.PodRequests(now, charged)
+		still = request.OfRunning(now)
 	}
-	for name, quantity := range resourcehelper.PodRequests(was, charged) {
+	for name, quantity := range request.OfRunning(was) {
 		if amount := request.Amount(name, quantity) - request.Amount(name, still[name]); amount > 0 {
 			less[name] = amount
 		}

@@ -15,6 +15,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -75,7 +76,7 @@ func TestAMemberComesBackLate(t *testing.T) {
 // node, which may change without an event that frees resources.
 func TestAClaimEndsAndAVolumeIsMissing(t *testing.T) {
 	r := newRig(t, withClaims("n1", "2"))
-	r.eventually("volumes are watched", func() bool {
+	poll.Until(r, "volumes are watched", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.watched["persistentvolumes"] && r.watched["persistentvolumeclaims"]
@@ -95,7 +96,7 @@ func TestAClaimEndsAndAVolumeIsMissing(t *testing.T) {
 	r.parked("g")
 	tried := r.tried("g")
 	r.unclaim()
-	r.eventually("the gang is tried", func() bool { return r.tried("g") > tried })
+	poll.Until(r, "the gang is tried", func() bool { return r.tried("g") > tried })
 }
 
 // broken panics over one gang.

@@ -13,6 +13,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -134,7 +135,7 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 		t.Errorf("a gang that was planned is explained as impossible: %+v", reason)
 	}
 	attempts := r.tried("g")
-	r.eventually("it is tried again", func() bool { return r.tried("g") > attempts })
+	poll.Until(r, "it is tried again", func() bool { return r.tried("g") > attempts })
 	if n := r.tried("g"); n != attempts+1 {
 		t.Errorf("%d attempts at once", n-attempts)
 	}

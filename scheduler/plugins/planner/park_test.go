@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -43,7 +44,7 @@ func TestParked(t *testing.T) {
 	idle := pod("idle", "", "cpu", "1")
 	idle.Spec.NodeName = "n1"
 	r.create(used, idle)
-	r.eventually("the engine knows the pods", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 2 })
+	poll.Until(r, "the engine knows the pods", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 2 })
 	r.gang("g", 2)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
 	reason := r.parked("g")
@@ -53,7 +54,7 @@ func TestParked(t *testing.T) {
 	r.quiet("nothing happens")
 
 	r.delete("idle")
-	r.eventually("the engine knows that a pod is gone", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
+	poll.Until(r, "the engine knows that a pod is gone", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
 	r.quiet("a pod without GPU is gone")
 
 	before := r.tried("g")
@@ -62,7 +63,7 @@ func TestParked(t *testing.T) {
 	if n := r.tried("g"); n != before+1 {
 		t.Errorf("%d attempts after room came free, want 1", n-before)
 	}
-	r.eventually("a gang that runs is not reported to wait", func() bool { // members may be bound before the attempt ends
+	poll.Until(r, "a gang that runs is not reported to wait", func() bool { // members may be bound before the attempt ends
 		_, waits := r.reasons.Get(types.NamespacedName{Namespace: "default", Name: "g"})
 		return !waits
 	})
@@ -108,7 +109,7 @@ func TestGangChanges(t *testing.T) {
 	g.Spec.SchedulingPolicy.Gang.MinCount = 2
 	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
 	r.must(err)
-	r.eventually("two of three get nodes", func() bool { return len(r.places()) == 2 })
+	poll.Until(r, "two of three get nodes", func() bool { return len(r.places()) == 2 })
 }
 
 // A member that comes late may be one that fits.
@@ -119,7 +120,7 @@ func TestLateMember(t *testing.T) {
 	r.create(member("g", 0, "nvidia.com/gpu", "3"), member("g", 1, "nvidia.com/gpu", "3"))
 	r.parked("g")
 	r.create(member("g", 2, "nvidia.com/gpu", "1"))
-	r.eventually("two of three get nodes", func() bool { return len(r.places()) == 2 })
+	poll.Until(r, "two of three get nodes", func() bool { return len(r.places()) == 2 })
 	if r.places()["g-2"] == "" {
 		t.Errorf("the small member has no node: %v", r.places())
 	}
@@ -146,7 +147,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	}
 	_, last := r.counted()
 	since := time.Now()
-	r.eventually("everything is reported", func() bool {
+	poll.Until(r, "everything is reported", func() bool {
 		if _, writes := r.counted(); writes != last {
 			last, since = writes, time.Now()
 		}

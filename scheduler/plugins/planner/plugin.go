@@ -46,7 +46,8 @@ type Args struct {
 	RetryPeriod metav1.Duration `json:"retryPeriod"`
 }
 
-func defaultArgs() Args {
+// DefaultArgs are the arguments where a configuration sets none.
+func DefaultArgs() Args {
 	return Args{SearchBudget: metav1.Duration{Duration: placement.DefaultBudget}, RetryPeriod: metav1.Duration{Duration: 10 * time.Second}}
 }
 
@@ -132,7 +133,7 @@ var (
 
 // NewPlugin is the factory of the plugin.
 func (p *Planner) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := args.Decode(object, defaultArgs())
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	}
 	p := pl.planFor(ctx, state, pod)
 	if p.proven || p.postponed > 0 {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.sentence())
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.reason.Sentence())
 	}
 	node, planned := p.nodes[pod.UID]
 	switch {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -158,7 +159,7 @@ func TestIncompleteGangsAreNotEvaluated(t *testing.T) {
 	r.node("n1", "cpu", "4", "pods", "110")
 	r.gang("g", 3)
 	r.create(pod("a", "g", "cpu", "1"), pod("b", "g", "cpu", "1"))
-	r.eventually("two members wait", func() bool {
+	poll.Until(r, "two members wait", func() bool {
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup("g", "default", fwk.PodGroupKeyType)
 		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", "g")]) == 2
 	})
@@ -167,7 +168,7 @@ func TestIncompleteGangsAreNotEvaluated(t *testing.T) {
 		t.Error("a member of two of three is evaluated, or a pod on its own is not")
 	}
 	r.create(pod("c", "g", "cpu", "1"))
-	r.eventually("the gang is placed", func() bool { return len(r.places()) == 3 })
+	poll.Until(r, "the gang is placed", func() bool { return len(r.places()) == 3 })
 	if !evaluated("a", "g") {
 		t.Error("a member of a complete gang is not evaluated")
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
@@ -38,6 +36,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -180,7 +179,7 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	r.must(r.engine.WaitForHandlersSync(ctx))
-	r.eventually("all is watched", func() bool { // what is created between a list and its watch would be missed
+	poll.Until(r, "all is watched", func() bool { // what is created between a list and its watch would be missed
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.watched["nodes"] && r.watched["pods"] && r.watched["podgroups"]
@@ -274,7 +273,7 @@ func (r *rig) knowsNodes() {
 	list, err := r.api.List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
 	r.must(err)
 	nodes := len(list.(*corev1.NodeList).Items)
-	r.eventually("the engine knows the nodes", func() bool { return r.engine.Cache.NodeCount() == nodes })
+	poll.Until(r, "the engine knows the nodes", func() bool { return r.engine.Cache.NodeCount() == nodes })
 }
 
 func resources(amounts ...string) corev1.ResourceList {
@@ -324,15 +323,6 @@ func (r *rig) delete(names ...string) {
 	}
 }
 
-// eventually polls until done.
-func (r *rig) eventually(what string, done func() bool) {
-	r.Helper()
-	err := wait.PollUntilContextTimeout(r.Context(), 2*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) { return done(), nil })
-	if err != nil {
-		r.Fatalf("%s: %v", what, err)
-	}
-}
-
 // places are the nodes of the pods that have one.
 func (r *rig) places() map[string]string {
 	r.Helper()
@@ -349,7 +339,7 @@ func (r *rig) places() map[string]string {
 
 func (r *rig) bound(names ...string) {
 	r.Helper()
-	r.eventually(fmt.Sprint(names, " get nodes"), func() bool {
+	poll.Until(r, fmt.Sprint(names, " get nodes"), func() bool {
 		places := r.places()
 		for _, name := range names {
 			if places[name] == "" {
@@ -364,7 +354,7 @@ func (r *rig) bound(names ...string) {
 func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: gang}
-	r.eventually(gang+" is parked, and nothing happens", func() bool {
+	poll.Until(r, gang+" is parked, and nothing happens", func() bool {
 		r.planner.mu.Lock()
 		defer r.planner.mu.Unlock()
 		m, under := r.planner.parkedGangs[group], r.planner.current

@@ -15,6 +15,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -48,7 +49,7 @@ func (r *rig) shortfall(bound int) (s Shortfall, ok bool) {
 		p.Spec.NodeName = "n1"
 		r.create(p)
 	}
-	r.eventually("the engine knows the members that are bound", func() bool {
+	poll.Until(r, "the engine knows the members that are bound", func() bool {
 		n, err := r.engine.Cache.PodCount()
 		return err == nil && n >= bound
 	})

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 // The members of a gang request a volume that does not exist. A later error of the engine does not replace its message for that.
@@ -24,7 +26,7 @@ func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 		r.create(p)
 	}
 	for i := range 2 {
-		r.eventually("every member names the missing volume", func() bool {
+		poll.Until(r, "every member names the missing volume", func() bool {
 			text := r.message(fmt.Sprintf("g-%d", i))
 			return strings.Contains(text, `persistentvolumeclaim "data" not found`) && !Spurious(text)
 		})

@@ -111,7 +111,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	q.Gang.Topology = c.topology
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
-	cluster := q.Cluster.Without(uidsOf(h.leaving)...).With(q.Kept...)
+	cluster := q.Cluster.Without(gang.UIDs(h.leaving)...).With(q.Kept...)
 	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
 	budget := pl.args.SearchBudget.Duration
 	p.mu.Lock()

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -119,11 +119,11 @@ func describe(units []Unit, reader audience.Reader) string {
 		} else if job, owned := suspend.Of(u.Pods[0]); owned {
 			name = job.String()
 		}
-		gangs = append(gangs, fmt.Sprintf("%s (%s)", name, count(len(u.Pods))))
+		gangs = append(gangs, fmt.Sprintf("%s (%s)", name, phrase.Count(len(u.Pods), "pod")))
 	}
 	var parts []string
 	if len(pods) > 0 {
-		parts = append(parts, fmt.Sprintf("%s of lower priority (%s)", count(len(pods)), list(pods)))
+		parts = append(parts, fmt.Sprintf("%s of lower priority (%s)", phrase.Count(len(pods), "pod"), list(pods)))
 	}
 	if len(gangs) > 0 {
 		parts = append(parts, list(gangs))
@@ -131,24 +131,9 @@ func describe(units []Unit, reader audience.Reader) string {
 	return strings.Join(parts, " and ")
 }
 
-func count(pods int) string {
-	if pods == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", pods)
-}
-
 func list(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
-}
-
-func uidsOf(pods []*corev1.Pod) []types.UID {
-	all := make([]types.UID, 0, len(pods))
-	for _, pod := range pods {
-		all = append(all, pod.UID)
-	}
-	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
@@ -36,16 +37,6 @@ func mirror(t *testing.T, c *kubetest.Cluster, o collect.Options) *collect.Mirro
 	}
 	t.Cleanup(m.Close)
 	return m
-}
-
-// until polls a mirror until it is as it should be.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func shot(t *testing.T, m *collect.Mirror) *snapshot.Snapshot {
@@ -112,7 +103,7 @@ func TestMirrorListsOnce(t *testing.T) {
 			state = crew()
 		}
 		c.Set(state.Done())
-		until(t, "a change", func() bool { return m.Changes() > before })
+		poll.Until(t, "a change", func() bool { return m.Changes() > before })
 	}
 	lists, watches := map[string]int{}, map[string]int{}
 	for _, r := range c.Requests() {
@@ -136,14 +127,14 @@ func TestMirrorReportsWhatIsLost(t *testing.T) {
 	c := kubetest.Serve(t, crew().Done())
 	m := mirror(t, c, options)
 	c.Fail("/api/v1/pods", kubetest.Status(500, metav1.StatusReasonInternalError, "etcd is gone", nil))
-	until(t, "pods are lost", func() bool { return len(m.Lost()) == 1 })
+	poll.Until(t, "pods are lost", func() bool { return len(m.Lost()) == 1 })
 	l := m.Lost()[0]
 	if l.Resource != "pods" || !l.Since.Equal(clustertest.Now) || !strings.Contains(l.Err.Error(), "etcd is gone") || len(shot(t, m).Pods) != 2 {
 		t.Errorf("got %+v, %v", l, l.Err)
 	}
 	c.Set(crew("n1", "n2").Done())
 	c.Fail("/api/v1/pods", nil)
-	until(t, "pods are bound", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" && len(m.Lost()) == 0 })
+	poll.Until(t, "pods are bound", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" && len(m.Lost()) == 0 })
 }
 
 // What may be listed and not watched is listed again.
@@ -153,7 +144,7 @@ func TestMirrorListsWhatItMayNotWatch(t *testing.T) {
 	c.Unwatch("/api/v1/pods")
 	m := mirror(t, c, options)
 	c.Set(crew("n1", "n2").Done())
-	until(t, "pods are bound", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" })
+	poll.Until(t, "pods are bound", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" })
 	if polled := m.Polled(); !slices.Equal(polled, []string{"pods"}) || len(m.Lost()) > 0 {
 		t.Errorf("got %v, %+v", polled, m.Lost())
 	}
@@ -172,9 +163,9 @@ func TestMirrorDenied(t *testing.T) {
 		t.Errorf("got %+v, %d pods, %q", s.Denied, len(s.Pods), s.Caller)
 	}
 	c.Set(crew("n1").Done())
-	until(t, "the pods of the namespace are watched", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" })
+	poll.Until(t, "the pods of the namespace are watched", func() bool { return shot(t, m).Pods[0].Spec.NodeName == "n1" })
 	c.Fail("/api/v1/nodes", nil)
-	until(t, "nodes are there", func() bool { s := shot(t, m); return s.CanList("nodes", "") && len(s.Nodes) == 2 })
+	poll.Until(t, "nodes are there", func() bool { s := shot(t, m); return s.CanList("nodes", "") && len(s.Nodes) == 2 })
 }
 
 // A server that cannot be reached at the start is an error.
@@ -207,10 +198,10 @@ func TestMirrorNoticesSilence(t *testing.T) {
 	release := c.Mute()
 	defer release()
 	m := mirror(t, c, options)
-	until(t, "the server is away", func() bool { return len(m.Lost()) == 1 })
+	poll.Until(t, "the server is away", func() bool { return len(m.Lost()) == 1 })
 	if l := m.Lost()[0]; l.Resource != "the API server" || !l.Since.Equal(clustertest.Now) || !strings.Contains(failure.From(l.Err).Message, "in time") {
 		t.Errorf("got %+v, %s", l, failure.From(l.Err).Message)
 	}
 	release()
-	until(t, "it is back", func() bool { return len(m.Lost()) == 0 })
+	poll.Until(t, "it is back", func() bool { return len(m.Lost()) == 0 })
 }

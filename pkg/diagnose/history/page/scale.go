@@ -3,7 +3,7 @@ package page
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 const (
@@ -71,5 +71,5 @@ func span(d time.Duration) string {
 	if d == 0 {
 		return "0"
 	}
-	return duration.HumanDuration(d)
+	return phrase.Age(d)
 }

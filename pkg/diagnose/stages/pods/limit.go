@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -136,8 +135,7 @@ func breaches(lr *corev1.LimitRange, role string, pod *corev1.Pod) []breach {
 				}
 			}
 		case corev1.LimitTypePod:
-			opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
-			for _, b := range compare(item, corev1.ResourceRequirements{Limits: resourcehelper.PodLimits(pod, opts), Requests: resourcehelper.PodRequests(pod, opts)}, true) {
+			for _, b := range compare(item, podrequest.WithoutOverhead(pod), true) {
 				b.lr, b.role = lr, role
 				all = append(all, b)
 			}

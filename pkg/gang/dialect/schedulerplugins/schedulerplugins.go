@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -121,8 +122,7 @@ func CountPods(pods []*corev1.Pod) Counts {
 func Staying(pods []*corev1.Pod) []*corev1.Pod {
 	var staying []*corev1.Pod
 	for _, pod := range pods {
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if ended || pod.DeletionTimestamp == nil {
+		if podutil.IsPodTerminal(pod) || pod.DeletionTimestamp == nil {
 			staying = append(staying, pod)
 		}
 	}

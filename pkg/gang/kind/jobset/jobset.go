@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -105,16 +106,9 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	return job, f.Err
 }
 
-func orOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
-
 // size is how many pods one of the Jobs runs at a time.
 func (r replicatedJob) size() int32 {
-	n := orOne(r.Template.Spec.Parallelism)
+	n := ptr.Deref(r.Template.Spec.Parallelism, 1)
 	if completions := r.Template.Spec.Completions; completions != nil {
 		n = min(n, *completions)
 	}
@@ -129,7 +123,7 @@ func (r replicatedJob) role() (gang.Role, string) {
 		return role, "containers definition expected in " + r.Name
 	}
 	role.Main = pods.Spec.Containers[0].Name
-	jobs, size := orOne(r.Replicas), r.size()
+	jobs, size := ptr.Deref(r.Replicas, 1), r.size()
 	if jobs < 0 || size < 0 {
 		return role, fmt.Sprintf("spec.replicatedJobs.%s: replicas, parallelism and completions must be 0 or more", r.Name)
 	}
@@ -154,7 +148,7 @@ func (r replicatedJob) indexed() bool {
 	if job.CompletionMode != nil && *job.CompletionMode == batchv1.NonIndexedCompletion {
 		return false
 	}
-	return job.Completions == nil || *job.Completions <= orOne(job.Parallelism)
+	return job.Completions == nil || *job.Completions <= ptr.Deref(job.Parallelism, 1)
 }
 
 func readStatus(job *gang.Job, f *gang.Fields) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -24,7 +25,7 @@ const inOrder = "InOrder"
 func divide(job *gang.Job, s spec, f *gang.Fields, annotations map[string]string) {
 	var active []replicatedJob
 	for _, r := range s.ReplicatedJobs {
-		if orOne(r.Replicas) > 0 && r.size() > 0 {
+		if ptr.Deref(r.Replicas, 1) > 0 && r.size() > 0 {
 			active = append(active, r)
 		}
 	}
@@ -90,7 +91,7 @@ func unreached(active []replicatedJob, awaited []dependency, progress map[string
 		p, want := progress[d.Name], int64(0)
 		for _, r := range active {
 			if r.Name == d.Name {
-				want = int64(orOne(r.Replicas))
+				want = int64(ptr.Deref(r.Replicas, 1))
 			}
 		}
 		switch {

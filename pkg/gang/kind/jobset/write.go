@@ -3,6 +3,7 @@ package jobset
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -30,7 +31,7 @@ func writeRole(item map[string]any, role gang.Role) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item, &r); err != nil {
 		return
 	}
-	jobs, size, n := orOne(r.Replicas), r.size(), role.Replicas
+	jobs, size, n := ptr.Deref(r.Replicas, 1), r.size(), role.Replicas
 	switch {
 	case jobs == 1 && n > 0:
 		jobs, size = 1, n

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -72,13 +73,6 @@ type spec struct {
 	StartupPolicy string `json:"startupPolicy,omitempty"`
 }
 
-func orOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
-
 func read(u *unstructured.Unstructured) (gang.Job, error) {
 	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u), Division: gang.ByPart}
 	f := &gang.Fields{Object: u}
@@ -87,7 +81,7 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 		return job, fmt.Errorf("decode spec: %w", err)
 	}
 	job.Seen = len(f.List("status", "conditions")) > 0
-	replicas, size := orOne(s.Replicas), orOne(s.LeaderWorkerTemplate.Size)
+	replicas, size := ptr.Deref(s.Replicas, 1), ptr.Deref(s.LeaderWorkerTemplate.Size, 1)
 	job.Problems = problems(s, replicas, size)
 	if len(job.Problems) > 0 {
 		replicas, size = 0, max(size, 1)

@@ -113,14 +113,6 @@ func each[L metav1.ListInterface](ctx context.Context, l *collector, resource st
 	return l.note(resource, err)
 }
 
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
-}
-
 // note records that a kind could not be listed.
 func (l *collector) note(resource string, err error) error {
 	var status apierrors.APIStatus
@@ -138,25 +130,25 @@ func (l *collector) note(resource string, err error) error {
 
 func (l *collector) clusterRoles(ctx context.Context) error {
 	return each(ctx, l, "clusterroles."+rbacv1.GroupName, l.client.Typed.RbacV1().ClusterRoles().List, func(page *rbacv1.ClusterRoleList) {
-		l.f.Policy.ClusterRoles = append(l.f.Policy.ClusterRoles, pointers(page.Items)...)
+		l.f.Policy.ClusterRoles = append(l.f.Policy.ClusterRoles, paging.Pointers(page.Items)...)
 	})
 }
 
 func (l *collector) clusterRoleBindings(ctx context.Context) error {
 	return each(ctx, l, "clusterrolebindings."+rbacv1.GroupName, l.client.Typed.RbacV1().ClusterRoleBindings().List, func(page *rbacv1.ClusterRoleBindingList) {
-		l.f.Policy.ClusterRoleBindings = append(l.f.Policy.ClusterRoleBindings, pointers(page.Items)...)
+		l.f.Policy.ClusterRoleBindings = append(l.f.Policy.ClusterRoleBindings, paging.Pointers(page.Items)...)
 	})
 }
 
 func (l *collector) roles(ctx context.Context) error {
 	return each(ctx, l, "roles."+rbacv1.GroupName, l.client.Typed.RbacV1().Roles("").List, func(page *rbacv1.RoleList) {
-		l.f.Policy.Roles = append(l.f.Policy.Roles, pointers(page.Items)...)
+		l.f.Policy.Roles = append(l.f.Policy.Roles, paging.Pointers(page.Items)...)
 	})
 }
 
 func (l *collector) roleBindings(ctx context.Context) error {
 	return each(ctx, l, "rolebindings."+rbacv1.GroupName, l.client.Typed.RbacV1().RoleBindings("").List, func(page *rbacv1.RoleBindingList) {
-		l.f.Policy.RoleBindings = append(l.f.Policy.RoleBindings, pointers(page.Items)...)
+		l.f.Policy.RoleBindings = append(l.f.Policy.RoleBindings, paging.Pointers(page.Items)...)
 	})
 }
 
@@ -166,7 +158,7 @@ func (l *collector) admissionPolicies(ctx context.Context) error {
 		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, o)
 		return list, ifServed(err)
 	}, func(page *admissionv1.ValidatingAdmissionPolicyList) {
-		l.f.AdmissionPolicies = append(l.f.AdmissionPolicies, pointers(page.Items)...)
+		l.f.AdmissionPolicies = append(l.f.AdmissionPolicies, paging.Pointers(page.Items)...)
 	})
 }
 
@@ -175,7 +167,7 @@ func (l *collector) admissionBindings(ctx context.Context) error {
 		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, o)
 		return list, ifServed(err)
 	}, func(page *admissionv1.ValidatingAdmissionPolicyBindingList) {
-		l.f.AdmissionBindings = append(l.f.AdmissionBindings, pointers(page.Items)...)
+		l.f.AdmissionBindings = append(l.f.AdmissionBindings, paging.Pointers(page.Items)...)
 	})
 }
 
@@ -190,7 +182,7 @@ func ifServed(err error) error {
 // listNodes keeps of each node what checks read.
 func (l *collector) listNodes(ctx context.Context) error {
 	return each(ctx, l, "nodes", l.client.Typed.CoreV1().Nodes().List, func(page *corev1.NodeList) {
-		for _, n := range pointers(page.Items) {
+		for _, n := range paging.Pointers(page.Items) {
 			n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 			l.nodes = append(l.nodes, n)
 		}
@@ -200,7 +192,7 @@ func (l *collector) listNodes(ctx context.Context) error {
 // listLeases parts the leases of kubelets from those of components.
 func (l *collector) listLeases(ctx context.Context) error {
 	return each(ctx, l, "leases.coordination.k8s.io", l.client.Typed.CoordinationV1().Leases("").List, func(page *coordinationv1.LeaseList) {
-		for _, lease := range pointers(page.Items) {
+		for _, lease := range paging.Pointers(page.Items) {
 			lease.ManagedFields = nil
 			if lease.Namespace == corev1.NamespaceNodeLease {
 				l.f.NodeLeases = append(l.f.NodeLeases, lease)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -25,7 +26,7 @@ func TestAGangThatTheEngineRefusesIsReported(t *testing.T) {
 		t.Errorf("reason %+v", reason)
 	}
 	for i := range 2 {
-		r.eventually("every member has the same message", func() bool {
+		poll.Until(r, "every member has the same message", func() bool {
 			text := r.message(fmt.Sprintf("g-%d", i))
 			return strings.HasPrefix(text, "0/2 nodes are available: 1 of the 2 members that its gang needs fit: pod g-") && strings.Contains(text, "not this one")
 		})
@@ -47,7 +48,7 @@ func TestWithoutAProofBothAreReported(t *testing.T) {
 	if reason.Required != 1 || reason.Fit != 0 || reason.Finding.Message == "" {
 		t.Errorf("reason %+v", reason)
 	}
-	r.eventually("the member has the message", func() bool {
+	poll.Until(r, "the member has the message", func() bool {
 		return strings.Contains(r.message("g-0"), "0 of the 1 members that its gang needs fit: ")
 	})
 }
@@ -60,7 +61,7 @@ func TestAMemberAboveTheMinimumIsReported(t *testing.T) {
 	r.create(member("g", 0, "cpu", "1"), member("g", 1, "cpu", "1"))
 	r.bound("g-0", "g-1")
 	r.create(member("g", 2, "cpu", "1"))
-	r.eventually("it is reported", func() bool {
+	poll.Until(r, "it is reported", func() bool {
 		return strings.Contains(r.message("g-2"), "its gang has the 2 members that it needs, and there is no room for more: ")
 	})
 	if reason, fresh, reported := r.reasons.TakeReport(types.NamespacedName{Namespace: "default", Name: "g"}); fresh || reported && !reason.AboveMin {
@@ -76,7 +77,7 @@ func TestAFlappingReasonIsNotWritten(t *testing.T) {
 	filler := pod("filler", "", "cpu", "15")
 	filler.Spec.NodeName = "n1"
 	r.create(filler)
-	r.eventually("the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
+	poll.Until(r, "the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
 	const members = 5
 	r.gang("g", members)
 	for i := range members {
@@ -90,16 +91,16 @@ func TestAFlappingReasonIsNotWritten(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.writes["patch pods/status"]
 	}
-	r.eventually("all members have the message", func() bool { return patches() == members })
+	poll.Until(r, "all members have the message", func() bool { return patches() == members })
 	const attempts = 20
 	for i := range attempts {
 		used := pod(fmt.Sprintf("used-%d", i), "", "cpu", "1")
 		used.Spec.NodeName = "n1"
 		r.create(used)
-		r.eventually("the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == i+2 })
+		poll.Until(r, "the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == i+2 })
 		before := r.tried("g")
 		r.planner.Wake(group)
-		r.eventually("it is tried again", func() bool { return r.tried("g") > before && r.planner.isParked(group) })
+		poll.Until(r, "it is tried again", func() bool { return r.tried("g") > before && r.planner.isParked(group) })
 	}
 	if reason, _ := r.reasons.Get(group); !strings.Contains(reason.Finding.Message, fmt.Sprintf("%d of 64 cpu free", 49-attempts)) {
 		t.Errorf("the store has %q after %d attempts", reason.Finding.Message, attempts)
@@ -110,6 +111,6 @@ func TestAFlappingReasonIsNotWritten(t *testing.T) {
 	// Later the newest number is reported, once.
 	clock.SetTime(clock.Now().Add(time.Minute))
 	r.planner.Wake(group)
-	r.eventually("the newest number is reported", func() bool { return strings.Contains(r.message("g-0"), fmt.Sprintf("%d of 64 cpu free", 49-attempts)) })
-	r.eventually("by all members, once", func() bool { return patches() == 2*members })
+	poll.Until(r, "the newest number is reported", func() bool { return strings.Contains(r.message("g-0"), fmt.Sprintf("%d of 64 cpu free", 49-attempts)) })
+	poll.Until(r, "by all members, once", func() bool { return patches() == 2*members })
 }

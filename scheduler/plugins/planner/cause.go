@@ -124,9 +124,6 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 	return answer.Shortage(string(r.Resource), true), answer.Waiting, answer.Nobody, phrase.Fragmented(r)
 }
 
-// sentence returns the message of the members of a gang without a placement.
-func (v *verdict) sentence() string { return v.reason.Sentence() }
-
 // explainUnknown returns the reason where the search timed out; the engine may still find a placement.
 func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
 	return &reasons.Reason{

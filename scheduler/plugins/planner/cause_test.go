@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -82,7 +83,7 @@ func TestExplain(t *testing.T) {
 			r := newRig(t)
 			c.cluster(r)
 			used := len(r.places())
-			r.eventually("the engine knows the cluster", func() bool {
+			poll.Until(r, "the engine knows the cluster", func() bool {
 				pods, err := r.engine.Cache.PodCount()
 				return err == nil && pods == used && r.engine.Cache.NodeCount() == 2
 			})
@@ -106,7 +107,7 @@ func TestExplain(t *testing.T) {
 			}
 			want := fmt.Sprintf("0/2 nodes are available: %d of the %d members that its gang needs fit: %s.", c.fit, len(c.members), c.message)
 			for i := range c.members {
-				r.eventually("every member has the same message", func() bool { return r.message(fmt.Sprintf("g-%d", i)) == want })
+				poll.Until(r, "every member has the same message", func() bool { return r.message(fmt.Sprintf("g-%d", i)) == want })
 			}
 		})
 	}

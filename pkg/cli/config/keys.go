@@ -1,0 +1,74 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
+// those that are about one run.
+var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for", "from", "name", "node", "output", "overwrite", "save", "timeout", "wait"}
+
+// notSettings are all flags that make no sense as a default.
+var notSettings = append([]string{"help", "profile"}, typedOnly...)
+
+// Keys are the names of settings: the flags of every command under root that is in the help, sorted.
+func Keys(root *cobra.Command) []string {
+	var names []string
+	add := func(flag *pflag.Flag) {
+		if !slices.Contains(notSettings, flag.Name) && !slices.Contains(names, flag.Name) {
+			names = append(names, flag.Name)
+		}
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(add)
+		cmd.PersistentFlags().VisitAll(add)
+		for _, sub := range cmd.Commands() {
+			if !sub.Hidden { // what the help does not show is not offered here either
+				walk(sub)
+			}
+		}
+	}
+	walk(root)
+	slices.Sort(names)
+	return names
+}
+
+// Usage is the description of the flag of a key, or "" if there is no such flag.
+func Usage(root *cobra.Command, key string) string {
+	usage := ""
+	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
+		if usage == "" {
+			usage = flag.Usage
+		}
+	})
+	return usage
+}
+
+// Plain reports whether the values of a flag are written without quotes: numbers and yes or no.
+func Plain(root *cobra.Command, key string) bool {
+	is := false
+	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
+		kind := flag.Value.Type()
+		is = is || kind == "bool" || strings.HasPrefix(kind, "int")
+	})
+	return is
+}
+
+// visit calls do for the flag of every command under root that has one of that name.
+func visit(cmd *cobra.Command, name string, do func(*cobra.Command, *pflag.Flag)) {
+	for _, flags := range []*pflag.FlagSet{cmd.LocalNonPersistentFlags(), cmd.PersistentFlags()} {
+		if flag := flags.Lookup(name); flag != nil {
+			do(cmd, flag)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			visit(sub, name, do)
+		}
+	}
+}
