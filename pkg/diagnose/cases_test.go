@@ -70,7 +70,7 @@ func TestAcceptanceCases(t *testing.T) {
 }
 
 func TestSituations(t *testing.T) {
-	eachCase(t, situations, 125, func(t *testing.T, dir string, e expectation) {
+	eachCase(t, situations, 165, func(t *testing.T, dir string, e expectation) {
 		a, node := query(t, dir, e.Args)
 		checkCase(t, e, a, node)
 	})

@@ -33,6 +33,14 @@ func requiredNodes(key string, operator corev1.NodeSelectorOperator, values ...s
 
 func ruleScenarios() []scenario {
 	return []scenario{
+		{name: "a queue that does not exist, on a cluster that is busy", code: answer.QueueNotFound, exit: 4, never: []answer.ActionKind{answer.Fix}, wantText: []string{"use queue vision, and then it waits: 0 of 16 GPUs free"}, build: func(c *clustertest.Cluster) {
+			c.Queue("vision", "Open", nil)
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Volcano = "visoin" }))
+		}},
+		{name: "a minimum of a LimitRange, in two roles", code: answer.LimitRange, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"request 64 cpu in each (worker and chief|chief and worker)"}, build: func(c *clustertest.Cluster) {
+			c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "floor"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Min: clustertest.List("cpu", "64")}}}})
+			c.Nodes(3, 8).Add(with(with(waiting(2, 8), func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, Missing: 1}} }), none))
+		}},
 		{name: "a preference is no rule", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), young), spec(func(p *corev1.PodSpec) {
 				term := requiredNodes("class", corev1.NodeSelectorOpIn, "h100").NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -25,7 +26,8 @@ type rules struct {
 	absent              []Violation // resources that no node of the cluster has, by name
 	selector            nodeaffinity.RequiredNodeAffinity
 	affinity            nodeaffinity.RequiredNodeAffinity
-	comparisonOperators bool // toleration operators Lt and Gt are on
+	affinityText        string // what affinity requires, once a node has been without it
+	comparisonOperators bool   // toleration operators Lt and Gt are on
 	unmodelled          []string
 	checks              []check // the rules that look at more than the node object
 	wide                bool    // one of them looks at more than the node and its pods
@@ -158,7 +160,7 @@ func (r *rules) objectViolations(n *corev1.Node, out []Violation) []Violation {
 		add(NodeSelector, r.selectorDetail(n))
 	}
 	if ok, _ := r.affinity.Match(n); !ok {
-		add(NodeAffinity, "")
+		add(NodeAffinity, r.affinityDetail())
 	}
 	if n.DeletionTimestamp != nil {
 		add(Deleting, "")
@@ -183,6 +185,53 @@ func (r *rules) selectorDetail(n *corev1.Node) string {
 		}
 	}
 	return ""
+}
+
+// maxExpressions is how much of an affinity its text has: tenants may write thousands of values.
+const maxExpressions = 4
+
+// affinityDetail reads like: zone=z1|z2 and tier!=spot.
+func (r *rules) affinityDetail() string {
+	if a := r.pod.Spec.Affinity; r.affinityText == "" && a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		var terms []string
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			var all []string
+			for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+				e.Values = bounded(e.Values)
+				all = append(all, Expression(e))
+			}
+			terms = append(terms, strings.Join(bounded(all), " and "))
+		}
+		r.affinityText = strings.Join(bounded(terms), " or ")
+	}
+	return r.affinityText
+}
+
+// bounded is the first of some texts, and how many more there are.
+func bounded(all []string) []string {
+	if len(all) <= maxExpressions {
+		return all
+	}
+	return append(slices.Clone(all[:maxExpressions]), fmt.Sprintf("%d more", len(all)-maxExpressions))
+}
+
+// Expression is a requirement of a node affinity as text: zone=z1|z2.
+func Expression(e corev1.NodeSelectorRequirement) string {
+	values := strings.Join(e.Values, "|")
+	switch e.Operator {
+	case corev1.NodeSelectorOpNotIn:
+		return e.Key + "!=" + values
+	case corev1.NodeSelectorOpExists:
+		return e.Key
+	case corev1.NodeSelectorOpDoesNotExist:
+		return "!" + e.Key
+	case corev1.NodeSelectorOpGt:
+		return e.Key + ">" + values
+	case corev1.NodeSelectorOpLt:
+		return e.Key + "<" + values
+	default:
+		return e.Key + "=" + values
+	}
 }
 
 func (r *rules) cordoned(n *corev1.Node) bool {

@@ -122,6 +122,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if len(s.actions) == 0 {
 		s.part(answer.Fix, fixer{s}.combine)
 	}
+	if len(s.actions) == 0 {
+		s.part(answer.Fix, fixer{s}.thenWaits)
+	}
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))
 	})

@@ -59,6 +59,26 @@ func (s fixer) combine() {
 	}
 }
 
+// thenWaits offers what findings know of what blocks where the gang only waits for others after that: a queue that does not exist has to be named
+// rightly on a cluster that is busy, too. It does not start the gang, so it is not verified to.
+func (s fixer) thenWaits() {
+	if s.base.Verdict != answer.Blocked {
+		return
+	}
+	steps, more := alternative(s.base.Findings(), 0)
+	if !more {
+		return
+	}
+	fix := s.together(steps)
+	r, starts := s.try(fix.Apply)
+	if r == nil || starts || r.Verdict != answer.Waiting {
+		return
+	}
+	fix.Action.Text += ", and then it waits: " + r.Primary.Message
+	s.add(fix.Action, r)
+	s.actions[len(s.actions)-1].Verified = false
+}
+
 // alternative is the i-th way to remove each finding, or the last where one has fewer: what several roles name in the same way is
 // changed in the same way. more is false once all have been there.
 func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool) {

@@ -37,13 +37,27 @@ func (s resizer) reshape() {
 		if device == "" || per < 2 || !onlyMain(role, device) || role.MainContainer() < 0 || slices.Contains(single, phrase.Member(role.Name)) {
 			continue
 		}
-		total := per * int64(role.Replicas)
-		for k := int64(role.Replicas) + 1; k <= min(total, maxReshape) && !s.spent(); k++ {
-			if total%k == 0 && k%multiple(role) == 0 && s.offerEdit(s.reshaped(role, device, k, total/k, per)) {
+		roles := s.oneTemplate(role)
+		if len(roles) == 0 {
+			continue // the role that has the template grows
+		}
+		others := replicas(roles[1:]) // which become as small, and no more
+		total := per * (int64(role.Replicas) + others)
+		for all := int64(role.Replicas) + others + 1; all <= min(total, maxReshape) && !s.spent(); all++ {
+			k := all - others
+			if total%all == 0 && k%multiple(role) == 0 && s.offerEdit(s.reshaped(roles, device, k, total/all, per)) {
 				break
 			}
 		}
 	}
+}
+
+// replicas is how many members roles have in all.
+func replicas(roles []gang.Role) (n int64) {
+	for _, role := range roles {
+		n += int64(role.Replicas)
+	}
+	return n
 }
 
 // multiple is what another number of members of a role has to be a multiple of.
@@ -59,13 +73,18 @@ func onlyMain(role gang.Role, device corev1.ResourceName) bool {
 }
 
 // reshaped splits a role into k members with fewer devices each. What else they request shrinks in proportion, and a minimum
-// below all members grows in proportion.
-func (s resizer) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
+// below all members grows in proportion. The roles behind the first are made of its template: they shrink, and do not grow in number.
+func (s resizer) reshaped(roles []gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
+	role, others := roles[0], replicas(roles[1:])
 	i := role.MainContainer()
+	members := []string{phrase.Count(k, phrase.Member(role.Name))}
+	for _, other := range roles[1:] {
+		members = append(members, phrase.Count(other.Replicas, phrase.Member(other.Name)))
+	}
 	return edit{answer.Action{
 		Kind: answer.Reshape, By: answer.User,
 		Change: map[string]any{change(role.Name, "replicas"): k, change(role.Name, "gpu"): gpus},
-		Text:   fmt.Sprintf("%s x %s, the same %d in all", phrase.Count(k, phrase.Member(role.Name)), phrase.Amount(device, gpus), k*gpus),
+		Text:   fmt.Sprintf("%s x %s, the same %d in all", phrase.And(members), phrase.Amount(device, gpus), (k+others)*gpus),
 	}, func(spec *whatif.Spec) {
 		r := spec.Role(role.Name)
 		r.Replicas = int32(k)

@@ -35,6 +35,9 @@ func TestReshape(t *testing.T) {
 		{"a master is one", func(c *clustertest.Cluster) {
 			fragmented(c).Add(clustertest.Gang{Name: "gang", Kind: "PyTorchJob", Workers: 1, GPUs: 1, More: []clustertest.Role{{Name: "Master", Replicas: 1, GPUs: 8}}})
 		}, nil},
+		{"a leader of the workers' template", func(c *clustertest.Cluster) {
+			fragmented(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Kind = "LeaderWorkerSet" }))
+		}, []string{"worker.gpu=4 worker.replicas=3"}},
 		{"the queue is closed", func(c *clustertest.Cluster) {
 			c.Queue("q", "Closed", nil)
 			fragmented(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 2 }))

@@ -159,7 +159,7 @@ func TestUnsubmitted(t *testing.T) {
 	}
 }
 
-// A gang that no job owns gets advice too, as far as it does not mean to submit it again.
+// A gang that no job owns gets advice too: whoever made its pods can make them again.
 func TestBareGang(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}}).Add(gangOf(2, 8))
 	for kind, list := range c.S.Custom {
@@ -181,7 +181,7 @@ func TestBareGang(t *testing.T) {
 		kinds = append(kinds, string(a.Kind))
 		check(t, a)
 	}
-	if got := strings.Join(kinds, " "); got != "wait addNodes" {
+	if got := strings.Join(kinds, " "); got != "wait trim fewer addNodes" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -27,8 +27,12 @@ func (s trimmer) trim() {
 	for _, name := range s.short() {
 		before := len(s.actions)
 		for _, role := range s.g.Roles {
+			roles := s.oneTemplate(role)
+			if len(roles) == 0 {
+				continue
+			}
 			for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
-				s.trimOne([]gang.Role{role}, c, name)
+				s.trimOne(roles, c, name)
 			}
 			s.trimPod(role, name)
 		}
@@ -39,6 +43,20 @@ func (s trimmer) trim() {
 			s.trimOne(alike, alike[0].Template.Spec.Containers[alike[0].MainContainer()], name)
 		}
 	}
+}
+
+// oneTemplate are a role and those whose pods its template makes, too; none for a role of which another has the template.
+func (s *search) oneTemplate(role gang.Role) []gang.Role {
+	if s.g.RoleByName(role.TemplateOf) != nil {
+		return nil
+	}
+	all := []gang.Role{role}
+	for _, other := range s.g.Roles {
+		if other.TemplateOf == role.Name {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // alike are the roles, two or more, whose main containers have the same name and request the same of a resource.
@@ -111,7 +129,7 @@ func unit(name corev1.ResourceName) int64 {
 
 func (s trimmer) trimOne(roles []gang.Role, c corev1.Container, name corev1.ResourceName) {
 	have, ok := requested(c, name)
-	if !ok && len(roles) == 1 {
+	if !ok {
 		have, ok = s.byDefault(roles[0], c.Name, name)
 	}
 	if !ok {

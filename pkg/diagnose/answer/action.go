@@ -2,8 +2,8 @@ package answer
 
 import "time"
 
-// Action is something that would make the gang start. It is offered only after all stages passed on a snapshot in which it
-// was done.
+// Action is something that would make the gang start, or wait where waiting was useless. It is offered only after all stages were evaluated on a snapshot
+// in which it was done.
 type Action struct {
 	// Number is what `gangctl why-pending NAME --apply` takes; 0 for what happens by itself.
 	Number int        `json:"number,omitempty"`
@@ -17,7 +17,7 @@ type Action struct {
 	// Devices is how many devices the gang has in all after an action with which it has fewer; 0 for all others.
 	Devices int64 `json:"devices,omitempty"`
 	// Verified is true if all stages passed. It is false where the gang specifies what none of them evaluates: see
-	// [Confidence.Unmodelled].
+	// [Confidence.Unmodelled]; and of what has to be repaired before the gang can wait, which Text has.
 	Verified bool `json:"verified"`
 	By       Who  `json:"by"`
 	// Resize is the line of gangctl that does it as one operation; empty for what that cannot do.

@@ -73,12 +73,8 @@ func New(kind, namespace, name string) Thing {
 // Sized adds what an object requests in all, of which the devices are reported, or the cpu where there are none; and its priority.
 func (t Thing) Sized(requests corev1.ResourceList, priority int32) Thing {
 	t.size = fmt.Sprintf("priority %d", priority)
-	name := request.Device(requests)
-	if name == "" {
-		name = corev1.ResourceCPU
-	}
-	if amount := request.Amount(name, requests[name]); amount > 0 {
-		t.size = phrase.Amount(name, amount) + ", " + t.size
+	if size := phrase.Size(requests); size != "" {
+		t.size = size + ", " + t.size
 	}
 	return t
 }

@@ -16,8 +16,17 @@ import (
 )
 
 // Operators are the Deployments of the job's controller.
-func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
-	return controllersOf(v, g.Kind.GroupKind(), g.Reader)
+func Operators(v *view.View, job *gang.Job) []*appsv1.Deployment {
+	return controllersOf(v, job.Kind.GroupKind(), job.Reader)
+}
+
+// Next is the job whose controller acts next: a job that was made into another one has been looked at, and the pods are made by the controller of
+// that. It is the job itself where one controller runs both.
+func Next(job *gang.Job) *gang.Job {
+	if made := job.Made; made != nil && made.Reader.Controller.Name != job.Reader.Controller.Name {
+		return made
+	}
+	return job
 }
 
 // ControllersOf are the Deployments of the controller of a kind of job.
@@ -77,7 +86,7 @@ func InstallOperator(readers ...gang.JobReader) string {
 
 // OperatorLog is the command that shows the log of the job's operator.
 func OperatorLog(v *view.View, g *gang.Gang) string {
-	for _, d := range Operators(v, g) {
+	for _, d := range Operators(v, Next(g.Job)) {
 		return command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")
 	}
 	return command.Kubectl("", "get", "deployments", "-A")
@@ -88,7 +97,7 @@ func MakesGroups(v *view.View, g *gang.Gang) bool { return OperatorScheduler(v, 
 
 // OperatorScheduler is the scheduler that the operator gives to gangs; "" if it leaves them alone.
 func OperatorScheduler(v *view.View, g *gang.Gang) string {
-	return schedulerIn(Operators(v, g))
+	return schedulerIn(Operators(v, g.Job))
 }
 
 // SchedulerOfOperator is the same of the controller of a kind; seen is false if none is seen.

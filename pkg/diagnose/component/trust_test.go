@@ -28,7 +28,7 @@ func reported(c *clustertest.Cluster) string {
 	v := view.New(c.Done())
 	g := &gang.Gang{Job: &gang.Job{Kind: tfjob.Reader().WithVersion("v1"), Reader: tfjob.Reader(), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}}, Scheduler: clustertest.Scheduler}
 	text := fmt.Sprintln(SchedulerNames(v, "team"), GangScheduler(v, gang.SchedulerPlugins, "gang-scheduler"), GangScheduler(v, gang.Volcano, "volcano"),
-		OperatorScheduler(v, g), OperatorLog(v, g), MakesGroups(v, g), len(Operators(v, g)))
+		OperatorScheduler(v, g), OperatorLog(v, g), MakesGroups(v, g), len(Operators(v, g.Job)))
 	for _, name := range []string{clustertest.Scheduler, "volcano", "default-scheduler", "nothing"} {
 		s := FindScheduler(v, name, "team")
 		text += fmt.Sprintln(name, s.Down(v.Now), s.LastSeen, s.AliveSince, names(s.Deployments))

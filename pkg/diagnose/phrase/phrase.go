@@ -106,6 +106,18 @@ func Amount(name corev1.ResourceName, n int64) string {
 	return Quantity(name, n) + " " + string(name)
 }
 
+// Size is what pods request in all, of which readers think first: the devices, or the cpu where there are none; "" without either.
+func Size(requests corev1.ResourceList) string {
+	name := podrequest.Device(requests)
+	if name == "" {
+		name = corev1.ResourceCPU
+	}
+	if n := podrequest.Amount(name, requests[name]); n > 0 {
+		return Amount(name, n)
+	}
+	return ""
+}
+
 // Quantity is the bare amount: 32, 256Gi. Counts are written out, as 32000 and not as 32k: people compare them with what they wrote.
 func Quantity(name corev1.ResourceName, n int64) string {
 	q := podrequest.Quantity(name, n)

@@ -134,7 +134,7 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 	}
 	for _, e := range v.MakerEvents(g.Job) {
-		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.HasPrefix(e.Reason, "FailedToCreate") && !strings.Contains(e.Message, "Error creating: ") {
+		if !reportsCreate(e) {
 			continue
 		}
 		if e.Last.Before(g.Meta.CreationTimestamp.Time) {
@@ -150,6 +150,13 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 	}
 	return all
+}
+
+// reportsCreate reports whether an event is about a create that failed: of a pod, or of what pods are made through, which JobSet reports as
+// JobCreationFailed and the like.
+func reportsCreate(e view.Event) bool {
+	return strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate") || strings.HasSuffix(e.Reason, "CreationFailed") ||
+		strings.Contains(e.Message, "Error creating: ")
 }
 
 // ownPod reports whether a name is that of a pod of this job.

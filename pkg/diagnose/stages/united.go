@@ -73,7 +73,7 @@ func unite(g *gang.Gang, f, other stage.Finding) stage.Finding {
 		}
 	}
 	for _, fix := range other.Fixes {
-		f.Fixes = addFix(g, slices.Clone(f.Fixes), fix)
+		f.Fixes = addFix(g, slices.Clone(f.Fixes), fix, was, roleOf(other))
 	}
 	return f
 }
@@ -81,9 +81,12 @@ func unite(g *gang.Gang, f, other stage.Finding) stage.Finding {
 // sameFor is the line that names the roles of a finding whose sentence names none.
 func sameFor(roles string) string { return "it is so for " + roles }
 
-// addFix adds a fix to others. Two edits of the job with the same sentence are one.
-func addFix(g *gang.Gang, fixes []stage.Fix, fix stage.Fix) []stage.Fix {
-	i := slices.IndexFunc(fixes, func(has stage.Fix) bool { return has.Kind == fix.Kind && has.Text == fix.Text })
+// addFix adds a fix for a role to those for others. Two edits of the job with the same sentence, whichever role it names, are one: neither is enough
+// without the other.
+func addFix(g *gang.Gang, fixes []stage.Fix, fix stage.Fix, roles, role string) []stage.Fix {
+	i := slices.IndexFunc(fixes, func(has stage.Fix) bool {
+		return has.Kind == fix.Kind && (has.Text == fix.Text || role != "" && renamed(has.Text, roles, "\x00") == renamed(fix.Text, role, "\x00"))
+	})
 	if i < 0 {
 		return append(fixes, fix)
 	}
@@ -91,13 +94,17 @@ func addFix(g *gang.Gang, fixes []stage.Fix, fix stage.Fix) []stage.Fix {
 	if one.Edit == nil || fix.Edit == nil {
 		return fixes
 	}
+	text := one.Text
+	if one.Text != fix.Text {
+		text = renamed(one.Text, roles, phrase.And([]string{phrase.Member(roles), phrase.Member(role)}))
+	}
 	change := maps.Clone(one.Change)
 	maps.Copy(change, fix.Change)
 	both := func(spec *whatif.Spec) {
 		one.Edit(spec)
 		fix.Edit(spec)
 	}
-	fixes[i] = patch.Job(g, one.Kind, one.Text, change, both)
+	fixes[i] = patch.Job(g, one.Kind, text, change, both)
 	fixes[i].Cost = one.Cost
 	return fixes
 }

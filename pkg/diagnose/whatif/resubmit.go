@@ -21,10 +21,11 @@ import (
 )
 
 // Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
-// have now stays. It is nil for a gang that no job owns: there is nothing to submit; and while a pod of it does not go, for which any change waits.
+// have now stays. Of a gang that no job owns, whoever made the pods makes them again. It is nil where that cannot be, and while a pod of the gang does not
+// go, for which any change waits.
 func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
 	if g.Bare != nil {
-		return nil
+		return remade(s, g, edit)
 	}
 	scheduler := g.Scheduler
 	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), func(p *corev1.Pod) bool { return view.Stuck(p, s.At) }) {
@@ -206,7 +207,7 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 // PlacementRequest is what would have to be placed if a gang were submitted again with another spec: the result of Resubmit as far
 // as nodes are concerned, without the rest of a snapshot. ok is false where Resubmit would be nil.
 func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request placement.Gang, ok bool) {
-	if g.Bare != nil {
+	if g.Bare != nil && !alike(g.Bare) {
 		return placement.Gang{}, false
 	}
 	spec := Revise(g, edit)

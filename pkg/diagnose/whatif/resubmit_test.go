@@ -114,11 +114,27 @@ func TestResubmitWithoutJob(t *testing.T) {
 	}
 	g := w.Gang(job)
 	same := func(*whatif.Spec) {}
-	if whatif.Resubmit(s, g, same) != nil {
-		t.Error("something was submitted")
+	fewer := func(spec *whatif.Spec) {
+		spec.Roles[0].Replicas, spec.Roles[0].Template.Spec.NodeSelector = 1, map[string]string{"a": "b"}
 	}
-	if _, ok := whatif.PlacementRequest(w, g, same); ok {
-		t.Error("something has to be placed")
+	again := whatif.Resubmit(s, g, fewer)
+	if again == nil || len(again.Pods) != 1 || again.Pods[0].Name != "gang-worker-0" || again.Pods[0].Spec.NodeSelector["a"] != "b" || again.Pods[0].Spec.NodeName != "" {
+		t.Fatalf("got %+v", again)
+	}
+	if len(s.Pods) != 2 || s.Pods[0].Spec.NodeSelector["a"] != "" {
+		t.Error("the cluster as it is was changed")
+	}
+	if request, ok := whatif.PlacementRequest(w, g, fewer); !ok || request.Roles[0].Count != 1 {
+		t.Errorf("got %+v, %v", request, ok)
+	}
+	if whatif.Resubmit(s, g, func(spec *whatif.Spec) { spec.Roles[0].Replicas = 3 }) != nil {
+		t.Error("a pod without a name was made")
+	}
+	other := *g.Job
+	other.Bare = append([]*corev1.Pod{g.Bare[0]}, g.Bare[1].DeepCopy())
+	other.Bare[1].Spec.NodeSelector = map[string]string{"x": "y"}
+	if _, ok := whatif.PlacementRequest(w, &gang.Gang{Job: &other}, same); ok {
+		t.Error("pods that are not alike were made again as one")
 	}
 	if commands, how := whatif.Commands(g, same); commands != "" || how == "" {
 		t.Errorf("got %q, %q", commands, how)

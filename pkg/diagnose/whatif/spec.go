@@ -45,6 +45,12 @@ func Revise(g *gang.Gang, edit func(*Spec)) *Spec {
 		spec.Roles = append(spec.Roles, r)
 	}
 	edit(spec)
+	for i := range spec.Roles {
+		follower := &spec.Roles[i]
+		if of := spec.Role(follower.TemplateOf); of != nil { // one template makes the pods of both
+			follower.Template.Spec = *of.Template.Spec.DeepCopy()
+		}
+	}
 	switch {
 	case spec.Min > 0:
 	case g.Min >= g.Total():

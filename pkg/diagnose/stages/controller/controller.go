@@ -25,42 +25,47 @@ func Evaluate(c *stage.Context) stage.Result {
 }
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
-	g := c.Gang
-	seen := g.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
+	g, job := c.Gang, component.Next(c.Gang.Job)
+	seen := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
 	kueueController(c, out)
-	if len(g.Reader.Controller.Images) == 0 {
+	if len(job.Reader.Controller.Images) == 0 {
 		return stage.OK("run by Kubernetes itself")
 	}
 	pending := (!seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {
 		return stage.OK("")
 	}
-	age := c.View.Age(g.Meta.CreationTimestamp.Time)
-	all := component.Operators(c.View, c.Gang)
-	operators, others := handling(c, all)
+	age := c.View.Age(job.Meta.CreationTimestamp.Time)
+	all := component.Operators(c.View, job)
+	operators, others := handling(c, job, all)
 	switch {
 	case c.View.Assumed && !seen:
 		// A job that was only just assumed to be submitted: what counts is that its controller is there.
 		switch {
 		case len(operators) > 0 && component.AllDown(operators):
-			out.Add(down(c, operators[0], age))
+			out.Add(down(c, job, operators[0]))
 		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", ""):
-			out.Add(missing(c, age, others))
+			out.Add(missing(c, job, others))
 		}
 	case len(all) == 0 && out.Denied(c, "deployments.apps", ""):
 		return stage.Unknown("deployments may not be listed")
 	case len(operators) == 0 && age > operatorNotices:
 		out.NoPods = true
-		out.Add(missing(c, age, others))
+		out.Add(missing(c, job, others))
 	case len(operators) > 0 && component.AllDown(operators):
 		out.NoPods = true
-		out.Add(down(c, operators[0], age))
-	case len(operators) > 0 && !seen && age > operatorNotices && staleLease(c, operators[0]) != nil:
+		out.Add(down(c, job, operators[0]))
+	case len(operators) > 0 && !seen && age > operatorNotices && staleLease(c, job, operators[0]) != nil:
 		out.NoPods = true
-		out.Add(leaderLost(c, operators[0], staleLease(c, operators[0])))
+		out.Add(leaderLost(c, operators[0], staleLease(c, job, operators[0])))
 	case len(operators) > 0 && !seen && age > operatorSilent:
 		out.NoPods = true
-		out.Add(inactive(c, operators[0], age))
+		out.Add(inactive(c, job, operators[0]))
+	case job != g.Job && !g.Seen:
+		if first, _ := handling(c, g.Job, component.Operators(c.View, g.Job)); len(first) > 0 && component.AllDown(first) {
+			out.NoPods = true
+			out.Add(down(c, g.Job, first[0]))
+		}
 	}
 	forbidden(c, out)
 	return stage.OK("")
@@ -73,27 +78,27 @@ func kueueController(c *stage.Context, out *stage.Result) {
 	}
 	all := component.Running(c.View, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })
 	if len(all) > 0 && component.AllDown(all) {
-		out.Add(down(c, all[0], c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
+		out.Add(down(c, c.Gang.Job, all[0]))
 	}
 }
 
 // handling are the operators that may look at the job, and why the others do not: their flags keep them to another
 // namespace, or to other kinds.
-func handling(c *stage.Context, all []*appsv1.Deployment) (operators []*appsv1.Deployment, others []string) {
+func handling(c *stage.Context, job *gang.Job, all []*appsv1.Deployment) (operators []*appsv1.Deployment, others []string) {
 	for _, d := range all {
 		why := ""
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if ns := component.Flag(container, "namespace"); ns != "" && ns != c.Gang.Meta.Namespace {
+			if ns := component.Flag(container, "namespace"); ns != "" && ns != job.Meta.Namespace {
 				why = looksElsewhere(c, d, ns)
 			}
 			kinds := argv.Values(container, "enable-scheme")
-			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, c.Gang.Kind.Kind) }) {
+			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, job.Kind.Kind) }) {
 				why = fmt.Sprintf("%s handles only %s (--enable-scheme)", c.NameOf("Deployment", d), strings.Join(kinds, ", "))
 			}
-			for _, part := range slices.Sorted(maps.Keys(c.Gang.Reader.Controller.Versions)) {
-				versions := c.Gang.Reader.Controller.Versions[part]
-				if strings.Contains(component.Repository(container.Image), part) && !slices.Contains(versions, c.Gang.Kind.Version) {
-					why = fmt.Sprintf("%s handles %ss of %s only, and this one is of %s, for the %s", c.NameOf("Deployment", d), c.Gang.Kind.Kind, strings.Join(versions, ", "), c.Gang.Kind.Version, c.Gang.Reader.Controller.Name)
+			for _, part := range slices.Sorted(maps.Keys(job.Reader.Controller.Versions)) {
+				versions := job.Reader.Controller.Versions[part]
+				if strings.Contains(component.Repository(container.Image), part) && !slices.Contains(versions, job.Kind.Version) {
+					why = fmt.Sprintf("%s handles %ss of %s only, and this one is of %s, for the %s", c.NameOf("Deployment", d), job.Kind.Kind, strings.Join(versions, ", "), job.Kind.Version, job.Reader.Controller.Name)
 				}
 			}
 		}
@@ -115,10 +120,10 @@ func looksElsewhere(c *stage.Context, d *appsv1.Deployment, namespace string) st
 }
 
 // staleLease is the lease by which the operator elects its leader, if it has not been renewed for long.
-func staleLease(c *stage.Context, d *appsv1.Deployment) *coordinationv1.Lease {
+func staleLease(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *coordinationv1.Lease {
 	var newest *coordinationv1.Lease
 	for _, l := range c.View.Snap.Leases {
-		its := l.Name == d.Name || slices.ContainsFunc(c.Gang.Reader.Controller.Images, func(part string) bool { return strings.Contains(l.Name, part) })
+		its := l.Name == d.Name || slices.ContainsFunc(job.Reader.Controller.Images, func(part string) bool { return strings.Contains(l.Name, part) })
 		if l.Namespace == d.Namespace && its && l.Spec.RenewTime != nil && (newest == nil || newest.Spec.RenewTime.Before(l.Spec.RenewTime)) {
 			newest = l
 		}

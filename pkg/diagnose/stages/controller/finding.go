@@ -26,10 +26,9 @@ const (
 )
 
 // missing finds that there is no operator, or others are the reasons why those that there are do not look at the job.
-func missing(c *stage.Context, age time.Duration, others []string) *stage.Finding {
-	g := c.Gang
+func missing(c *stage.Context, g *gang.Job, others []string) *stage.Finding {
 	f := stage.Found(answer.OperatorMissing,
-		"no controller turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(age)).
+		"no controller turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(ageOf(c, g))).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		Run(command.Kubectl("", "get", "deployments", "-A"))
 	if install := component.Install(g.Reader); install != "" && len(others) == 0 {
@@ -46,6 +45,19 @@ func missing(c *stage.Context, age time.Duration, others []string) *stage.Findin
 		}
 	}
 	return f
+}
+
+// ageOf is how long ago a job was made.
+func ageOf(c *stage.Context, job *gang.Job) time.Duration {
+	return c.View.Age(job.Meta.CreationTimestamp.Time)
+}
+
+// nameOf is the name of a job, with its kind where it is not the one that the answer is about.
+func nameOf(c *stage.Context, job *gang.Job) string {
+	if job == c.Gang.Job {
+		return job.Meta.Name
+	}
+	return job.Kind.Kind + " " + job.Meta.Name
 }
 
 // bareName is the name of an operator, or what it is to a reader who may not know that.
@@ -66,10 +78,10 @@ func leaderLost(c *stage.Context, d *appsv1.Deployment, l *coordinationv1.Lease)
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")).Fix(component.Start(c, d))
 }
 
-func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
+func down(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Finding {
 	f := stage.Found(answer.OperatorDown,
 		"%s is down: %d/%d pods of %s are ready, so no controller has acted on %s for %s",
-		bareName(c, d), d.Status.ReadyReplicas, component.Replicas(d), c.TitleOf("Deployment", d), c.Gang.Meta.Name, phrase.Age(age)).
+		bareName(c, d), d.Status.ReadyReplicas, component.Replicas(d), c.TitleOf("Deployment", d), nameOf(c, job), phrase.Age(ageOf(c, job))).
 		See("apps/v1", "Deployment", d, ".status.readyReplicas").
 		Fact("ready", d.Status.ReadyReplicas).Fact("desired", component.Replicas(d))
 	for _, cond := range d.Status.Conditions {
@@ -87,13 +99,13 @@ func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Find
 		Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(c, d))
 }
 
-func inactive(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
+func inactive(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Finding {
 	f := stage.Found(answer.OperatorDown,
 		"%s runs (%s, %d/%d ready) but has not looked at %s for %s: it may not handle this kind or namespace",
-		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), c.Gang.Meta.Name, phrase.Age(age)).
+		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), nameOf(c, job), phrase.Age(ageOf(c, job))).
 		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
-	if u := c.View.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
+	if u := c.View.Object(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name); u != nil {
 		fields := gang.Fields{Object: u}
 		if by := fields.String("spec", "runPolicy", "managedBy"); by != "" && by != "kubeflow.org/training-operator" {
 			f.Detail("spec.runPolicy.managedBy is %s: the operator leaves it to that", by)

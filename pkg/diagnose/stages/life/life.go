@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -125,13 +128,26 @@ func deadlockedBy(c *stage.Context, h *view.Consumer, g *gang.Gang) bool {
 	return c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits()
 }
 
+// held is what the members of a gang with a node have in all.
+func held(g *gang.Gang) string {
+	var pods []*corev1.Pod
+	for _, m := range g.Members {
+		if m.Bound() {
+			pods = append(pods, m.Pod)
+		}
+	}
+	if size := phrase.Size(audience.Requests(pods)); size != "" {
+		return size
+	}
+	return phrase.Count(len(pods), "member")
+}
+
 func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 	mine, since := stage.IdleDevices(c.Gang)
-	theirs, _ := stage.IdleDevices(g)
 	f := stage.Found(answer.MutualDeadlock, "%s and %s wait for each other: they hold %s and %s members, and neither can finish",
 		c.Gang.Meta.Name, c.Name(h), phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())).
 		Fact("with", c.Name(h)).Fact("idleGPUs", mine).SinceTime(since).
-		Detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.Gang.Meta.Name, phrase.Count(theirs, "GPU"), c.Name(h))
+		Detail("%s idle in %s, %s in %s: one of them has to give way", held(c.Gang), c.Gang.Meta.Name, held(g), c.Name(h))
 	f.Partner = h
 	owner := gang.IdentityOf(&h.Job.Meta)
 	return f.Fix(stage.Fix{

@@ -64,8 +64,8 @@ func fits(c *stage.Context) *stage.Finding {
 			f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 		}
 	}
-	if len(c.Unmodelled) > 0 {
-		f.Message += "; not evaluated: " + phrase.Names(c.Unmodelled)
+	if unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled); len(unknown) > 0 {
+		f.Message += "; not evaluated: " + phrase.Names(unknown)
 	}
 	return f
 }

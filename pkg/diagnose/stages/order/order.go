@@ -17,7 +17,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Evaluate finds out which gangs come first, and finds that the gang fits if nothing is in its way.
@@ -128,8 +127,7 @@ func rival(c *stage.Context, r queueing.Entry, needs corev1.ResourceList) string
 
 func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.Diagnosis) *stage.Finding {
 	needs := whatif.Needs(r.Job.Roles, r.Job.Total())
-	device := request.Device(needs)
-	q, name := needs[device], rival(c, r, needs)
+	name := rival(c, r, needs)
 	fits := "it is not known to fit"
 	if c.Placement != nil && c.Placement.Fits() {
 		fits = "it fits, with room for all members now"
@@ -138,8 +136,10 @@ func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.D
 	if reason(r, mine) == byPriority {
 		first, rule = fmt.Sprintf("priority %d above %d", r.Priority, mine.Priority), "strictly ordered, by priority and then by age"
 	}
-	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (%s, needs %s) in queue %s, which is %s",
-		fits, name, first, phrase.Amount(device, q.Value()), queue, rule).
+	if size := phrase.Size(needs); size != "" {
+		first += ", needs " + size
+	}
+	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (%s) in queue %s, which is %s", fits, name, first, queue, rule).
 		Fact("queue", queue).Fact("ahead", name).Fact("reason", reason(r, mine)).SinceTime(r.Created)
 	bare := "it"
 	if c.Reader.Sees(r.Job.Meta.Namespace) {

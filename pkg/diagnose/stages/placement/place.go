@@ -2,6 +2,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -76,7 +78,7 @@ func lacking(c *stage.Context, out *stage.Result) {
 			out.Add(tooBig(c, ideal))
 			besides(c, out)
 		}
-	case c.Fit(c.AfterEnds(), nil).Fits():
+	case fitsAfterEnds(c, out):
 		for i, f := range waiting(c) {
 			if i == 0 {
 				preemption(c, f)
@@ -86,6 +88,20 @@ func lacking(c *stage.Context, out *stage.Result) {
 	default:
 		blocked(c, out, ideal)
 	}
+}
+
+// fitsAfterEnds reports whether the ends of jobs are enough, and notes what is not evaluated then, such as a claim that is free to be allocated again.
+func fitsAfterEnds(c *stage.Context, out *stage.Result) bool {
+	after := c.Fit(c.AfterEnds(), nil)
+	if !after.Fits() {
+		return false
+	}
+	for _, unknown := range after.Unmodelled {
+		if !slices.Contains(c.Placement.Unmodelled, unknown) && !slices.Contains(out.Unmodelled, unknown) {
+			out.Unmodelled = append(out.Unmodelled, unknown)
+		}
+	}
+	return true
 }
 
 // besides finds what keeps the gang from its place besides that it is too big: as if what it is too big in did not count.

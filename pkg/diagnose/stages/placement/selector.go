@@ -145,29 +145,11 @@ func describeRequirements(spec corev1.PodSpec) string {
 	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		var all []string
 		for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
-			all = append(all, expression(e))
+			all = append(all, placement.Expression(e))
 		}
 		terms = append(terms, strings.Join(all, " and "))
 	}
 	return strings.Join(append(parts, strings.Join(terms, " or ")), ", ")
-}
-
-func expression(e corev1.NodeSelectorRequirement) string {
-	values := strings.Join(e.Values, "|")
-	switch e.Operator {
-	case corev1.NodeSelectorOpNotIn:
-		return e.Key + "!=" + values
-	case corev1.NodeSelectorOpExists:
-		return e.Key
-	case corev1.NodeSelectorOpDoesNotExist:
-		return "!" + e.Key
-	case corev1.NodeSelectorOpGt:
-		return e.Key + ">" + values
-	case corev1.NodeSelectorOpLt:
-		return e.Key + "<" + values
-	default:
-		return e.Key + "=" + values
-	}
 }
 
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {

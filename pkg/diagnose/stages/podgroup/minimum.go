@@ -93,13 +93,15 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	}
 	f := stage.Found(answer.MinMemberTooHigh, "%s", message).
 		Fact("minMember", g.Min).Fact("replicas", total)
+	lower := func(spec *whatif.Spec) { spec.Min = total }
 	if d.Kind.Kind == "" || d.Key.Dialect == gang.PDB {
 		// The minimum is written on the pods, or in what their operator makes with them: it takes new ones.
 		return f.Fix(stage.Fix{
 			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("submit it again with a minimum of %d", total), Command: patch.MinMember(g, total)},
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Resubmit(s, g, func(spec *whatif.Spec) { spec.Min = total })
+				return whatif.Resubmit(s, g, lower)
 			},
+			Edit: lower,
 		})
 	}
 	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,33 +39,53 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 					want.Add(charge)
 				}
 			}
-			limit, used := hard[key], q.Status.Used[key]
+			limit, used, own := hard[key], q.Status.Used[key], ownCharge(c, q, key)
 			if want.IsZero() {
-				want = wantedObjects(c, q, key, count)
+				want, own = objects(c, q, key, missing)
 			}
 			total := used.DeepCopy()
 			total.Add(want)
 			if want.IsZero() || total.Cmp(limit) <= 0 {
 				continue
 			}
-			out.Add(overQuota(c, q, key, want, used, limit, total, count))
+			out.Add(overQuota(c, q, key, want, own, used, limit, total, count))
 		}
 	}
 }
 
-// wantedObjects is what the controller needs of a quota that counts other objects than pods, such as the Service of a member: as its create was refused, for each
-// member without a pod.
-func wantedObjects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing int64) (want resource.Quantity) {
-	if r := refusalBy(c, refusal.Quota, q.Name); r != nil && r.Object != "" && r.Resource() != "pods" {
-		want = r.Requested()[key]
-		want.Mul(missing)
+// objects is what the controller needs of a quota that counts other objects than pods, as the create of one was refused: for each member without a
+// pod, as of the Service of a member, and of Jobs for each that has the pods of a part of a role. Those that there are, are its own.
+func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing []absent) (want, own resource.Quantity) {
+	r := refusalBy(c, refusal.Quota, q.Name)
+	if r == nil || r.Object == "" || r.Resource() == "pods" {
+		return want, own
 	}
-	return want
+	jobs := r.Resource() == "jobs.batch"
+	each := func(role *gang.Role, members int64) int64 {
+		if !jobs {
+			return members
+		}
+		size := int64(cmp.Or(role.PartSize, role.Replicas, 1))
+		return (members + size - 1) / size
+	}
+	var lacking, all int64
+	for _, m := range missing {
+		lacking += each(c.Gang.RoleByName(m.Role), m.count)
+	}
+	for i := range c.Gang.Roles {
+		all += each(&c.Gang.Roles[i], int64(c.Gang.Roles[i].Replicas))
+	}
+	want, own = r.Requested()[key], r.Requested()[key]
+	want.Mul(lacking)
+	own.Mul(all - lacking)
+	if !jobs { // which of the members have theirs is not known
+		own = resource.Quantity{}
+	}
+	return want, own
 }
 
 // overQuota is a finding with the triple of a quota: requested, used, limit.
-func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, used, limit, total resource.Quantity, missing int64) *stage.Finding {
-	own := ownCharge(c, q, key)
+func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, own, used, limit, total resource.Quantity, missing int64) *stage.Finding {
 	whole := own.DeepCopy()
 	whole.Add(want)
 	name := quota.Resource(key)

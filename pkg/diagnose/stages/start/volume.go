@@ -38,7 +38,7 @@ func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding
 
 // multiAttach finds that a volume for one node is needed on two.
 func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
-	f := stage.Found(answer.VolumeMultiAttach, "%s", e.Message).SinceTime(e.First).
+	f := stage.Found(answer.VolumeMultiAttach, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)).
 		Detail("members on several nodes need a ReadWriteMany volume, or one claim per member")
 	v := attachVolume.FindStringSubmatch(e.Message)
 	if v == nil {
@@ -59,12 +59,20 @@ func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
 			nodes = append(nodes, a.Spec.NodeName)
 		}
 	}
+	elsewhere := func(p *corev1.Pod) bool {
+		return p != m.Pod && p.Namespace == m.Pod.Namespace && p.Spec.NodeName != "" && p.Spec.NodeName != m.Pod.Spec.NodeName && stage.Mounts(p, claim.Name)
+	}
 	for _, p := range c.View.Snap.Pods {
-		if p != m.Pod && p.Namespace == m.Pod.Namespace && p.Spec.NodeName != "" && p.Spec.NodeName != m.Pod.Spec.NodeName && stage.Mounts(p, claim.Name) {
+		if elsewhere(p) {
 			nodes = append(nodes, p.Spec.NodeName)
 		}
 	}
 	slices.Sort(nodes)
+	for _, h := range c.Others() {
+		if i := slices.IndexFunc(h.Pods, elsewhere); i >= 0 {
+			f.Detail("pod %s of %s has it on %s%s", h.Pods[i].Name, c.Title(h), h.Pods[i].Spec.NodeName, c.Prospects(h))
+		}
+	}
 	mode := corev1.ReadWriteOnce
 	if len(claim.Spec.AccessModes) > 0 {
 		mode = claim.Spec.AccessModes[0]

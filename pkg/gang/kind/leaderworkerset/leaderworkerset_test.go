@@ -177,3 +177,20 @@ func TestWriteRoles(t *testing.T) {
 		t.Errorf("labels of pods in the template: %v", labels)
 	}
 }
+
+// A leader without workers is made of their template: a change of it is written there.
+func TestWriteRolesOfALeaderAlone(t *testing.T) {
+	j := job(t, of("", "size: 1, "))
+	if len(j.Roles) != 1 {
+		t.Fatalf("%d roles", len(j.Roles))
+	}
+	j.Roles[0].Template.Spec.SchedulerName = "s"
+	writeRoles(j.Object, j.Roles)
+	again, err := Reader().Job(j.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Roles[0].Template.Spec.SchedulerName; got != "s" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,6 +1,7 @@
 package leaderworkerset
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -10,10 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// writeRoles writes the roles of one replica into a LeaderWorkerSet: all replicas are alike.
+// writeRoles writes the roles of one replica into a LeaderWorkerSet: all replicas are alike. A leader that is alone and has no template of its own is
+// made of that of the workers which it does not have.
 func writeRoles(u *unstructured.Unstructured, roles []gang.Role) {
 	for _, role := range roles {
-		if role.TemplateOf == "" {
+		if role.TemplateOf == "" || len(roles) == 1 {
 			writeTemplate(u, role)
 		}
 		if role.Name == Worker {
@@ -29,6 +31,6 @@ func writeTemplate(u *unstructured.Unstructured, role gang.Role) {
 	maps.DeleteFunc(pods.Labels, added)
 	maps.DeleteFunc(pods.Annotations, added)
 	if content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pods); err == nil {
-		_ = unstructured.SetNestedField(u.Object, content, template(role.Name)...)
+		_ = unstructured.SetNestedField(u.Object, content, template(cmp.Or(role.TemplateOf, role.Name))...)
 	}
 }

@@ -1,0 +1,68 @@
+package whatif
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+)
+
+// remade is the cluster after the pods of a gang that no job owns were made again with another spec, or only the first of them. It is nil where that
+// is not known: more pods than there were have no names, and one spec is not that of pods which are not alike.
+func remade(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
+	if !alike(g.Bare) || slices.ContainsFunc(g.Bare, func(p *corev1.Pod) bool { return !slices.Contains(s.Pods, p) }) {
+		return nil
+	}
+	spec := Revise(g, edit)
+	role := spec.Roles[0]
+	if int(role.Replicas) > len(g.Bare) {
+		return nil
+	}
+	var again []*corev1.Pod
+	for _, was := range g.Bare[:role.Replicas] {
+		p := &corev1.Pod{TypeMeta: was.TypeMeta, ObjectMeta: *was.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
+		p.CreationTimestamp = metav1.NewTime(s.At)
+		overwrite(p.Labels, role.Template.Labels)
+		overwrite(p.Annotations, role.Template.Annotations)
+		again = append(again, p)
+	}
+	return editWorkload(editGroup(Come(Gone(s, g.Bare), again), g, spec), g, spec)
+}
+
+// overwrite gives the entries that there are the values of others.
+func overwrite(entries, with map[string]string) {
+	for key := range entries {
+		if value, ok := with[key]; ok {
+			entries[key] = value
+		}
+	}
+}
+
+// alike reports whether a scheduler places pods in the same way.
+func alike(pods []*corev1.Pod) bool {
+	return !slices.ContainsFunc(pods[1:], func(p *corev1.Pod) bool { return !equality.Semantic.DeepEqual(demands(p), demands(pods[0])) })
+}
+
+// demands are what a scheduler respects of a pod. What the API server adds under a name of its own, such as the volume of a token, is left out.
+func demands(p *corev1.Pod) corev1.PodSpec {
+	d := corev1.PodSpec{
+		NodeSelector: p.Spec.NodeSelector, Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations, TopologySpreadConstraints: p.Spec.TopologySpreadConstraints,
+		SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, PreemptionPolicy: p.Spec.PreemptionPolicy, SchedulingGates: p.Spec.SchedulingGates,
+		RuntimeClassName: p.Spec.RuntimeClassName, ResourceClaims: p.Spec.ResourceClaims, HostNetwork: p.Spec.HostNetwork,
+		Resources: &corev1.ResourceRequirements{Requests: request.Of(p)},
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			d.Volumes = append(d.Volumes, v)
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		d.Containers = append(d.Containers, corev1.Container{Name: c.Name, Ports: c.Ports, Resources: c.Resources})
+	}
+	return d
+}
