@@ -252,6 +252,8 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 		return failure.Usagef("%s: %w", name, err).WithHint("leave out --%s, or change the file", contradiction.Flag)
 	case errors.Is(err, render.ErrSequential):
 		return failure.Errorf("%s: %w", name, err).WithHint("add --dialect none to let members start as they are made, or change the file")
+	case errors.Is(err, render.ErrNoPods):
+		return failure.Errorf("%s: %w", name, err).WithHint("choose a runtime without podGroupPolicy, or have an administrator install these PodGroups")
 	case errors.Is(err, render.ErrLeftAlone):
 		return failure.Errorf("%s: %w", name, err).
 			WithHint("change the label in the file, or have an administrator change --batch-scheduler of the operator; --dialect none submits it without a gang")

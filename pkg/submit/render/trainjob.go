@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -56,6 +58,9 @@ func CompleteTrainJob(job, runtime *unstructured.Unstructured, podGroups []*unst
 	return c, nil
 }
 
+// ErrNoPods is the cause of an error about what a controller needs, and has not, before it makes pods: the job would be there, and nothing of it.
+var ErrNoPods = errors.New("its controller would make no pods")
+
 // training is one run of CompleteTrainJob.
 type training struct {
 	// job is the TrainJob that is written, runtime its runtime as the cluster has it.
@@ -73,6 +78,8 @@ func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, 
 		return nil, &ContradictionError{Flag: "dialect", File: where}
 	case t.s.MinAvailable > 0:
 		return nil, &ContradictionError{Flag: "min-available", File: where + ", of all members"}
+	case !t.serves(own):
+		return nil, fmt.Errorf("%s, and the cluster serves none: %w", where, ErrNoPods)
 	case len(first) > 0:
 		return nil, fmt.Errorf("the PodGroup of its runtime waits for %s, too, which must complete before the others are made: %w", strings.Join(first, " and "), ErrSequential)
 	}
@@ -99,6 +106,12 @@ func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, 
 	}
 	c.Notes = append(c.Notes, where+": no other one is added")
 	return &c.Completed, nil
+}
+
+// serves reports whether the cluster serves group objects of a dialect, as far as that is known.
+func (t *training) serves(own gang.Dialect) bool {
+	w, ok := dialect.WriterOf(own)
+	return !ok || t.s.Serves == nil || slices.ContainsFunc(w.Versions, func(v schema.GroupVersion) bool { return t.s.Serves(v.Group) })
 }
 
 // write writes what makes the pods of a JobSet a gang into the TrainJob of which it is made, and into a runtime of its own where it takes

@@ -85,6 +85,7 @@ func TestCompleteTrainJob(t *testing.T) {
 		"its group waits for itself":     {torchRuntime(t, "POLICY", policy, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{cause: ErrSequential, refused: "waits for data"}},
 		"its group waits, too":           {torchRuntime(t, "POLICY", policy, "FIRST", initializer, "DEPENDS", ready), fileSpec(), result{cause: ErrSequential, refused: "node starts only after data"}},
 		"its group is all members":       {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.MinAvailable = 3 }), result{contradicted: "min-available"}},
+		"its group is not served":        {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.Serves = func(string) bool { return false } }), result{cause: ErrNoPods, refused: "in dialect scheduler-plugins, and the cluster serves none"}},
 		"its group is of a dialect":      {torchRuntime(t, "POLICY", policy), fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet = gang.Volcano, true }), result{contradicted: "dialect"}},
 		"a runtime that is not known":    {nil, fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4, notes: "its runtime was not read"}},
 	} {
