@@ -95,12 +95,19 @@ func keepCrashes() error {
 	return debug.SetCrashOutput(file, debug.CrashOptions{})
 }
 
-// watch ends the process when the heap is too large, before the machine has no memory left. What is garbage counts only where the
-// collector cannot keep up.
+// watch ends the process when the heap is too large, before the machine has no memory left. What is garbage does not count: on a busy machine the
+// collector may be behind.
 func watch() {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	tooMuch := func() bool {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64() > memory
+	}
 	for range time.Tick(5 * time.Millisecond) {
-		if metrics.Read(sample); sample[0].Value.Uint64() > memory {
+		if !tooMuch() {
+			continue
+		}
+		if debug.FreeOSMemory(); tooMuch() { // which collects
 			panic(fmt.Sprintf("%d MiB are in use", sample[0].Value.Uint64()>>20))
 		}
 	}

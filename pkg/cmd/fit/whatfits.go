@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -185,7 +186,7 @@ func (o *Options) print(t Table) error {
 
 // deviceName is the name by which users call one device of a resource.
 func deviceName(resource corev1.ResourceName) string {
-	if strings.HasSuffix(string(resource), "/gpu") {
+	if request.IsGPU(resource) {
 		return "GPU"
 	}
 	return usage.Short(resource)
