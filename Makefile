@@ -13,10 +13,11 @@ LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(
 TEST := $(GO) test -vet=off -ldflags '-s -w'
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 CRANE := github.com/google/go-containerregistry/cmd/crane@v0.20.6
+KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators kinds upstream lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
+.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators controllers kinds upstream lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -91,20 +92,31 @@ other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these
 		GANGCTL_KUEUE_MODULE=$$(cd test/kinds/kueue && $(GO) mod download -json sigs.k8s.io/kueue | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') \
 		$(TEST) -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
 
-kinds: build ## kinds of job of others, made by the controllers that these ship; takes minutes to build the first time
-	cd test/kinds/jobset && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/jobset sigs.k8s.io/jobset
+# controller builds NAME of a MODULE and a command in it, and writes what the project installs it with, a folder of the module.
+define controller
+	cd test/kinds/$(1) && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/$(1) $(2)$(3)
+	cd $$(cd test/kinds/$(1) && $(GO) list -m -f '{{.Dir}}' $(2))/$(4) && $(GO) run $(KUSTOMIZE) build . -o $(CURDIR)/bin/kinds/$(1).yaml
+endef
+
+controllers: ## the controllers of other projects for `gangctl-sandbox up --with`, in bin/kinds; takes minutes to build the first time
+	mkdir -p bin/kinds
+	$(call controller,jobset,sigs.k8s.io/jobset,,config/default)
+	$(call controller,lws,sigs.k8s.io/lws,/cmd,config/default)
+	$(call controller,ray,github.com/ray-project/kuberay/ray-operator,,config/default)
+	$(call controller,kueue,sigs.k8s.io/kueue,/cmd/kueue,config/default)
 	cd test/kinds/trainer && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
-	cd test/kinds/lws && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/lws sigs.k8s.io/lws/cmd
-	cd test/kinds/ray && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/ray github.com/ray-project/kuberay/ray-operator
-	cd test/kinds/kueue && $(GO) build -ldflags '-s -w' -o $(CURDIR)/bin/kinds/kueue sigs.k8s.io/kueue/cmd/kueue
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		GANGCTL_JOBSET=$(CURDIR)/bin/kinds/jobset GANGCTL_TRAINER=$(CURDIR)/bin/kinds/trainer GANGCTL_LWS=$(CURDIR)/bin/kinds/lws GANGCTL_RAY=$(CURDIR)/bin/kinds/ray GANGCTL_KUEUE=$(CURDIR)/bin/kinds/kueue \
+	rm -rf bin/trainer-manifests && mkdir -p bin/trainer-manifests && cp -R test/kinds/trainer/kustomization.yaml test/kinds/trainer/controller bin/trainer-manifests
+	cp -R $$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2)/manifests bin/trainer-manifests && chmod -R u+w bin/trainer-manifests
+	cp bin/trainer-manifests/manifests/overlays/manager/namespace.yaml bin/trainer-manifests/controller # no file of another folder is read
+	cd bin/trainer-manifests && $(GO) run $(KUSTOMIZE) build . -o $(CURDIR)/bin/kinds/trainer.yaml
+
+kinds: build controllers ## kinds of job of others, made by the controllers that these ship, on sandboxes
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_KINDS=$(CURDIR)/bin/kinds \
 		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
 		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
 		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \
 		GANGCTL_RAY_MODULE=$$(cd test/kinds/ray && $(GO) list -m -f '{{.Dir}}' github.com/ray-project/kuberay/ray-operator) \
-		GANGCTL_KUEUE_MODULE=$$(cd test/kinds/kueue && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/kueue) \
-		$(TEST) -count=1 -timeout 30m -v -run 'TestJobSet$$|TestTrainJob$$|TestLeaderWorkerSet$$|TestRay$$|TestKueue$$' ./test/e2e
+		$(TEST) -count=1 -timeout 30m -v -run 'TestControllers$$|TestJobSet$$|TestTrainJob$$|TestLeaderWorkerSet$$|TestRay$$|TestKueue$$' ./test/e2e
 
 upstream: ## Kubernetes' own integration tests of gangs against our scheduler, and the table of docs/conformance.md; takes half an hour
 	cd test/upstream && $(GO) run . -dir $(CURDIR)/bin/upstream $(or $(UPSTREAM),-document $(CURDIR)/docs/conformance.md)

@@ -13,13 +13,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/command"
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/controlplane"
 )
 
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == "component" && component.Known(os.Args[2]) {
+	if len(os.Args) > 2 && os.Args[1] == "component" && (component.Known(os.Args[2]) || addon.Known(os.Args[2])) {
 		os.Exit(controlplane.Run(os.Args[2:], os.Stdin))
 	}
 	// The components that are linked in leave flags of theirs in this global set,

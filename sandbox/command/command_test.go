@@ -50,6 +50,9 @@ func TestMistakes(t *testing.T) {
 		{"count", "node add --count=0 --data-dir=" + dir, 2, "--count 0", ""},
 		{"negative GPUs", "node add --gpus=-1 --data-dir=" + dir, 2, "--gpus -1: must not be negative", ""},
 		{"kubeconfig of other clusters", "up --data-dir=" + dir + " --kubeconfig=" + other, 1, "holds other things", "choose a file of its own"},
+		{"unknown controller", "up --with=jobsets --data-dir=" + dir, 2, `--with "jobsets": there is no controller of that name`, "did you mean jobset? those that `make controllers` builds"},
+		{"controllers that are not built", "up --with=jobset --controllers=" + dir + " --data-dir=" + dir, 1, "the program of the controller jobset: stat " + dir, "make controllers"},
+		{"folder without controllers", "up --controllers=" + dir + " --data-dir=" + dir, 2, "--controllers " + dir + ": there are no controllers without --with", ""},
 		{"nothing there", "status --data-dir=" + dir, 1, "there is no sandbox in " + dir, "gangctl-sandbox up"},
 		{"nothing to change", "node add --data-dir=" + dir, 1, "no sandbox is ready in " + dir, "gangctl-sandbox up"},
 	}
@@ -69,7 +72,7 @@ func TestHelp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--node-file", "--operator-gang-scheduler", "sandbox.gangctl.dev/run-for", "restartPolicy"} {
+	for _, want := range []string{"--node-file", "--operator-gang-scheduler", "--with string", "jobset, trainer, lws, ray, kueue", "sandbox.gangctl.dev/run-for", "restartPolicy"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}

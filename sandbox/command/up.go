@@ -15,6 +15,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/node"
@@ -54,6 +55,11 @@ container runs as a process, with the token of its service account, so that the
 scheduler can be installed and run as in a cluster. PodGroups and the rights of
 the scheduler come with that installation then; start with --scheduler default.
 
+With --with jobset,trainer,lws,ray,kueue, or some of them, the controllers that
+these projects release run, with their kinds and webhooks; trainer brings jobset,
+which it needs. make controllers builds them. An up with fewer, or with --with "",
+runs the others no longer; their kinds and objects stay.
+
 With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
 with --scheduler default, those without one, as usual.
 
@@ -84,6 +90,8 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
 	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")
+	f.StringVar(&s.With, "with", "", "controllers of other projects to run: "+addon.Names()+" (several with commas between them)")
+	f.StringVar(&s.Controllers, "controllers", "", "folder of the controllers of --with, which make controllers fills (default the folder kinds next to this program)")
 	f.StringVar(&s.RunImage, "run-image", "", "run containers of the image NAME as processes of a program: NAME=PROGRAM (pods are simulated otherwise)")
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default DATA-DIR/kubeconfig)")
 	f.IntVar(&s.Port, "port", 0, "port of the API server on 127.0.0.1 (0: any free one)")
@@ -149,8 +157,11 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 	if s.Kubeconfig == "" {
 		s.Kubeconfig = found.Dir.Kubeconfig()
 	}
+	if err := o.completeControllers(); err != nil {
+		return err
+	}
 	name, program, isImage := strings.Cut(s.RunImage, "=")
-	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile, &program} {
+	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile, &s.Controllers, &program} {
 		if *path == "" {
 			continue
 		}
@@ -169,10 +180,29 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 	if err := s.Validate(); err != nil {
 		return failure.Usagef("%w", err)
 	}
-	// Mistakes in the file are reported before anything is started.
+	// Mistakes in files are reported before anything is started.
+	for _, c := range addon.Chosen(s.With) {
+		if err := c.Require(s.Controllers); err != nil {
+			return err
+		}
+	}
 	if _, err := supervise.Desired(*s, node.Machine{}, time.Time{}); err != nil {
 		return failure.Errorf("--node-file: %w", err)
 	}
+	return nil
+}
+
+// completeControllers checks the names of --with, and has them in the form in which they are compared; their folder is known.
+func (o *upOptions) completeControllers() (err error) {
+	s := &o.settings
+	if s.With, err = addon.Select(s.With); err != nil || s.With == "" || s.Controllers != "" {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	s.Controllers = filepath.Join(filepath.Dir(program), "kinds")
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	defaultscheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/operator"
@@ -69,6 +70,9 @@ func Run(args []string, lifeline io.Reader) int {
 		return report(operator.Run(ctx, args))
 	case component.Nodes:
 		return report(kubelet.Run(ctx, args))
+	}
+	if addon.Known(name) {
+		return report(addon.Run(ctx, args))
 	}
 	return report(fmt.Errorf("no component is called %q", name))
 }

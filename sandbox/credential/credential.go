@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/datadir"
 )
 
@@ -38,7 +39,7 @@ const (
 // Users returns everybody who gets a token. Only the administrator is a master;
 // the others act under the roles that they would have in a real cluster.
 func Users() []User {
-	return []User{
+	users := []User{
 		{Key: Admin, Name: "gangctl-sandbox-admin", Groups: []string{"system:masters"}},
 		{Key: ControllerManager, Name: "system:kube-controller-manager"},
 		{Key: DefaultScheduler, Name: "system:kube-scheduler"},
@@ -46,6 +47,10 @@ func Users() []User {
 		serviceAccount(Operator, "kubeflow", "training-operator"),
 		serviceAccount(Nodes, "gangctl-sandbox", "nodes"),
 	}
+	for _, c := range addon.All() {
+		users = append(users, serviceAccount(c.Name, c.Namespace, c.Account))
+	}
+	return users
 }
 
 func serviceAccount(key, namespace, name string) User {

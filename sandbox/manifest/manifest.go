@@ -43,7 +43,7 @@ type Applier struct{ Client dynamic.Interface }
 // Apply server-side applies the objects of YAML documents, in their order.
 func (a *Applier) Apply(ctx context.Context, manifests ...[]byte) error {
 	for _, manifest := range manifests {
-		objects, err := parse(manifest)
+		objects, err := Parse(manifest)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (a *Applier) Apply(ctx context.Context, manifests ...[]byte) error {
 // are served.
 func (a *Applier) WaitEstablished(ctx context.Context, manifests ...[]byte) error {
 	for _, manifest := range manifests {
-		objects, err := parse(manifest)
+		objects, err := Parse(manifest)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,8 @@ func resourceIn(client dynamic.Interface, gvr schema.GroupVersionResource, names
 	return client.Resource(gvr).Namespace(namespace)
 }
 
-func parse(manifest []byte) ([]*unstructured.Unstructured, error) {
+// Parse returns the objects of YAML documents.
+func Parse(manifest []byte) ([]*unstructured.Unstructured, error) {
 	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
 	var out []*unstructured.Unstructured
 	for {

@@ -12,7 +12,7 @@ import (
 func TestRulesHaveNoWildcards(t *testing.T) {
 	roles := 0
 	for _, manifest := range [][]byte{OperatorRBAC(), NodesRBAC()} {
-		objects, err := parse(manifest)
+		objects, err := Parse(manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestRulesHaveNoWildcards(t *testing.T) {
 }
 
 func TestWebhook(t *testing.T) {
-	objects, err := parse(Webhook(map[string]string{"tfjobs": "https://127.0.0.1:1/x", "pytorchjobs": "https://127.0.0.1:1/y"}, []byte("PEM")))
+	objects, err := Parse(Webhook(map[string]string{"tfjobs": "https://127.0.0.1:1/x", "pytorchjobs": "https://127.0.0.1:1/y"}, []byte("PEM")))
 	if err != nil || len(objects) != 1 || objects[0].GetKind() != "ValidatingWebhookConfiguration" {
 		t.Fatalf("got %v, %v", objects, err)
 	}
@@ -51,7 +51,7 @@ func TestWebhook(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if _, err := parse([]byte("a: b: c")); err == nil {
+	if _, err := Parse([]byte("a: b: c")); err == nil {
 		t.Error("nonsense is parsed")
 	}
 }

@@ -55,3 +55,14 @@ func (a *Applier) RemoveWebhook(ctx context.Context) error {
 	}
 	return nil
 }
+
+// RemoveWebhooks lets pass unchecked what webhooks of a selector of labels checked: their servers are gone.
+func (a *Applier) RemoveWebhooks(ctx context.Context, selector string) error {
+	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+		gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
+		if err := a.Client.Resource(gvr).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector}); err != nil {
+			return fmt.Errorf("delete %s of %s: %w", resource, selector, err)
+		}
+	}
+	return nil
+}

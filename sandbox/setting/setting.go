@@ -52,6 +52,10 @@ type Settings struct {
 	Operator bool `json:"operator"`
 	// OperatorGangScheduler is the operator's --gang-scheduler-name; empty for none.
 	OperatorGangScheduler string `json:"operatorGangScheduler,omitempty"`
+	// With are the controllers of other projects that run, with commas between their names, as addon.Select returns them; Controllers is the
+	// folder that has them: absolute, and empty without them.
+	With        string `json:"with,omitempty"`
+	Controllers string `json:"controllers,omitempty"`
 	// RunImage is NAME=PROGRAM: containers of images whose last part is NAME run
 	// as processes of PROGRAM, an absolute path; empty if all pods are simulated.
 	RunImage string `json:"runImage,omitempty"`
@@ -105,6 +109,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("--serve %s: only the gang scheduler answers to other names, and --scheduler is %s", s.Serve, s.Scheduler)
 	case s.OperatorGangScheduler == Volcano && s.Scheduler == Gang && !slices.Contains(strings.Split(s.Serve, ","), Volcano):
 		return fmt.Errorf("--operator-gang-scheduler %s: no scheduler would serve those pods; add --serve %s", Volcano, Volcano)
+	case s.Controllers != "" && s.With == "":
+		return fmt.Errorf("--controllers %s: there are no controllers without --with", s.Controllers)
 	case s.OperatorGangScheduler != "" && !s.Operator:
 		return fmt.Errorf("--operator-gang-scheduler %s: there is no operator with --operator=false", s.OperatorGangScheduler)
 	}
@@ -137,6 +143,8 @@ func Diff(a, b Settings) string {
 	compare("native-gangs", a.NativeGangs, b.NativeGangs)
 	compare("operator", a.Operator, b.Operator)
 	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
+	compare("with", a.With, b.With)
+	compare("controllers", a.Controllers, b.Controllers)
 	compare("run-image", a.RunImage, b.RunImage)
 	compare("kubeconfig", a.Kubeconfig, b.Kubeconfig)
 	if b.Port != 0 {
@@ -162,6 +170,8 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
 		"operator":                func() { s.Operator = typed.Operator },
 		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },
+		"with":                    func() { s.With = typed.With },
+		"controllers":             func() { s.Controllers = typed.Controllers },
 		"run-image":               func() { s.RunImage = typed.RunImage },
 		"kubeconfig":              func() { s.Kubeconfig = typed.Kubeconfig },
 		"port":                    func() { s.Port = typed.Port },
@@ -178,6 +188,9 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 	}
 	if isTyped("operator") && !s.Operator && !isTyped("operator-gang-scheduler") {
 		s.OperatorGangScheduler = ""
+	}
+	if isTyped("with") && s.With == "" && !isTyped("controllers") {
+		s.Controllers = ""
 	}
 	return s
 }

@@ -36,6 +36,8 @@ func TestValidate(t *testing.T) {
 		{name: "image", change: func(s *Settings) { s.RunImage = "gangctl=/bin/gangctl" }},
 		{name: "image without program", change: func(s *Settings) { s.RunImage = "gangctl" }, want: `--run-image "gangctl": must be NAME=PROGRAM`},
 		{name: "program without image", change: func(s *Settings) { s.RunImage = "=x" }, want: `--run-image "=x"`},
+		{name: "controllers", change: func(s *Settings) { s.With, s.Controllers = "jobset", "/kinds" }},
+		{name: "folder without controllers", change: func(s *Settings) { s.Controllers = "/kinds" }, want: "--controllers /kinds: there are no controllers without --with"},
 		{name: "gang without operator", change: func(s *Settings) { s.Operator, s.OperatorGangScheduler = false, "x" }, want: "--operator=false"},
 	}
 	for _, tt := range tests {
@@ -84,7 +86,7 @@ func TestDiffAfterJSON(t *testing.T) {
 func other() Settings {
 	return Settings{
 		Nodes: 7, CPU: resource.MustParse("9"), Memory: resource.MustParse("1Gi"), GPUs: 2, GPUResource: "amd.com/gpu",
-		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", NativeGangs: true, Operator: false, OperatorGangScheduler: "x", RunImage: "a=/b", Kubeconfig: "/kc",
+		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", NativeGangs: true, Operator: false, OperatorGangScheduler: "x", With: "jobset", Controllers: "/kinds", RunImage: "a=/b", Kubeconfig: "/kc",
 		Port: 6443, RunFor: time.Hour, FailRate: 0.5,
 	}
 }
@@ -125,5 +127,15 @@ func TestOverlayGivesWay(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// The folder of controllers stays until there are none.
+func TestOverlayOfControllers(t *testing.T) {
+	for with, want := range map[string]string{"jobset,lws": "/kinds", "": ""} {
+		got := other().Overlay(Settings{With: with}, func(flag string) bool { return flag == "with" })
+		if got.With != with || got.Controllers != want {
+			t.Errorf("--with=%s: got %q of %q", with, got.With, got.Controllers)
+		}
 	}
 }

@@ -56,6 +56,9 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, a := range s.addons {
+		crds, rights = append(crds, a.installation.Definitions...), append(rights, a.installation.Rights...)
+	}
 	if err := applier.Apply(ctx, append(slices.Clone(crds), rights...)...); err != nil {
 		return err
 	}
@@ -73,6 +76,7 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		inner, ctx := errgroup.WithContext(ctx)
 		inner.Go(func() error { return s.bringUpScheduler(ctx, client) })
 		inner.Go(func() error { return s.bringUpOperator(ctx, applier) })
+		inner.Go(func() error { return s.bringUpAddons(ctx, client, applier) })
 		return inner.Wait()
 	})
 	group.Go(func() error { return until(ctx, "the default service account", defaultAccount(client)) })

@@ -79,7 +79,12 @@ func defaultAccount(client kubernetes.Interface) func(context.Context) error {
 
 // ready waits for a component to answer; its death ends the wait.
 func (s *supervisor) ready(ctx context.Context, name, url string) error {
-	err := until(ctx, name, func(ctx context.Context) error { return s.prober.answers(ctx, url) })
+	return s.untilAlive(ctx, name, func(ctx context.Context) error { return s.prober.answers(ctx, url) })
+}
+
+// untilAlive waits for a condition of components; the death of one ends the wait.
+func (s *supervisor) untilAlive(ctx context.Context, what string, condition func(context.Context) error) error {
+	err := until(ctx, what, condition)
 	if err != nil && errors.Is(context.Cause(ctx), errDied) {
 		return context.Cause(ctx)
 	}

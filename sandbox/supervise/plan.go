@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
@@ -153,6 +154,18 @@ func (p plan) operator() (spec, bool) {
 		s.args = append(s.args, "--gang-scheduler-name="+name)
 	}
 	return s, p.settings.Operator
+}
+
+// place is where a controller of another project runs.
+func (p plan) place(c addon.Controller) addon.Place {
+	return addon.Place{
+		Home: p.dir.Path("addons", c.Name), Kubeconfig: p.kubeconfig(c.Name),
+		WebhookPort: p.ports[webhookPort(c)], ProbePort: p.ports[probePort(c)],
+	}
+}
+
+func (p plan) addon(c addon.Controller) spec {
+	return spec{name: c.Name, env: memory("192MiB"), args: c.Args(p.settings.Controllers, p.place(c))}
 }
 
 func (p plan) nodes() spec {

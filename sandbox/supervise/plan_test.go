@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/setting"
@@ -93,8 +94,24 @@ func TestPlanNodes(t *testing.T) {
 	}
 }
 
+// A controller of another project runs as itself, on ports and in a folder of its own.
+func TestPlanAddon(t *testing.T) {
+	p := testPlan()
+	p.settings.With, p.settings.Controllers = "jobset", "/kinds"
+	c := addon.Chosen(p.settings.With)[0]
+	p.ports[probePort(c)], p.ports[webhookPort(c)] = 6, 7
+	if place := p.place(c); place.Probe() != "127.0.0.1:6" || place.Webhook() != "127.0.0.1:7" {
+		t.Errorf("got %+v", place)
+	}
+	s := p.addon(c)
+	if s.name != "jobset" || !slices.Equal(s.args[:2], []string{"/d/addons/jobset", "/kinds/jobset"}) || !slices.Contains(s.args, "--kubeconfig=/d/pki/jobset.kubeconfig") {
+		t.Errorf("got %+v", s)
+	}
+}
+
 func TestChoosePorts(t *testing.T) {
-	first, err := choosePorts(nil, 0)
+	jobset := addon.Chosen("jobset")
+	first, err := choosePorts(nil, 0, jobset...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +121,9 @@ func TestChoosePorts(t *testing.T) {
 			t.Errorf("%s: port %d", name, port)
 		}
 		seen[port] = true
+	}
+	if first[probePort(jobset[0])] == 0 || first[webhookPort(jobset[0])] == 0 {
+		t.Errorf("a controller has no ports: %v", first)
 	}
 	again, err := choosePorts(first, 0)
 	if err != nil || again[portAPIServer] != first[portAPIServer] {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+
+	"github.com/gangctl/gangctl/sandbox/addon"
 )
 
 // The ports of a sandbox, all on 127.0.0.1.
@@ -28,9 +30,17 @@ func RequireFree(port int) error {
 	return l.Close()
 }
 
+// probePort and webhookPort name the ports of a controller of another project.
+func probePort(c addon.Controller) string   { return c.Name + "-probe" }
+func webhookPort(c addon.Controller) string { return c.Name + "-webhook" }
+
 // choosePorts picks a port for everybody. Those of the last run are kept while
 // they are free, so that addresses which users wrote down stay valid.
-func choosePorts(last map[string]int, apiserver int) (ports map[string]int, err error) {
+func choosePorts(last map[string]int, apiserver int, addons ...addon.Controller) (ports map[string]int, err error) {
+	names := []string{portAPIServer, portScheduler, portKubelet, portOperatorProbe, portWebhook}
+	for _, c := range addons {
+		names = append(names, probePort(c), webhookPort(c))
+	}
 	ports = map[string]int{}
 	var open []net.Listener
 	defer func() {
@@ -38,7 +48,7 @@ func choosePorts(last map[string]int, apiserver int) (ports map[string]int, err 
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	for _, name := range []string{portAPIServer, portScheduler, portKubelet, portOperatorProbe, portWebhook} {
+	for _, name := range names {
 		want := last[name]
 		if name == portAPIServer && apiserver != 0 {
 			want = apiserver

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 
+	"github.com/gangctl/gangctl/sandbox/addon"
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
@@ -34,6 +35,7 @@ type supervisor struct {
 	lock        *datadir.Lock
 	plan        plan
 	credentials *credential.Set
+	addons      []runningAddon
 	prober      *prober
 	board       *board
 	// abort ends the start because a component ended.
@@ -136,7 +138,7 @@ func (s *supervisor) prepare(ctx context.Context) error {
 	if s.credentials, err = credential.Ensure(s.dir); err != nil {
 		return err
 	}
-	if marker.Ports, err = choosePorts(marker.Ports, marker.Settings.Port); err != nil {
+	if marker.Ports, err = choosePorts(marker.Ports, marker.Settings.Port, addon.Chosen(marker.Settings.With)...); err != nil {
 		return err
 	}
 	if err := s.dir.WriteMarker(*marker); err != nil {
@@ -150,8 +152,10 @@ func (s *supervisor) prepare(ctx context.Context) error {
 		return fmt.Errorf("remove old socket: %w", err)
 	}
 	s.plan = plan{dir: s.dir, settings: marker.Settings, ports: marker.Ports}
-	s.prober, err = newProber(s.dir, s.credentials)
-	return err
+	if s.prober, err = newProber(s.dir, s.credentials); err != nil {
+		return err
+	}
+	return s.readAddons()
 }
 
 // start starts a component and watches it.

@@ -2,96 +2,82 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/base64"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/cert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/document"
-	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
+	"github.com/gangctl/gangctl/sandbox/addon"
 )
 
-// controller is a program of others that makes pods of objects, and has webhooks.
-type controller struct {
-	program string
-	// configuration begins the file of its configuration, which goes on with where its webhooks are.
-	configuration string
-	// webhooks is the file with the definitions of its webhooks, as it ships them: they name a Service.
-	webhooks string
-	args     []string
-}
-
-// startController runs a controller until the test ends, outside of the cluster, and has the API server call its webhooks there.
-func (c *cluster) startController(t *testing.T, p controller) {
+// withControllers adds flags of `up` by which a sandbox runs controllers of other projects. They are built in modules that the tests do not
+// depend on, see the target controllers of the Makefile: without them the test is skipped.
+func withControllers(t *testing.T, names string, args ...string) []string {
 	t.Helper()
-	dir := t.TempDir()
-	certificate := writeCertificate(t, dir)
-	port := freePort(t)
-	configuration := fmt.Sprintf("%swebhook: {host: 127.0.0.1, port: %s, certDir: %s}\ninternalCertManagement: {enable: false}\nleaderElection: {leaderElect: false}\n", p.configuration, port, dir)
-	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configuration), 0o600))
-	c.background(t, p.program, append([]string{"--config", filepath.Join(dir, "config.yaml"), "--metrics-bind-address=0", "--health-probe-bind-address=0"}, p.args...)...)
-	c.awaitWebhooks(t, p.webhooks, "127.0.0.1:"+port, certificate)
-}
-
-// writeCertificate writes a certificate for this machine with its key into a folder, under the names that controllers look for.
-func writeCertificate(t *testing.T, dir string) []byte {
-	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
-	return certificate
-}
-
-// awaitWebhooks waits until webhooks answer at an address, and applies their definitions.
-func (c *cluster) awaitWebhooks(t *testing.T, definitions, address string, certificate []byte) {
-	t.Helper()
-	eventually(t, "its webhooks answer", func(ctx context.Context) bool {
-		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // whether it listens is the question
-		conn, err := dialer.DialContext(ctx, "tcp", address)
-		return err == nil && conn.Close() == nil
-	})
-	c.applyWebhooks(t, definitions, "", func(path string) map[string]any {
-		return map[string]any{"url": "https://" + address + path, "caBundle": base64.StdEncoding.EncodeToString(certificate)}
-	})
-}
-
-// applyWebhooks applies definitions of webhooks that are called as clientConfig has it for a path, and not by the Service that they name. The names of
-// definitions get a prefix; without one they are called like their first webhook, since controllers ship definitions of one name.
-func (c *cluster) applyWebhooks(t *testing.T, path, prefix string, clientConfig func(path string) map[string]any) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	docs, err := document.Split(data)
-	must(t, err)
-	applier := &sandboxmanifest.Applier{Client: c.dynamic}
-	for _, doc := range docs {
-		u := &unstructured.Unstructured{}
-		must(t, u.UnmarshalJSON(doc.JSON))
-		list, _, err := unstructured.NestedSlice(u.Object, "webhooks")
-		must(t, err)
-		if first, ok := list[0].(map[string]any); ok && prefix == "" {
-			u.SetName(fmt.Sprint(first["name"]))
-		} else {
-			u.SetName(prefix + u.GetName())
-		}
-		for _, item := range list {
-			webhook, _ := item.(map[string]any)
-			called, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
-			must(t, err)
-			webhook["clientConfig"] = clientConfig(called)
-		}
-		must(t, unstructured.SetNestedSlice(u.Object, list, "webhooks"))
-		text, err := u.MarshalJSON()
-		must(t, err)
-		must(t, applier.Apply(t.Context(), text))
+	folder := os.Getenv("GANGCTL_KINDS")
+	if folder == "" {
+		t.Skip("needs GANGCTL_KINDS, as make kinds sets it")
 	}
+	return append([]string{"--controllers=" + folder, "--with=" + names}, args...)
+}
+
+// moduleOf is the folder of the module of a project, which has its samples.
+func moduleOf(t *testing.T, name string) string {
+	t.Helper()
+	variable := "GANGCTL_" + strings.ToUpper(name) + "_MODULE"
+	module := os.Getenv(variable)
+	if module == "" {
+		t.Skip("needs " + variable)
+	}
+	return module
+}
+
+// TestControllers has a sandbox run the controller of another project like its own: it is supervised, started again by another up, and gone after
+// one without it.
+func TestControllers(t *testing.T) {
+	c := newCluster(t, withControllers(t, "jobset", "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")...)
+	c.run(t, "submit", "-f", jobSetFile(t, "llama", "", "0"))
+	c.podsOf(t, "llama").are(t, "all run", 4, runs)
+	stdout, stderr, err := c.Run("status")
+	if err != nil {
+		t.Fatalf("status: %v\n%s", err, stderr)
+	}
+	matches(t, stdout, `^jobset +[0-9]+ +running +.*jobset\.log`)
+
+	must(t, syscall.Kill(c.Components(t)["jobset"], syscall.SIGKILL))
+	eventually(t, "its end is reported", func(context.Context) bool {
+		_, stderr, err := c.Run("status")
+		return err != nil && strings.Contains(stderr, "1 of the components ended: [jobset]")
+	})
+	if stdout, stderr, err := c.Run("up"); err != nil || !strings.Contains(stderr, "starting again: jobset had ended") {
+		t.Fatalf("up: %v\n%s%s", err, stdout, stderr)
+	}
+	c.podsOf(t, "llama").are(t, "all run still", 4, runs)
+	c.run(t, "suspend", "llama")
+	c.podsOf(t, "llama").are(t, "the controller that was started again has taken its pods", 0, runs)
+
+	must(t, syscall.Kill(c.Components(t)["gang-scheduler"], syscall.SIGKILL))
+	eventually(t, "its end is reported", func(context.Context) bool {
+		_, _, err := c.Run("status")
+		return err != nil
+	})
+	if _, stderr, err := c.Run("up", "--with="); err != nil {
+		t.Fatalf("up: %v\n%s", err, stderr)
+	}
+	if c.Components(t)["jobset"] != 0 {
+		t.Error("it still runs")
+	}
+	webhooks, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: addon.Label})
+	must(t, err)
+	if len(webhooks.Items) != 0 {
+		t.Errorf("webhooks without a server: %v", webhooks.Items[0].Name)
+	}
+	c.create(t, plain("free", "gang-scheduler", "1"))
+	c.placed(t, "free")
 }
 
 // background runs a program on the cluster until the test ends. What it logs is shown if the test fails.

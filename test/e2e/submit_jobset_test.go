@@ -48,15 +48,9 @@ spec:%[2]s
             - {name: main, image: x, resources: {requests: {cpu: 100m}, limits: {nvidia.com/gpu: 8}}}
 `
 
-// TestJobSet has the controller of JobSet, as it is released, with its webhooks, make the pods of a gang. It is built in a module that the
-// tests do not depend on; see the target kinds of the Makefile.
+// TestJobSet has the controller of JobSet, as it is released, with its webhooks, make the pods of a gang.
 func TestJobSet(t *testing.T) {
-	program, module := os.Getenv("GANGCTL_JOBSET"), os.Getenv("GANGCTL_JOBSET_MODULE")
-	if program == "" || module == "" {
-		t.Skip("needs GANGCTL_JOBSET and GANGCTL_JOBSET_MODULE")
-	}
-	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")
-	c.startJobSet(t, program, module)
+	c, module := newCluster(t, withControllers(t, "jobset", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")...), moduleOf(t, "jobset")
 	t.Run("in order", func(t *testing.T) { c.jobSetInOrder(t) })
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
@@ -64,16 +58,6 @@ func TestJobSet(t *testing.T) {
 	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
 	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
 	t.Run("samples", func(t *testing.T) { c.samples(t, samplesIn(t, module, jobset.Kind)) })
-}
-
-// startJobSet runs the controller of JobSet until the test ends.
-func (c *cluster) startJobSet(t *testing.T, program, module string) {
-	t.Helper()
-	c.applyFiles(t, filepath.Join(module, "config", "components", "crd", "bases", "jobset.x-k8s.io_jobsets.yaml"))
-	c.startController(t, controller{
-		program: program, webhooks: filepath.Join(module, "config", "components", "webhook", "manifests.yaml"),
-		configuration: "apiVersion: config.jobset.x-k8s.io/v1alpha1\nkind: Configuration\n",
-	})
 }
 
 // run runs gangctl, which has to succeed, and returns what it printed.

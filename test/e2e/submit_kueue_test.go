@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
 // kueueQueues are two queues of sixteen GPUs each, on nodes of their own, and two priorities.
@@ -159,30 +160,20 @@ func queuedKinds() []queuedKind {
 		{"Job of Kubernetes' own gang", "Job", batch, "job", flagged("job", "--dialect", "native", "--scheduler", "gang-scheduler")},
 		{"TFJob", "TFJob", trained, "tfjob", flagged("tf")},
 		{"PyTorchJob", "PyTorchJob", trained, "pytorchjob", flagged("pytorch", "--nproc-per-node", "2")},
+		{"JobSet", "JobSet", jobset.NameLabel + "=", "jobset", setFromFile},
 	}
 }
 
-// TestKueue has the controller of Kueue, as it is released, with its webhooks, admit gangs by quota, which gangctl's scheduler then places. It is built in a
-// module that the tests do not depend on; see the target kinds of the Makefile. JobSets take part if their controller is there, too.
+// TestKueue has the controller of Kueue, as it is released, with its webhooks, admit gangs by quota, which gangctl's scheduler then places.
 func TestKueue(t *testing.T) {
-	program, module := os.Getenv("GANGCTL_KUEUE"), os.Getenv("GANGCTL_KUEUE_MODULE")
-	if program == "" || module == "" {
-		t.Skip("needs GANGCTL_KUEUE and GANGCTL_KUEUE_MODULE")
-	}
-	c := newCluster(t, "--nodes=0", "--run-for=0", "--native-gangs")
+	c := newCluster(t, withControllers(t, "jobset,kueue", "--nodes=0", "--run-for=0", "--native-gangs")...)
 	for _, node := range []string{"reserved-1", "reserved-2", "spot-1", "spot-2"} {
 		pool, _, _ := strings.Cut(node, "-")
 		if _, stderr, err := c.Run("node", "add", node, "--gpus=8", "--cpu=16", "--memory=32Gi", "--label=pool="+pool); err != nil {
 			t.Fatalf("%v\n%s", err, stderr)
 		}
 	}
-	kinds, frameworks := queuedKinds(), `"batch/job", "kubeflow.org/tfjob", "kubeflow.org/pytorchjob", "pod"`
-	if sets, setsModule := os.Getenv("GANGCTL_JOBSET"), os.Getenv("GANGCTL_JOBSET_MODULE"); sets != "" && setsModule != "" {
-		c.startJobSet(t, sets, setsModule)
-		kinds = append(kinds, queuedKind{"JobSet", "JobSet", jobset.NameLabel + "=", "jobset", setFromFile})
-		frameworks += `, "jobset.x-k8s.io/jobset"`
-	}
-	c.startKueue(t, program, module, frameworks)
+	kinds := queuedKinds()
 	c.applyQueues(t, kueueQueues)
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) { c.kueueAdmits(t, k) })
@@ -392,4 +383,27 @@ func (c *cluster) kueueNeverAdmits(t *testing.T) {
 	})
 	c.run(t, "delete", "stored")
 	c.noWorkloads(t)
+}
+
+// applyQueues applies objects of Kueue, whose webhooks check them.
+func (c *cluster) applyQueues(t *testing.T, manifests ...string) {
+	t.Helper()
+	applier := &sandboxmanifest.Applier{Client: c.dynamic}
+	for _, manifest := range manifests {
+		must(t, applier.Apply(t.Context(), []byte(manifest)))
+	}
+}
+
+// kueueResource is one of Kueue's resources.
+func kueueResource(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: kueue.Group, Version: "v1beta2", Resource: name}
+}
+
+// noWorkloads waits until Kueue has seen that all jobs are gone.
+func (c *cluster) noWorkloads(t *testing.T) {
+	t.Helper()
+	eventually(t, "no Workload is left", func(ctx context.Context) bool {
+		list, err := c.dynamic.Resource(kueueResource("workloads")).Namespace(space).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
 }

@@ -33,20 +33,9 @@ spec:%[2]s
         - {name: main, image: x, resources: {requests: {cpu: 100m}, limits: {nvidia.com/gpu: 8}}}
 `
 
-// TestLeaderWorkerSet has the controller of LeaderWorkerSet, as it is released, with its webhooks, make the pods of two gangs. It is built in
-// a module that the tests do not depend on; see the target kinds of the Makefile.
+// TestLeaderWorkerSet has the controller of LeaderWorkerSet, as it is released, with its webhooks, make the pods of two gangs.
 func TestLeaderWorkerSet(t *testing.T) {
-	program, module := os.Getenv("GANGCTL_LWS"), os.Getenv("GANGCTL_LWS_MODULE")
-	if program == "" || module == "" {
-		t.Skip("needs GANGCTL_LWS and GANGCTL_LWS_MODULE")
-	}
-	c := newCluster(t, "--nodes=5", "--cpu=16", "--gpus=8", "--operator=false")
-	crds := filepath.Join(module, "config", "crd", "bases")
-	c.applyFiles(t, filepath.Join(crds, "leaderworkerset.x-k8s.io_leaderworkersets.yaml"), filepath.Join(crds, "disaggregatedset.x-k8s.io_disaggregatedsets.yaml"))
-	c.startController(t, controller{
-		program: program, webhooks: filepath.Join(module, "config", "webhook", "manifests.yaml"),
-		configuration: "apiVersion: config.lws.x-k8s.io/v1alpha1\nkind: Configuration\n",
-	})
+	c, module := newCluster(t, withControllers(t, "lws", "--nodes=5", "--cpu=16", "--gpus=8", "--operator=false")...), moduleOf(t, "lws")
 	t.Run("refused", func(t *testing.T) { c.refusesServices(t) })
 	t.Run("a node short", func(t *testing.T) { c.oneReplicaWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.bothReplicasRun(t) })

@@ -42,19 +42,10 @@ spec:
         - {name: ray-worker, image: x, resources: {requests: {cpu: 100m}, limits: {nvidia.com/gpu: 8}}}
 `
 
-// TestRay has the operator of KubeRay, as it is released, make the pods of gangs. It is built in a module that the tests do not depend on;
-// see the target kinds of the Makefile. Pods are simulated, so no Ray runs in them: a RayCluster is tested to its end, and a RayJob until its
-// entrypoint would be submitted.
+// TestRay has the operator of KubeRay, as it is released, make the pods of gangs. Pods are simulated, so no Ray runs in them: a RayCluster is
+// tested to its end, and a RayJob until its entrypoint would be submitted.
 func TestRay(t *testing.T) {
-	program, module := os.Getenv("GANGCTL_RAY"), os.Getenv("GANGCTL_RAY_MODULE")
-	if program == "" || module == "" {
-		t.Skip("needs GANGCTL_RAY and GANGCTL_RAY_MODULE")
-	}
-	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")
-	for _, kind := range []string{ray.ClusterResource, ray.JobResource, "rayservices"} {
-		c.applyFiles(t, filepath.Join(module, "config", "crd", "bases", "ray.io_"+kind+".yaml"))
-	}
-	c.background(t, program, "--metrics-addr=0", "--health-probe-bind-address=0", "--enable-leader-election=false")
+	c, module := newCluster(t, withControllers(t, "ray", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")...), moduleOf(t, "ray")
 	t.Run("a node short", func(t *testing.T) { c.rayWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.rayRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.rayIsSuspended(t) })

@@ -21,22 +21,9 @@ import (
 )
 
 // TestTrainJob has the controllers of Kubeflow Trainer and of JobSet, as they are released, with their webhooks and the runtimes that
-// Trainer ships, make the pods of a gang. They are built in modules that the tests do not depend on; see the target kinds of the Makefile.
+// Trainer ships, make the pods of a gang.
 func TestTrainJob(t *testing.T) {
-	program, module := os.Getenv("GANGCTL_TRAINER"), os.Getenv("GANGCTL_TRAINER_MODULE")
-	sets, setsModule := os.Getenv("GANGCTL_JOBSET"), os.Getenv("GANGCTL_JOBSET_MODULE")
-	if program == "" || module == "" || sets == "" || setsModule == "" {
-		t.Skip("needs GANGCTL_TRAINER and GANGCTL_TRAINER_MODULE, GANGCTL_JOBSET and GANGCTL_JOBSET_MODULE")
-	}
-	c := newCluster(t, "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")
-	manifests := filepath.Join(module, "manifests", "base")
-	c.startJobSet(t, sets, setsModule)
-	c.applyFiles(t,
-		filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainjobs.yaml"), filepath.Join(manifests, "crds", "trainer.kubeflow.org_trainingruntimes.yaml"),
-		filepath.Join(manifests, "crds", "trainer.kubeflow.org_clustertrainingruntimes.yaml"))
-	c.startTrainer(t, program, filepath.Join(manifests, "webhook", "manifests.yaml"))
-	c.applyRuntimes(t, filepath.Join(manifests, "runtimes", "torch_distributed.yaml"), filepath.Join(manifests, "runtimes", "deepspeed_distributed.yaml"),
-		filepath.Join(manifests, "runtimes", "torchtune", "llama3_2", "llama3_2_1B.yaml"))
+	c, module := newCluster(t, withControllers(t, "trainer", "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")...), moduleOf(t, "trainer")
 	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
 	t.Run("a launcher that follows", func(t *testing.T) { c.launcherFollows(t) })
 	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })
@@ -49,27 +36,6 @@ func TestTrainJob(t *testing.T) {
 		c.applyRuntimes(t, filepath.Join(module, "examples", "flux", "flux-runtime.yaml"))
 		c.samples(t, samplesIn(t, filepath.Join(module, "examples"), trainjob.Kind))
 	})
-}
-
-// startTrainer runs the controller of Kubeflow Trainer. Its webhooks look for certificates in the folder for temporary files.
-func (c *cluster) startTrainer(t *testing.T, program, webhooks string) {
-	t.Helper()
-	dir := t.TempDir()
-	certificates := filepath.Join(dir, "k8s-webhook-server", "serving-certs")
-	must(t, os.MkdirAll(certificates, 0o700))
-	certificate := writeCertificate(t, certificates)
-	port := freePort(t)
-	path := filepath.Join(dir, "config.yaml")
-	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: config.trainer.kubeflow.org/v1alpha1
-kind: Configuration
-health: {healthProbeBindAddress: "0"}
-metrics: {bindAddress: "0"}
-webhook: {host: 127.0.0.1, port: %s}
-leaderElection: {leaderElect: false}
-certManagement: {enable: false}
-`, port), 0o600))
-	c.background(t, "env", "TMPDIR="+dir, program, "--config", path)
-	c.awaitWebhooks(t, webhooks, "127.0.0.1:"+port, certificate)
 }
 
 // applyRuntimes applies files with runtimes, which the controller of Trainer checks.
@@ -102,7 +68,7 @@ spec:
 // refusesTrainJobs: what cannot be a gang is not silently none.
 func (c *cluster) refusesTrainJobs(t *testing.T) {
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "train", "llama", "--runtime", "torch-distribted", "--nodes", "4")
-	if code != 1 || !strings.Contains(stderr, "there is no ClusterTrainingRuntime torch-distribted\nhint: did you mean torch-distributed? the runtimes of the cluster are: deepspeed-distributed, torch-distributed") {
+	if code != 1 || !strings.Contains(stderr, "there is no ClusterTrainingRuntime torch-distribted\nhint: did you mean torch-distributed? the runtimes of the cluster are: deepspeed-distributed, jax-distributed, ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

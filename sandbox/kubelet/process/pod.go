@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/sandbox/component"
 )
 
 // Between two starts of a container that ends, the pause doubles up to the
@@ -104,13 +106,13 @@ func (p *pod) run(life context.Context, c *container) (*corev1.ContainerStateTer
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer out.Close()
-	// The kernel ties a process to the thread that started it, see ownGroup.
+	// The kernel ties a process to the thread that started it, see component.Tied.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(p.runner.Program, c.args...)
 	cmd.Dir, cmd.Env = p.dir, c.env
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = component.Tied()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.runner.Program, err)
 	}
