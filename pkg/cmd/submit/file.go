@@ -182,8 +182,9 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 			if err != nil {
 				return nil, nil, o.explain(p.job, err)
 			}
-			enqueue(c.Job, d.LocalQueue)
-			return c.Objects(), c.Notes, nil
+			objects := c.Objects()
+			enqueue(objects, d.LocalQueue)
+			return objects, c.Notes, nil
 		},
 	}
 	j.request.Declared = len(p.groups) > 0 || member || scheduler != ""

@@ -61,15 +61,20 @@ func (s *Submission) note(notes ...string) {
 	}
 }
 
-// enqueue puts a job into a LocalQueue of Kueue, which suspends it until there is quota.
-func enqueue(job *unstructured.Unstructured, localQueue string) {
+// enqueue puts a job, and what it is checked as, into a LocalQueue of Kueue, which suspends it until there is quota.
+func enqueue(objects *render.Objects, localQueue string) {
 	if localQueue == "" {
 		return
 	}
-	labels := job.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	for _, job := range []*unstructured.Unstructured{objects.Job, objects.Trial} {
+		if job == nil {
+			continue
+		}
+		labels := job.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[kueue.QueueLabel] = localQueue
+		job.SetLabels(labels)
 	}
-	labels[kueue.QueueLabel] = localQueue
-	job.SetLabels(labels)
 }

@@ -38,7 +38,7 @@ func (o *Options) objects(namespace string, d choose.Decision) (*render.Objects,
 	case err != nil:
 		return nil, err
 	}
-	enqueue(objects.Job, d.LocalQueue)
+	enqueue(objects, d.LocalQueue)
 	return objects, nil
 }
 

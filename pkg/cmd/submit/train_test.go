@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -101,6 +102,30 @@ func TestTrainWithARuntimeForGangs(t *testing.T) {
 	stdout, stderr, failed := train(t, s)
 	if got := writes(s); failed != nil || stderr != "" || !starts(got, "POST "+trainJobsPath, "POST "+groupsPath) {
 		t.Errorf("%v, %q\n%s%s", failed, got, stdout, stderr)
+	}
+}
+
+// While the runtime of its own is not there, the job is checked with another: in its queue, too, or Kueue would not hold what is checked.
+func TestTrainInAQueue(t *testing.T) {
+	s := offering(t, spGroups, localQueues)
+	running(s, "gang-scheduler=gangctl")
+	s.with("GET "+clusterRuntimesPath+"/torch-distributed", 200, clusterRuntime("torch-distributed", ""))
+	s.on("POST "+trainJobsPath, func(w http.ResponseWriter, r *http.Request) {
+		var object map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&object); err != nil {
+			t.Error(err)
+		}
+		metadata := object["metadata"].(map[string]any)
+		metadata["uid"] = "uid-1"
+		labels, _ := metadata["labels"].(map[string]any)
+		object["spec"].(map[string]any)["suspend"] = labels["kueue.x-k8s.io/queue-name"] == "research"
+		kubetest.Write(w, 201, object)
+	})
+	s.on("POST "+runtimesPath, echo("uid-3"))
+	s.with("PATCH "+runtimesPath+"/llama", 200, map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "uid-3"}})
+	stdout, stderr, failed := typeLine(t.Context(), s.Client, "", "submit", "train", "llama", "--nodes", "4", "--queue", "research", "-o", "yaml")
+	if failed != nil || !strings.Contains(stdout, "kueue.x-k8s.io/queue-name: research\n") {
+		t.Errorf("got %v\n%s%s", failed, stdout, stderr)
 	}
 }
 
