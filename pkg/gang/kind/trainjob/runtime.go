@@ -287,7 +287,8 @@ func joinGroup(item map[string]any, name string, d gang.Dialect) error {
 	return nil
 }
 
-// KeepTimes gives the patches of a TrainJob the times that the API server gave them when it was tried: it would give others later.
+// KeepTimes gives the patches of a TrainJob the times that the API server gave them when it was tried: it would give others later. What
+// others added to it then, such as Kueue, they add again.
 func KeepTimes(job, stored *unstructured.Unstructured) error {
 	if job.GroupVersionKind().GroupKind() != Reader().GroupKind {
 		return nil
@@ -295,6 +296,22 @@ func KeepTimes(job, stored *unstructured.Unstructured) error {
 	patches, found, err := unstructured.NestedSlice(stored.Object, "spec", "runtimePatches")
 	if err != nil || !found {
 		return err
+	}
+	written, _, err := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
+	if err != nil {
+		return err
+	}
+	managers := map[any]bool{}
+	for _, patch := range written {
+		patch, _ := patch.(map[string]any)
+		managers[patch["manager"]] = true
+	}
+	patches = slices.DeleteFunc(patches, func(patch any) bool {
+		stored, _ := patch.(map[string]any)
+		return !managers[stored["manager"]]
+	})
+	if len(patches) == 0 {
+		return nil
 	}
 	return unstructured.SetNestedSlice(job.Object, patches, "spec", "runtimePatches")
 }

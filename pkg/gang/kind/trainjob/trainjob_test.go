@@ -188,11 +188,12 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// A patch keeps the time of its first try, by which the job that is stored is compared with the one that was tried.
+// A patch keeps the time of its first try, by which the job that is stored is compared with the one that was tried. One that another client,
+// such as Kueue, adds whenever a job is posted is not repeated: the API server refuses two of a manager.
 func TestKeepTimes(t *testing.T) {
 	const at = "2026-11-21T14:00:00Z"
 	job := train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a}]}")
-	if err := KeepTimes(job, train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a, time: '"+at+"'}]}")); err != nil {
+	if err := KeepTimes(job, train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a, time: '"+at+"'}, {manager: kueue.x-k8s.io/manager}]}")); err != nil {
 		t.Fatal(err)
 	}
 	patches, _, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
