@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
@@ -141,6 +142,24 @@ spec:
 	return []string{"submit", "-f", path, "--queue", j.queue}
 }
 
+// trained submits the file of a TrainJob, in which there is nothing about a gang.
+func trained(t *testing.T, j queuedJob) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), j.name+".yaml")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: %s
+  labels: {kueue.x-k8s.io/priority-class: %s}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: %d
+    resourcesPerNode: {requests: {cpu: 100m, memory: 64Mi}, limits: {nvidia.com/gpu: %d}}
+`, j.name, j.priority, j.workers, j.gpus), 0o600))
+	return []string{"submit", "-f", path, "--queue", j.queue}
+}
+
 // gvr is the resource of a kind.
 func (k queuedKind) gvr() schema.GroupVersionResource {
 	switch k.listed {
@@ -148,25 +167,28 @@ func (k queuedKind) gvr() schema.GroupVersionResource {
 		return batchv1.SchemeGroupVersion.WithResource("jobs")
 	case jobset.Kind:
 		return jobSets()
+	case trainjob.Kind:
+		return trainJobs()
 	default:
 		return schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: k.resource + "s"}
 	}
 }
 
 func queuedKinds() []queuedKind {
-	const trained, batch = "training.kubeflow.org/job-name=", "batch.kubernetes.io/job-name="
+	const operated, batch = "training.kubeflow.org/job-name=", "batch.kubernetes.io/job-name="
 	return []queuedKind{
 		{"Job", "Job", batch, "job", flagged("job")},
 		{"Job of Kubernetes' own gang", "Job", batch, "job", flagged("job", "--dialect", "native", "--scheduler", "gang-scheduler")},
-		{"TFJob", "TFJob", trained, "tfjob", flagged("tf")},
-		{"PyTorchJob", "PyTorchJob", trained, "pytorchjob", flagged("pytorch", "--nproc-per-node", "2")},
+		{"TFJob", "TFJob", operated, "tfjob", flagged("tf")},
+		{"PyTorchJob", "PyTorchJob", operated, "pytorchjob", flagged("pytorch", "--nproc-per-node", "2")},
 		{"JobSet", "JobSet", jobset.NameLabel + "=", "jobset", setFromFile},
+		{"TrainJob", "TrainJob", jobset.NameLabel + "=", "trainjob", trained},
 	}
 }
 
 // TestKueue has the controller of Kueue, as it is released, with its webhooks, admit gangs by quota, which gangctl's scheduler then places.
 func TestKueue(t *testing.T) {
-	c := newCluster(t, withControllers(t, "jobset,kueue", "--nodes=0", "--run-for=0", "--native-gangs")...)
+	c := newCluster(t, withControllers(t, "trainer,kueue", "--nodes=0", "--run-for=0", "--native-gangs")...)
 	for _, node := range []string{"reserved-1", "reserved-2", "spot-1", "spot-2"} {
 		pool, _, _ := strings.Cut(node, "-")
 		if _, stderr, err := c.Run("node", "add", node, "--gpus=8", "--cpu=16", "--memory=32Gi", "--label=pool="+pool); err != nil {
