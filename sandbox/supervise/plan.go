@@ -53,7 +53,8 @@ func (p plan) apiserver() spec {
 	cert, key := credential.Serving(p.dir)
 	clientCert, clientKey := credential.KubeletClient(p.dir)
 	signing := credential.ServiceAccountKey(p.dir)
-	// With more threads than the machine has CPUs, the kernel shares these among long requests and short ones. Go would let a long one run on.
+	// Short requests are not to wait for long ones: with more threads than the machine has CPUs, the kernel shares these among them, where Go would
+	// let a long one run on, and requests help to collect garbage, which is less often with twice as much of it.
 	s := spec{name: component.APIServer, env: []string{"GOMEMLIMIT=2GiB", "GOGC=200", "GOMAXPROCS=8"}, args: []string{
 		"--etcd-servers=" + component.EtcdSocket,
 		"--bind-address=127.0.0.1",

@@ -23,7 +23,7 @@ const leastScheduler = "least"
 func runLeastScheduler(t *testing.T, stage *demo.Stage, label string, size int, node string) {
 	t.Helper()
 	config := stage.Config()
-	config.ContentType, config.QPS = "application/vnd.kubernetes.protobuf", -1
+	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	factory := informers.NewSharedInformerFactory(client, 0)

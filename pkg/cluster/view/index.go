@@ -99,16 +99,15 @@ func (w *View) referring(to gang.Dialect) map[gang.Key][]*corev1.Pod {
 				return w.base.referring(to)
 			}
 		}
+		r, known := dialect.ReaderOf(to)
+		if !known {
+			return nil
+		}
 		named := map[gang.Key][]*corev1.Pod{}
-		for _, r := range dialect.Readers() {
-			if r.Dialect != to {
-				continue
-			}
-			for _, pod := range w.Snap.Pods {
-				if name, ok := r.GroupOf(pod); ok {
-					key := gang.Key{Dialect: to, Namespace: pod.Namespace, Name: name}
-					named[key] = append(named[key], pod)
-				}
+		for _, pod := range w.Snap.Pods {
+			if name, ok := r.GroupOf(pod); ok {
+				key := gang.Key{Dialect: to, Namespace: pod.Namespace, Name: name}
+				named[key] = append(named[key], pod)
 			}
 		}
 		return named

@@ -43,6 +43,17 @@ type FileSpec struct {
 	CommandLine string
 }
 
+// serves is the first of some API versions of group objects that the cluster serves, -1 for none. Where that is not known, kube-batch's are taken for
+// absent: their definitions install on no Kubernetes since 1.22.
+func (s FileSpec) serves(versions []schema.GroupVersion) int {
+	return slices.IndexFunc(versions, func(v schema.GroupVersion) bool {
+		if s.Serves == nil {
+			return !slices.Contains(kubebatch.Groups(), v.Group)
+		}
+		return s.Serves(v.Group)
+	})
+}
+
 // Completed is a job of a file that is a gang, with notes for the user.
 type Completed struct {
 	Job *unstructured.Unstructured
@@ -412,7 +423,7 @@ func (c *completion) adopt() bool {
 		return false
 	}
 	writer, _ := dialect.WriterOf(own)
-	version := slices.IndexFunc(writer.Versions, func(v schema.GroupVersion) bool { return c.serves(v.Group) })
+	version := c.s.serves(writer.Versions)
 	if version >= 0 && c.scheduler != "" {
 		c.dialect, c.s.Version = own, writer.Versions[version]
 		return true
@@ -443,15 +454,6 @@ func (c *completion) replace() error {
 	c.Notes = append(c.Notes, note)
 	c.dialect, c.s.Version, c.s.MinAvailable, c.podGroup = gang.SchedulerPlugins, schema.GroupVersion{}, d.MinMember, nil
 	return nil
-}
-
-// serves reports whether the cluster serves group objects of an API group. Where that is not known, kube-batch's are taken for
-// absent: their definitions install on no Kubernetes since 1.22.
-func (c *completion) serves(group string) bool {
-	if c.s.Serves == nil {
-		return !slices.Contains(kubebatch.Groups(), group)
-	}
-	return c.s.Serves(group)
 }
 
 // dialectOf is the dialect for which a scheduler is known; empty if it is not known for one.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -70,6 +69,7 @@ type training struct {
 
 // respect leaves the gang to the PodGroup that the runtime's policy makes, and adds the scheduler.
 func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, first []string, podGroups []*unstructured.Unstructured) (*Completed, error) {
+	writer, known := dialect.WriterOf(own)
 	where := fmt.Sprintf("its runtime, %s, makes a PodGroup of every TrainJob, in dialect %s", t.runtime.GetName(), own)
 	switch {
 	case len(podGroups) > 0:
@@ -78,7 +78,7 @@ func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, 
 		return nil, &ContradictionError{Flag: "dialect", File: where}
 	case t.s.MinAvailable > 0:
 		return nil, &ContradictionError{Flag: "min-available", File: where + ", of all members"}
-	case !t.serves(own):
+	case known && t.s.serves(writer.Versions) < 0:
 		return nil, fmt.Errorf("%s, and the cluster serves none: %w", where, ErrNoPods)
 	case len(first) > 0:
 		return nil, fmt.Errorf("the PodGroup of its runtime waits for %s, too, which must complete before the others are made: %w", strings.Join(first, " and "), ErrSequential)
@@ -98,20 +98,14 @@ func (t *training) respect(own gang.Dialect, steady *unstructured.Unstructured, 
 	if scheduler == "" || scheduler == corev1.DefaultSchedulerName {
 		scheduler = c.requestedScheduler()
 	}
-	if w, ok := dialect.WriterOf(own); ok {
-		scheduler = cmp.Or(scheduler, w.Scheduler)
+	if known {
+		scheduler = cmp.Or(scheduler, writer.Scheduler)
 	}
 	for _, role := range c.roles {
 		set(c.Job, scheduler, append(jobset.Reader().Template(role.Name), "spec", "schedulerName")...)
 	}
 	c.Notes = append(c.Notes, where+": no other one is added")
 	return &c.Completed, nil
-}
-
-// serves reports whether the cluster serves group objects of a dialect, as far as that is known.
-func (t *training) serves(own gang.Dialect) bool {
-	w, ok := dialect.WriterOf(own)
-	return !ok || t.s.Serves == nil || slices.ContainsFunc(w.Versions, func(v schema.GroupVersion) bool { return t.s.Serves(v.Group) })
 }
 
 // write writes what makes the pods of a JobSet a gang into the TrainJob of which it is made, and into a runtime of its own where it takes
