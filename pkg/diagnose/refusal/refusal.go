@@ -133,6 +133,9 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			all = append(all, r)
 		}
 	}
+	if assumedNew(v, g) {
+		return all // which no controller has made pods of
+	}
 	for _, e := range v.MakerEvents(g.Job) {
 		if !reportsCreate(e) {
 			continue
@@ -150,6 +153,19 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 	}
 	return all
+}
+
+// assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole
+// seconds, and of another clock.
+func assumedNew(v *view.View, g *gang.Gang) bool {
+	if v.Before() == nil {
+		return false
+	}
+	for v.Before() != nil {
+		v = v.Before()
+	}
+	was := v.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
+	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
 }
 
 // reportsCreate reports whether an event is about a create that failed: of a pod, or of what pods are made through, which JobSet reports as
