@@ -25,6 +25,8 @@ const BinaryEnv = "GANGCTL_SANDBOX_BIN"
 type Options struct {
 	// Args are further flags of `gangctl-sandbox up`, such as "--gpus=8".
 	Args []string
+	// Env is the environment of all components, "NAME=value", beside the test's own.
+	Env []string
 	// DataDir is a directory of the test's own choice; a fresh one if empty.
 	DataDir string
 	// Kubeconfig is where to write it; in the data dir if empty.
@@ -39,13 +41,14 @@ type Cluster struct {
 	DataDir, Kubeconfig string
 	// Config is the administrator's client configuration, without throttling.
 	Config *rest.Config
+	env    []string
 }
 
 // Start starts a sandbox and waits until it is ready. When the test ends it is
 // taken down; if the test failed, the last lines of each component are logged.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	c := &Cluster{Binary: Binary(t), DataDir: o.DataDir}
+	c := &Cluster{Binary: Binary(t), DataDir: o.DataDir, env: o.Env}
 	if c.DataDir == "" {
 		c.DataDir = filepath.Join(t.TempDir(), "sandbox")
 	}
@@ -96,6 +99,7 @@ func (c *Cluster) Run(command string, args ...string) (stdout, stderr string, er
 // wants to do something while it runs; what it prints is collected.
 func (c *Cluster) Command(command string, args ...string) (*exec.Cmd, *Output) {
 	cmd := exec.Command(c.Binary, append([]string{command}, append(args, "--data-dir", c.DataDir)...)...)
+	cmd.Env = append(os.Environ(), c.env...)
 	out := &Output{}
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd, out

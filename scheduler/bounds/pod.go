@@ -2,11 +2,7 @@
 package bounds
 
 import (
-	"cmp"
 	"iter"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,52 +44,51 @@ func Pod(spec *corev1.PodSpec) {
 	}
 }
 
+// charged are the resources that a pod with too many of them is read with: if another scheduler gave it a node, that has less of them.
+var charged = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+
 // boundResources limits the resources of a pod, and reports whether it has more. Devices of which none is requested are dropped: they require
-// nothing of a node.
+// nothing of a node. It looks at tens of thousands while the events of all other pods wait, so it neither sorts nor gathers them.
 func boundResources(spec *corev1.PodSpec) bool {
 	requests := 0
 	for list := range resourceLists(spec) {
-		request.DropUnrequested(list)
-		requests += len(list)
+		request.DropUnrequested(*list)
+		requests += len(*list)
 	}
-	if requests <= maxResources { // as nearly always: the names need not be gathered
+	if requests <= maxResources || !moreThan(maxResources, spec) {
 		return false
 	}
-	names := sets.New[corev1.ResourceName]()
 	for list := range resourceLists(spec) {
-		names = names.Union(sets.KeySet(list))
-	}
-	if len(names) <= maxResources {
-		return false
-	}
-	read := sets.New(slices.SortedFunc(maps.Keys(names), nativeFirst)[:maxResources]...)
-	for list := range resourceLists(spec) {
-		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return !read.Has(name) })
+		all := *list
+		*list = corev1.ResourceList{}
+		for _, name := range charged {
+			if amount, ok := all[name]; ok {
+				(*list)[name] = amount
+			}
+		}
 	}
 	return true
 }
 
-// nativeFirst orders resources: cpu, memory and storage, then huge pages, then devices. Whatever else it requests, a pod that has a node is
-// charged for the first.
-func nativeFirst(a, b corev1.ResourceName) int {
-	rank := func(name corev1.ResourceName) int {
-		switch {
-		case request.IsDevice(name):
-			return 2
-		case strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-			return 1
+// moreThan reports whether a pod has more resources than n, of different names.
+func moreThan(n int, spec *corev1.PodSpec) bool {
+	names := sets.New[corev1.ResourceName]()
+	for list := range resourceLists(spec) {
+		for name := range *list {
+			if names.Insert(name); len(names) > n {
+				return true
+			}
 		}
-		return 0
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	return false
 }
 
 // resourceLists are the lists of requests and limits of a pod's containers.
-func resourceLists(spec *corev1.PodSpec) iter.Seq[corev1.ResourceList] {
-	return func(yield func(corev1.ResourceList) bool) {
+func resourceLists(spec *corev1.PodSpec) iter.Seq[*corev1.ResourceList] {
+	return func(yield func(*corev1.ResourceList) bool) {
 		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 			for i := range containers {
-				if r := &containers[i].Resources; !yield(r.Requests) || !yield(r.Limits) {
+				if r := &containers[i].Resources; !yield(&r.Requests) || !yield(&r.Limits) {
 					return
 				}
 			}

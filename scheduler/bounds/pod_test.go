@@ -26,16 +26,21 @@ func TestBoundResources(t *testing.T) {
 		}
 		return list
 	}
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")} // as many as are read
+	for i := range maxResources - 1 {
+		few[corev1.ResourceName(fmt.Sprintf("a/r%05d", i))] = resource.MustParse("1")
+	}
 	for name, c := range map[string]struct {
 		containers, init []corev1.Container
 		requests, limits int // how many are left in all
 		marked           bool
 	}{
 		"a usual pod":    {containers: []corev1.Container{requesting(corev1.ResourceList{"cpu": resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("8")})}, requests: 2, limits: 2},
+		"few, twice":     {containers: []corev1.Container{requesting(few), requesting(few)}, requests: 2 * maxResources, limits: 2 * maxResources},
 		"none of many":   {containers: []corev1.Container{requesting(many("0"))}, requests: 2, limits: 2},
-		"many":           {containers: []corev1.Container{requesting(many("1"))}, requests: maxResources + 1, limits: maxResources, marked: true},
-		"many elsewhere": {containers: []corev1.Container{{}, requesting(many("1"))}, requests: maxResources + 1, limits: maxResources, marked: true},
-		"many first":     {containers: []corev1.Container{{}}, init: []corev1.Container{requesting(many("1"))}, requests: maxResources + 1, limits: maxResources, marked: true},
+		"many":           {containers: []corev1.Container{requesting(many("1"))}, requests: 2, limits: 1, marked: true},
+		"many elsewhere": {containers: []corev1.Container{{}, requesting(many("1"))}, requests: 2, limits: 1, marked: true},
+		"many first":     {containers: []corev1.Container{{}}, init: []corev1.Container{requesting(many("1"))}, requests: 2, limits: 1, marked: true},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers, InitContainers: c.init}}
 		Pod(&pod.Spec)

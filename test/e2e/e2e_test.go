@@ -42,8 +42,14 @@ func defaultScheduler() demo.Scheduler { return demo.Schedulers()[0] }
 // newStage returns a sandbox without nodes that has one scheduler, and is the test's until its end.
 func newStage(t *testing.T, scheduler demo.Scheduler) *demo.Stage {
 	t.Helper()
+	return newStageOn(t, sandboxes.Take(t, "--run-for=0", "--scheduler="+scheduler.Name), scheduler)
+}
+
+// newStageOn returns a stage on a sandbox without nodes, whose pods run until they are ended.
+func newStageOn(t *testing.T, on *sandboxtest.Cluster, scheduler demo.Scheduler) *demo.Stage {
+	t.Helper()
 	stage, err := demo.Connect(demo.StageConfig{
-		Gangctl: programs.gangctl, Sandbox: programs.sandbox, DataDir: sandboxes.Take(t, "--run-for=0", "--scheduler="+scheduler.Name).DataDir,
+		Gangctl: programs.gangctl, Sandbox: programs.sandbox, DataDir: on.DataDir,
 		Log: logger{t}, Timeout: stepTimeout, Scheduler: scheduler,
 	})
 	must(t, err)
