@@ -1,7 +1,6 @@
 package hostile
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -10,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write testdata/fuzz anew from the attacks")
+	"github.com/gangctl/gangctl/internal/golden"
+)
 
 // unnamed are the characters that a file's name does not have.
 var unnamed = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -32,13 +31,8 @@ func TestCorpora(t *testing.T) {
 		for _, attack := range slices.Sorted(maps.Keys(seeds)) {
 			file := filepath.Join("testdata", "fuzz", name, strings.Trim(unnamed.ReplaceAllString(attack, "-"), "-"))
 			want := fmt.Sprintf("go test fuzz v1\n[]byte(%q)\nstring(%q)\n", seeds[attack], "")
-			if *update {
-				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			if golden.Update() {
+				golden.Write(t, file, want)
 			}
 			if got, err := os.ReadFile(file); err != nil || string(got) != want {
 				t.Errorf("%s is not what the attack %q is now (%v): go test ./test/hostile -run TestCorpora -update", file, attack, err)

@@ -1,27 +1,23 @@
 package submit
 
 import (
-	"flag"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // flagValues are arguments for every flag of a kind that changes what is submitted, each with what it needs to have an effect. The
 // numbers are none that a template, or another flag, comes to as well.
@@ -146,19 +142,7 @@ func TestEveryFlag(t *testing.T) {
 				if k.name != "tf" {
 					return // the same flag means the same; that it acts is what counts
 				}
-				path := filepath.Join("testdata", "flag", name+".yaml")
-				if *update {
-					if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-				}
+				golden.Compare(t, filepath.Join("testdata", "flag", name+".yaml"), got)
 			})
 		}
 	}

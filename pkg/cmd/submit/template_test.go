@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/templates"
 )
 
@@ -34,19 +33,7 @@ func TestBuiltInTemplates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", "template", name+".yaml")
-			if *update {
-				if err := os.WriteFile(path, []byte(out), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), out); diff != "" {
-				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", "template", name+".yaml"), out)
 		})
 	}
 }

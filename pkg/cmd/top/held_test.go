@@ -66,7 +66,7 @@ func TestGoldenOdd(t *testing.T) {
 			if failed != nil || stderr != "" {
 				t.Fatalf("got %v, %q", failed, stderr)
 			}
-			golden(t, name, stdout, width)
+			frame(t, name, stdout, width)
 		}
 	}
 }

@@ -2,28 +2,24 @@ package top
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/internal/commandtest"
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // run runs the command line in namespace team; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
@@ -80,7 +76,7 @@ func TestGolden(t *testing.T) {
 				if failed != nil || stderr != "" {
 					t.Fatalf("got %v, %q", failed, stderr)
 				}
-				golden(t, name, stdout, width)
+				frame(t, name, stdout, width)
 			})
 		}
 	}
@@ -104,13 +100,13 @@ func TestGoldenQueues(t *testing.T) {
 			if failed != nil || stderr != "" {
 				t.Fatalf("got %v, %q", failed, stderr)
 			}
-			golden(t, name, stdout, width)
+			frame(t, name, stdout, width)
 		}
 	}
 }
 
-// golden compares a frame, no line of which may be wider than the screen.
-func golden(t *testing.T, name, got string, width int) {
+// frame compares a frame, no line of which may be wider than the screen.
+func frame(t *testing.T, name, got string, width int) {
 	t.Helper()
 	for line := range strings.SplitSeq(got, "\n") {
 		if n := len([]rune(line)); width > 0 && n > width {
@@ -120,23 +116,7 @@ func golden(t *testing.T, name, got string, width int) {
 			t.Errorf("%s: blanks at the end of %q", name, line)
 		}
 	}
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", name, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 func TestValidate(t *testing.T) {

@@ -3,9 +3,7 @@ package text_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,12 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // refuse takes every right beyond namespace team away.
 func refuse(c *clustertest.Cluster) {
@@ -111,19 +108,7 @@ func TestGolden(t *testing.T) {
 			if rows := bytes.Count(out.Bytes(), []byte("\n")); name == "usual" && rows > 20 {
 				t.Errorf("%d rows are no first screen", rows)
 			}
-			golden := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(out.Bytes(), want) {
-				t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".golden"), out.String())
 		})
 	}
 }

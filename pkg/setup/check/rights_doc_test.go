@@ -1,7 +1,6 @@
 package check
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -13,10 +12,9 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
-
-var update = flag.Bool("update", false, "write the trees of docs/rights.md again")
 
 // TestRightsDocument compares the trees in docs/rights.md with the manifests: who reads it must be able to rely on it.
 func TestRightsDocument(t *testing.T) {
@@ -42,15 +40,13 @@ func TestRightsDocument(t *testing.T) {
 			t.Fatalf("%s has no tree of the %s", path, name)
 		}
 		want := tree(objects)
-		if got != want && !*update {
+		if got != want && !golden.Update() {
 			t.Errorf("the tree of the %s is not that of the manifests (go test ./pkg/setup/check -run RightsDocument -update); they say\n%s", name, want)
 		}
 		text = head + begin + want + end + tail
 	}
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if golden.Update() {
+		golden.Write(t, path, text)
 	}
 }
 

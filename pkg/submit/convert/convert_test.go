@@ -3,7 +3,6 @@ package convert
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/gangctl/gangctl/internal/golden"
+)
 
 func object(t testing.TB, text []byte) *unstructured.Unstructured {
 	t.Helper()
@@ -67,19 +66,7 @@ func TestGolden(t *testing.T) {
 				header.WriteString("# note: " + line + "\n")
 			}
 			got = append([]byte(header.String()), got...)
-			golden := strings.Replace(path, ".in.", ".out.", 1)
-			if *update {
-				if err := os.WriteFile(golden, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-			}
+			golden.Compare(t, strings.Replace(path, ".in.", ".out.", 1), string(got))
 			// What comes out is one of today's, to the last field.
 			job := &kubeflowv1.TFJob{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(c.Job.Object, job, true); err != nil {

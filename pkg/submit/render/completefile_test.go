@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -279,18 +279,7 @@ func TestComplete(t *testing.T) {
 				got = append(append(got, "---\n"...), group...)
 			}
 			path := filepath.Join("testdata", "file", strings.NewReplacer(" ", "-", ",", "").Replace(name)+".yaml")
-			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-			}
+			golden.Compare(t, path, string(got))
 			again, err := Complete(c.Job, c.PodGroups, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves, Operator: tt.s.Operator})
 			if err != nil {
 				t.Fatalf("what was completed cannot be completed again: %v", err)

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -64,20 +64,7 @@ func TestGoldenKinds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := manifest(t, objects)
-				golden := filepath.Join("testdata", "kind", kind+"-"+string(w.Dialect)+".yaml")
-				if *update {
-					if err := os.WriteFile(golden, got, 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), string(got)); diff != "" {
-					t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-				}
+				golden.Compare(t, filepath.Join("testdata", "kind", kind+"-"+string(w.Dialect)+".yaml"), string(manifest(t, objects)))
 			})
 		}
 	}

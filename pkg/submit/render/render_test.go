@@ -2,9 +2,7 @@ package render
 
 import (
 	"bytes"
-	"flag"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -16,13 +14,12 @@ import (
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/templates"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func quantity(s string) *resource.Quantity {
 	q := resource.MustParse(s)
@@ -73,20 +70,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := manifest(t, objects)
-			golden := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".yaml"), string(manifest(t, objects)))
 		})
 	}
 }

@@ -3,17 +3,14 @@ package page_test
 import (
 	"bytes"
 	"context"
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/golden"
 	"github.com/gangctl/gangctl/internal/historytest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -21,8 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/history"
 	"github.com/gangctl/gangctl/pkg/diagnose/history/page"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func write(t *testing.T, s *snapshot.Snapshot) string {
 	t.Helper()
@@ -53,19 +48,7 @@ var examples = map[string]func() *snapshot.Snapshot{
 func TestGolden(t *testing.T) {
 	for name, example := range examples {
 		t.Run(name, func(t *testing.T) {
-			got, file := write(t, example()), filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".html"), write(t, example()))
 		})
 	}
 }
