@@ -80,9 +80,10 @@ func (b *bill) started(prefix string, gangs, members int) (sum, limit int) {
 // where tests are to be short, a fifth of the gangs' members and of the nodes for
 // a quarter of that.
 func TestWaitingGangsCostNothing(t *testing.T) {
-	gangs, members, nodes, watched := 5, 20, 100, 15*time.Second
+	// Whoever explains rests between rounds, up to 20 seconds after a long answer, and the advice comes last.
+	gangs, members, nodes, rest, watched := 5, 20, 100, 12*time.Second, 15*time.Second
 	if long() {
-		members, nodes, watched = 100, 500, time.Minute
+		members, nodes, rest, watched = 100, 500, 25*time.Second, time.Minute
 	}
 	b := newBill(t, nodes)
 	before := b.writes()
@@ -91,7 +92,7 @@ func TestWaitingGangsCostNothing(t *testing.T) {
 		b.waitMessage(t, fmt.Sprintf("i-%d-%d", g, members-1), fmt.Sprintf("0 of the %d members that its gang needs fit", members))
 	}
 	eventually(t, "every gang is explained", func(context.Context) bool { return b.explained() == gangs })
-	b.quiet(12 * time.Second) // whoever explains rests between rounds
+	b.quiet(rest)
 	// That they wait is reported once of each member; of each gang once by an event,
 	// in its status, and in the answer that is published. The answer may have been
 	// found while members were still being created; to change it takes two.
