@@ -136,6 +136,24 @@ func (j Job) NameInLabels() string {
 	return j.MadeAs
 }
 
+// NameLabel is the label of the job's pods that names it; found is false where none of them has one, and it is the newest then. Of a job with pods
+// of several releases of its controller it is the oldest label that one of them has to be found by.
+func (j *Job) NameLabel(pods []*corev1.Pod) (label string, found bool) {
+	known, oldest := j.Reader.NameLabels, 0
+	for _, pod := range pods {
+		if i := slices.IndexFunc(known, func(label string) bool { return pod.Labels[label] == j.NameInLabels() }); i >= 0 && j.Owns(pod) {
+			oldest, found = max(oldest, i), true
+		}
+	}
+	return known[oldest], found
+}
+
+// PodSelector selects the pods of the job by the label that some of them have, or that its controller gives them today.
+func (j *Job) PodSelector(pods []*corev1.Pod) string {
+	label, _ := j.NameLabel(pods)
+	return label + "=" + cmp.Or(j.NameInLabels(), j.Meta.Name)
+}
+
 // Resource is where the job is served, in the version in which it was read.
 func (j Job) Resource() schema.GroupVersionResource {
 	return j.Kind.GroupVersion().WithResource(j.Reader.Resource)

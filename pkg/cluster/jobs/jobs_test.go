@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
+	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
 const (
@@ -228,7 +228,7 @@ func pod(name, label, job string, owner types.UID) *corev1.Pod {
 
 // Pods of every release of the operators are found; those of an older job of the name are others'.
 func TestPodsOf(t *testing.T) {
-	for _, label := range kubeflow.NameLabels() {
+	for _, label := range tfjob.Reader().NameLabels {
 		s := kubetest.New(t)
 		all := []*corev1.Pod{pod("llama-worker-0", label, "llama", "TFJob-llama"), pod("llama-worker-1", label, "llama", "TFJob-older")}
 		servePods(s, label, all)
@@ -244,7 +244,7 @@ func TestPodsOf(t *testing.T) {
 		if err != nil || len(pods) != 1 || pods[0].Name != "llama-worker-0" {
 			t.Errorf("%s: got %v, %v", label, pods, err)
 		}
-		if got := PodSelector(job, pods); got != label+"=llama" {
+		if got := job.PodSelector(pods); got != label+"=llama" {
 			t.Errorf("%s: selector %s", label, got)
 		}
 		many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job}, nil)

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -15,27 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
-
-// nameLabel is the label that pods of a job are expected to have.
-func nameLabel(j *gang.Job) string { return j.Reader.NameLabels[0] }
-
-// PodSelector selects the pods of the job by label. An older operator's pods have another: it is read from the pods, if some are
-// given.
-func PodSelector(j *gang.Job, pods []*corev1.Pod) string {
-	key := nameLabel(j)
-	for _, pod := range pods {
-		if _, ok := pod.Labels[key]; ok || !j.Owns(pod) {
-			continue
-		}
-		for _, old := range j.Reader.NameLabels {
-			if pod.Labels[old] == j.NameInLabels() {
-				key = old
-				break
-			}
-		}
-	}
-	return key + "=" + cmp.Or(j.NameInLabels(), j.Meta.Name)
-}
 
 // PodsOf lists the pods that the job controls, from the API server's cache, under the label of its operator. Only if there are none
 // it lists those of older operators, too.
@@ -74,7 +52,7 @@ func podsOf(ctx context.Context, client *kube.Client, job *gang.Job, options fun
 // labels are those to look for pods under, in order.
 func labels(j *gang.Job) []string {
 	if !j.Seen {
-		return []string{nameLabel(j)}
+		return j.Reader.NameLabels[:1]
 	}
 	return j.Reader.NameLabels
 }
@@ -92,7 +70,7 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 	}
 	owned := map[types.UID][]*corev1.Pod{}
 	listed, seen := map[string]bool{}, map[types.NamespacedName]bool{}
-	for _, desired := range []func(*gang.Job) []string{func(j *gang.Job) []string { return []string{nameLabel(j)} }, func(j *gang.Job) []string {
+	for _, desired := range []func(*gang.Job) []string{func(j *gang.Job) []string { return j.Reader.NameLabels[:1] }, func(j *gang.Job) []string {
 		if len(owned[j.Meta.UID]) > 0 || j.End != nil || j.Suspended {
 			return nil
 		}

@@ -64,8 +64,8 @@ func TestTopmost(t *testing.T) {
 		t.Fatalf("got %v, %v", job, err)
 	}
 	pods, err := PodsOf(t.Context(), client, job)
-	if err != nil || len(pods) != 1 || PodSelector(job, pods) != "ray.io/cluster=llama-x7k2p" {
-		t.Errorf("got %v, %v, %s", pods, err, PodSelector(job, pods))
+	if err != nil || len(pods) != 1 || job.PodSelector(pods) != "ray.io/cluster=llama-x7k2p" {
+		t.Errorf("got %v, %v, %s", pods, err, job.PodSelector(pods))
 	}
 	many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job}, nil)
 	if err != nil || len(many[job.Meta.UID]) != 1 {

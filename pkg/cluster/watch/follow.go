@@ -223,7 +223,7 @@ func (f *Follower) jobs() cache.ListerWatcher {
 // pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
 func (f *Follower) pods() cache.ListerWatcher {
 	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
-	only := cmp.Or(f.PodSelector, jobs.PodSelector(f.Job, nil))
+	only := cmp.Or(f.PodSelector, f.Job.PodSelector(nil))
 	return kube.ListWatch(f.Client.Typed, reporting[*corev1.PodList]{client, f, f.podOp()}, func(o *metav1.ListOptions) { o.LabelSelector = only })
 }
 

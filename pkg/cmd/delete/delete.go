@@ -142,5 +142,5 @@ func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name st
 	background, uid := metav1.DeletePropagationBackground, job.Meta.UID
 	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}}
 	err = client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
-	return job, jobs.PodSelector(job, pods), jobs.Op(job, "delete").Wrap(err)
+	return job, job.PodSelector(pods), jobs.Op(job, "delete").Wrap(err)
 }

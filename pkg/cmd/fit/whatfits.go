@@ -21,13 +21,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // apiVersion is that of a Table; it only grows.
 const apiVersion = "gangctl.fit/v1"
 
-// maxWorkers is more than any gang has.
-const maxWorkers = 10000
+// maxWorkers is how many members a role has at most.
+const maxWorkers = resize.MaxReplicas
 
 // Table has the sizes of gang that would start now.
 type Table struct {

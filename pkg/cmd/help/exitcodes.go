@@ -38,7 +38,7 @@ func meanings() []meaning {
 	add(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
 	add(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer names it")
 	add(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
-	add(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
+	add(code(failure.CodeTimedOut), "wait, submit --wait, delete, resize, install --wait: the time of --timeout is over; what was begun goes on")
 	add(code(failure.CodeJobFailed), "wait, submit --wait, --follow: the job failed, or was deleted meanwhile")
 	add(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is reported")
 	var all []meaning

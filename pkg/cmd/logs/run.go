@@ -8,7 +8,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/container"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -34,7 +33,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if o.Follow {
-		return o.follow(ctx, client, job, jobs.PodSelector(job, pods), len(members))
+		return o.follow(ctx, client, job, job.PodSelector(pods), len(members))
 	}
 	return o.once(ctx, client, job, members)
 }

@@ -198,7 +198,7 @@ func leftover(ctx context.Context, client *kube.Client, op failure.Op, job *gang
 	}
 	if n := len(Leftover(pods)); n > 0 {
 		return failure.Errorf("%s: pods of it that still end: %d; resumed now it would fail", op, n).
-			WithHint("try again when they are gone: kubectl -n %s wait --for=delete pod -l %s", job.Meta.Namespace, jobs.PodSelector(job, pods))
+			WithHint("try again when they are gone: kubectl -n %s wait --for=delete pod -l %s", job.Meta.Namespace, job.PodSelector(pods))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -61,6 +60,6 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &watch.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: jobs.PodSelector(job, pods), Why: cmdutil.WhyPendingLine(client, o.IO.Clock.Now)}
+	w := &watch.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: job.PodSelector(pods), Why: cmdutil.WhyPendingLine(client, o.IO.Clock.Now)}
 	return w.Wait(ctx, job)
 }

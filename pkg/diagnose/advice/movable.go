@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // stay are annotations by which owners forbid that a pod is moved.
@@ -51,12 +51,10 @@ func (s mover) alone(job *gang.Job) bool {
 	return d == nil || d.MinMember <= 1 && len(s.w.GroupPods(*d)) <= 1
 }
 
-// unitLabels are on the pods of a unit of which a controller makes all again when it loses one, and whose members have a controller each.
-var unitLabels = []string{leaderworkerset.NameLabel}
-
-// isMember reports whether a pod has the membership label or annotation of a gang, or is one of a unit that restarts as a whole.
+// isMember reports whether a pod has the membership label or annotation of a gang, or is of a job that is known by its labels alone: its
+// members have a controller each, and its own makes all of a unit again when it loses one.
 func isMember(p *corev1.Pod) bool {
-	if slices.ContainsFunc(unitLabels, func(label string) bool { return p.Labels[label] != "" }) {
+	if _, job := kind.ByLabel(p); job != "" {
 		return true
 	}
 	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {

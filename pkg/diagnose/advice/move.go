@@ -169,7 +169,7 @@ func (s mover) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []stri
 		waits = append(waits, command.Kubectl(p.Namespace, "wait", "--for=delete", "pod/"+p.Name, "--timeout=10m"))
 		switch {
 		case h.Job != nil:
-			again = append(again, command.Kubectl(p.Namespace, "wait", "--for=condition=PodScheduled", "pod", "-l", stage.PodSelector(h.Job), "--timeout=10m"))
+			again = append(again, command.Kubectl(p.Namespace, "wait", "--for=condition=PodScheduled", "pod", "-l", h.Job.PodSelector(h.Pods), "--timeout=10m"))
 		case h.Kind != "ReplicaSet":
 			again = append(again, command.Kubectl(p.Namespace, "rollout", "status", service(h), "--timeout=10m"))
 		}

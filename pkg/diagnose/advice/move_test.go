@@ -141,7 +141,9 @@ func TestMove(t *testing.T) {
 			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "research", "name": "both"}, "spec": map[string]any{"minMember": int64(2)}})
 			c.Runs("c", 4, "n3").Add(gangOf(2, 8))
 		}, nil},
-		{"one of a unit that starts again as a whole", webPod(func(p *corev1.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "vllm" }), nil},
+		{"one of a unit that starts again as a whole", webPod(func(p *corev1.Pod) {
+			p.Labels["leaderworkerset.sigs.k8s.io/name"], p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name = "vllm", "StatefulSet", "vllm"
+		}), nil},
 		{"a pod that would go back to a node of the gang by its rules", webPod(func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: p.Spec.NodeName}
 		}), nil},

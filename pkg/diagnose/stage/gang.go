@@ -91,14 +91,6 @@ func GroupKind(d gang.Declaration) string {
 // DescribeGroup names a declaration in a sentence.
 func DescribeGroup(d gang.Declaration) string { return GroupKind(d) + " " + d.Key.Name }
 
-// PodSelector selects the pods of a job by label.
-func PodSelector(j *gang.Job) string {
-	if j.Kind.Group == "kubeflow.org" {
-		return "training.kubeflow.org/job-name=" + j.Meta.Name
-	}
-	return "job-name=" + j.Meta.Name
-}
-
 // TermsOf are the priority and the preemption policy of the members that are to be placed.
 func TermsOf(request view.PlacementRequest) gang.Terms {
 	return gang.TermsOf(func(yield func(*corev1.Pod) bool) {

@@ -96,11 +96,4 @@ func TestHeld(t *testing.T) {
 	if n != 16 || since.IsZero() || !since.Equal(c.S.Pods[1].Status.StartTime.Time) {
 		t.Errorf("got %d GPUs since %v", n, since)
 	}
-	for kind, want := range map[string]string{"TFJob": "training.kubeflow.org/job-name=gang", "Job": "job-name=gang"} {
-		c := clustertest.New().Add(gangOf(1, 1, func(g *clustertest.Gang) { g.Kind = kind }))
-		job, err := view.New(c.Done()).Find(view.Query{Namespace: "team", Name: "gang"})
-		if err != nil || stage.PodSelector(job) != want {
-			t.Errorf("%s: got %s %v", kind, stage.PodSelector(job), err)
-		}
-	}
 }

@@ -112,6 +112,10 @@ func TestJob(t *testing.T) {
 				}
 			}))
 		}},
+		{name: "JobSet failed, and no pod is left that shows why", code: answer.JobFailed, exit: 9, wantText: []string{"logs -l jobset.sigs.k8s.io/jobset-name=gang"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "JobSet" },
+				job(set([]any{clustertest.Condition("Failed", "True", "FailedJobs", "jobset failed due to one or more job failures", time.Hour)}, "status", "conditions"))))
+		}},
 		{name: "ended well", exit: 0, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(set([]any{clustertest.Condition("Succeeded", "True", "TFJobSucceeded", "", time.Hour)}, "status", "conditions"))))
 		}},

@@ -12,7 +12,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -151,22 +150,13 @@ func replicaSteps(g *gang.Gang, n int32) []command.Patch {
 	return []command.Patch{{Op: "add", Path: "/replicas", Value: n}}
 }
 
-// names of the label that operators of different releases put on the pods of a job.
-var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name", "jobset.sigs.k8s.io/jobset-name", leaderworkerset.NameLabel, "ray.io/cluster"}
-
-// Selector selects the pods that a gang has; empty if it has none.
+// Selector selects the pods that a gang has; empty if none has a label to be selected by.
 func Selector(g *gang.Gang) string {
-	for _, m := range g.Members {
-		if m.Pod == nil {
-			continue
-		}
-		for _, label := range jobLabels {
-			if m.Pod.Labels[label] == g.Meta.Name {
-				return label + "=" + g.Meta.Name
-			}
-		}
+	pods := g.ExistingPods()
+	if _, found := g.NameLabel(pods); !found {
+		return ""
 	}
-	return ""
+	return g.PodSelector(pods)
 }
 
 // Suspends reports whether the operator of a job supports suspend. One that does not drops the field silently;

@@ -116,7 +116,7 @@ func failed(c *stage.Context) *stage.Finding {
 	}
 	member, s := firstToFail(c)
 	if member == nil {
-		return f.Run(c.Kubectl("logs", "-l", stage.PodSelector(c.Gang.Job), "--all-containers", "--tail=20", "--prefix"))
+		return f.Run(c.Kubectl("logs", "-l", g.PodSelector(g.ExistingPods()), "--all-containers", "--tail=20", "--prefix"))
 	}
 	t := s.State.Terminated
 	return f.Detail("%s ended first, %s ago: container %s, %s", member.Name(), phrase.Age(c.View.Age(t.FinishedAt.Time)), s.Name, phrase.Ending(t)).

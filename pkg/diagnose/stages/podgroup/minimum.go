@@ -156,7 +156,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 	}
 	if g.Before != "" && exist == 0 {
 		out.Add(stage.Found(answer.BelowQuorum, "none of its %s exists yet: %s", phrase.Count(of, "pod"), g.Before).
-			Fact("exist", exist).Fact("needed", need).Run(command.Kubectl(g.Meta.Namespace, "get", "pods", "-l", g.Reader.NameLabels[0]+"="+g.Meta.Name)))
+			Fact("exist", exist).Fact("needed", need).Run(command.Kubectl(g.Meta.Namespace, "get", "pods", "-l", g.PodSelector(nil))))
 		return
 	}
 	age := c.View.Age(g.Meta.CreationTimestamp.Time)

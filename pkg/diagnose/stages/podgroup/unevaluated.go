@@ -22,6 +22,7 @@ const koordinatorGroups = "gang.scheduling.koordinator.sh/groups"
 var membershipKeys = []string{
 	"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name", "scheduling.k8s.io/group-name",
 	"pod-group-name", "kueue.x-k8s.io/pod-group-name", "gang.scheduling.koordinator.sh/name",
+	"yunikorn.apache.org/task-group-name",
 }
 
 // unlabelled finds that the pods name no gang, but look as if they were meant to.

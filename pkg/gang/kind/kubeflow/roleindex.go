@@ -34,16 +34,19 @@ func RoleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	return gang.RoleIndex{}, false
 }
 
-// NameLabels name the job of a pod, newest first: those of the Training Operator since 1.4, of its releases before that, of the TFJob
-// operator 0.5 to 1.0, and of the first ones.
-func NameLabels() []string {
-	return []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
+// nameLabel names the job of a pod of the Training Operator since 1.4.
+const nameLabel = "training.kubeflow.org/job-name"
+
+// NameLabels name the job of a pod, newest first: those of the Training Operator since 1.4, and of its releases before that, and then those of
+// the operators of one kind that came before it.
+func NameLabels(before ...string) []string {
+	return append([]string{nameLabel, "job-name"}, before...)
 }
 
 // Labels are those of a member's pod since 1.4.
 func Labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 	return map[string]string{
-		NameLabels()[0]: job.Meta.Name, labelPairs[0][0]: p.Role, labelPairs[0][1]: strconv.Itoa(p.Index),
+		nameLabel: job.Meta.Name, labelPairs[0][0]: p.Role, labelPairs[0][1]: strconv.Itoa(p.Index),
 		"training.kubeflow.org/operator-name": strings.ToLower(job.Kind.Kind) + "-controller",
 	}
 }

@@ -26,7 +26,7 @@ func Reader() gang.JobReader {
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		NameLabels: kubeflow.NameLabels(), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
+		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
 			Versions: map[string][]string{"training-operator": {"v1"}}},
 	}

@@ -42,6 +42,6 @@ func Reader() gang.JobReader {
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},
-		NameLabels: kubeflow.NameLabels(), RoleIndexOf: kubeflow.RoleIndexOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
+		NameLabels: kubeflow.NameLabels("tf-job-name", "tf_job_name"), RoleIndexOf: kubeflow.RoleIndexOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
 	}
 }
