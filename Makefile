@@ -17,7 +17,7 @@ KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators controllers kinds upstream lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
+.PHONY: build test unit e2e e2e-long agreement causes hostile noisy fuzz replay chaos old-servers other-operators controllers kinds upstream upstream-perf lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -120,6 +120,9 @@ kinds: build controllers ## kinds of job of others, made by the controllers that
 
 upstream: ## Kubernetes' own integration tests of gangs against our scheduler, and the table of docs/conformance.md; takes half an hour
 	cd test/upstream && $(GO) run . -dir $(CURDIR)/bin/upstream $(or $(UPSTREAM),-document $(CURDIR)/docs/conformance.md)
+
+upstream-perf: ## Kubernetes' own benchmarks of gangs, kube-scheduler and ours in turn, and their table in docs/benchmarks.md; takes hours
+	cd test/upstream && $(GO) run ./perf -dir $(CURDIR)/bin/upstream $(or $(PERF),-document $(CURDIR)/docs/benchmarks.md)
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo

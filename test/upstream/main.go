@@ -12,10 +12,12 @@ import (
 	"syscall"
 
 	"github.com/gangctl/gangctl/test/upstream/overlay"
+	"github.com/gangctl/gangctl/test/upstream/programs"
 	"github.com/gangctl/gangctl/test/upstream/results"
 )
 
-const tests = "k8s.io/kubernetes/test/integration/scheduler/"
+// tests is where the suites are, below programs.Tests.
+const tests = "scheduler/"
 
 // suites are the packages of tests of gangs.
 var suites = []string{"podgroup", "podgroup/queueing", "podgroup/topology_aware_scheduling", "preemption/podgroup"}
@@ -30,17 +32,22 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	r := runner{}
-	flag.StringVar(&r.dir, "dir", "", "directory for what is made, such as bin/upstream")
-	flag.BoolVar(&r.stock, "stock", false, "run the tests against kube-scheduler, as they are")
-	flag.StringVar(&r.pattern, "run", "", "run the tests that match, as go test -run")
-	document := flag.String("document", "", "page to write the table to; it has the lines "+results.Begin+" and "+results.End)
-	only := flag.String("suites", strings.Join(suites, ","), "packages below "+tests)
+	dir := flag.String("dir", "", "directory for what is made, such as bin/upstream")
+	stock := flag.Bool("stock", false, "run the tests against kube-scheduler, as they are")
+	pattern := flag.String("run", "", "run the tests that match, as go test -run")
+	document := flag.String("document", "", "page to write the table to; it has the lines "+results.Section.Begin()+" and "+results.Section.End())
+	only := flag.String("suites", strings.Join(suites, ","), "packages below "+programs.Tests+tests)
 	flag.Parse()
 	chosen := strings.Split(*only, ",")
-	if err := r.prepare(ctx, chosen); err != nil {
+	packages := make([]string, 0, len(chosen))
+	for _, suite := range chosen {
+		packages = append(packages, tests+suite)
+	}
+	compiler, err := programs.NewCompiler(ctx, *dir, *stock, packages)
+	if err != nil {
 		return err
 	}
+	r := runner{compiler, *pattern}
 	var all []results.Result
 	for _, suite := range chosen {
 		found, err := r.test(ctx, suite)
@@ -50,7 +57,7 @@ func run(ctx context.Context) error {
 		all = append(all, found...)
 	}
 	table := results.Judge(all, results.Differences())
-	if r.stock {
+	if *stock {
 		table = results.Judge(all, nil)
 	}
 	fmt.Print(table.String())

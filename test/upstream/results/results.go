@@ -2,12 +2,12 @@
 package results
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gangctl/gangctl/test/upstream/page"
 )
 
 // Outcome is how a test ended.
@@ -188,23 +188,10 @@ func (t Table) Err() error {
 	return nil
 }
 
-// Lines of a page between which the table is.
-const (
-	Begin = "<!-- results: begin -->"
-	End   = "<!-- results: end -->"
-)
+// Section is where the table is on a page.
+const Section page.Section = "results"
 
-// Document writes the table to a page, between the lines Begin and End.
-func (t Table) Document(page, version string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	before, rest, begins := bytes.Cut(text, []byte(Begin+"\n"))
-	_, after, ends := bytes.Cut(rest, []byte(End+"\n"))
-	if !begins || !ends {
-		return fmt.Errorf("%s has no lines %s and %s", page, Begin, End)
-	}
-	made := fmt.Sprintf("%s%s\nKubernetes %s:\n\n%s\n%s\n%s", before, Begin, version, t, End, after)
-	return os.WriteFile(page, []byte(made), 0o644) //nolint:gosec // a page of documentation
+// Document writes the table to a page.
+func (t Table) Document(file, version string) error {
+	return Section.Write(file, fmt.Sprintf("Kubernetes %s:\n\n%s", version, t))
 }

@@ -1,8 +1,6 @@
 package results
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -58,31 +56,5 @@ func TestEnded(t *testing.T) {
 	}
 	if text := Judge(found, nil).String(); !strings.Contains(text, "| a | TestX | 1 | | 1 | |\n") {
 		t.Errorf("a test that never ends has not failed in\n%s", text)
-	}
-}
-
-func TestDocument(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	table := Judge([]Result{{"a", "TestX", Passed}}, nil)
-	write("# Title\n" + Begin + "\nold\n" + End + "\nlast\n")
-	if err := table.Document(page, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "# Title\n" + Begin + "\nKubernetes v1:\n\n" + table.String() + "\n" + End + "\nlast\n"; string(text) != want {
-		t.Errorf("the page is\n%s\nnot\n%s", text, want)
-	}
-	write("# Title\n")
-	if err := table.Document(page, "v1"); err == nil {
-		t.Error("a page without the lines was written")
 	}
 }
