@@ -60,6 +60,10 @@ these projects release run, with their kinds and webhooks; trainer brings jobset
 which it needs. make controllers builds them. An up with fewer, or with --with "",
 runs the others no longer; their kinds and objects stay.
 
+With --volumes, a claim of the default StorageClass gets a volume when a pod that has
+it is placed: an empty directory in /tmp/hostpath_pv, which goes with the claim and
+which no simulated pod reads.
+
 With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
 with --scheduler default, those without one, as usual.
 
@@ -88,6 +92,7 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.scheduler, "scheduler", string(s.Scheduler), "who schedules pods: gang, default or none")
 	f.StringVar(&s.Serve, "serve", "", "further names that the gang scheduler answers to, such as volcano,kube-batch")
 	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
+	f.BoolVar(&s.Volumes, "volumes", false, "provision volumes of claims: there is a default StorageClass")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
 	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")
 	f.StringVar(&s.With, "with", "", "controllers of other projects to run: "+addon.Names()+" (several with commas between them)")

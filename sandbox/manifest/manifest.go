@@ -31,6 +31,12 @@ func OperatorRBAC() []byte { return operatorRBAC }
 // NodesRBAC returns the account and rights of the simulated kubelets.
 func NodesRBAC() []byte { return nodesRBAC }
 
+// StorageClass returns the default class of claims, whose volumes kube-controller-manager provisions.
+func StorageClass() []byte { return storageClass }
+
+//go:embed storage-class.yaml
+var storageClass []byte
+
 //go:embed operator-rbac.yaml
 var operatorRBAC []byte
 

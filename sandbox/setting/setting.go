@@ -48,6 +48,8 @@ type Settings struct {
 	Serve string `json:"serve,omitempty"`
 	// NativeGangs has the API server serve Kubernetes' own PodGroups.
 	NativeGangs bool `json:"nativeGangs,omitempty"`
+	// Volumes provisions the volumes of claims.
+	Volumes bool `json:"volumes,omitempty"`
 	// Operator runs the Kubeflow Training Operator.
 	Operator bool `json:"operator"`
 	// OperatorGangScheduler is the operator's --gang-scheduler-name; empty for none.
@@ -141,6 +143,7 @@ func Diff(a, b Settings) string {
 	compare("scheduler", a.Scheduler, b.Scheduler)
 	compare("serve", a.Serve, b.Serve)
 	compare("native-gangs", a.NativeGangs, b.NativeGangs)
+	compare("volumes", a.Volumes, b.Volumes)
 	compare("operator", a.Operator, b.Operator)
 	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
 	compare("with", a.With, b.With)
@@ -168,6 +171,7 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"scheduler":               func() { s.Scheduler = typed.Scheduler },
 		"serve":                   func() { s.Serve = typed.Serve },
 		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
+		"volumes":                 func() { s.Volumes = typed.Volumes },
 		"operator":                func() { s.Operator = typed.Operator },
 		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },
 		"with":                    func() { s.With = typed.With },

@@ -97,7 +97,7 @@ func (s *supervisor) bringUpAPIServer(ctx context.Context) error {
 	return s.ready(ctx, component.APIServer, credential.Server(s.plan.ports[portAPIServer])+apiReadyz)
 }
 
-// manifests are the definitions and the rights that a sandbox has before its components start. What an installation of the scheduler
+// manifests are the definitions that a sandbox has before its components start, and the rights and defaults. What an installation of the scheduler
 // brings is left to it.
 func (p plan) manifests() (crds, rights [][]byte, err error) {
 	rights = [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
@@ -107,6 +107,9 @@ func (p plan) manifests() (crds, rights [][]byte, err error) {
 			return nil, nil, err
 		}
 		crds = append(crds, definition)
+	}
+	if p.settings.Volumes {
+		rights = append(rights, manifest.StorageClass())
 	}
 	if p.settings.RunImage == "" || p.settings.Scheduler == setting.Gang {
 		crds, rights = append(crds, install.PodGroupCRD()), append(rights, install.SchedulerRBAC())

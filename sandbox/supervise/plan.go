@@ -13,7 +13,7 @@ import (
 )
 
 // controllers are those of kube-controller-manager that a sandbox has a use for;
-// there are no clouds, volumes or networks to control.
+// there are no clouds or networks to control, and volumes only where they are asked for.
 const controllers = "serviceaccount-token-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller," +
 	"job-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller,disruption-controller," +
 	"pod-garbage-collector-controller,ttl-after-finished-controller,node-lifecycle-controller,taint-eviction-controller," +
@@ -91,11 +91,16 @@ func (p plan) apiserver() spec {
 }
 
 func (p plan) controllerManager() spec {
-	names, gates := controllers, []string(nil)
+	names, further := controllers, []string(nil)
 	if p.settings.NativeGangs {
 		// Admission has groups wait for it when they are deleted.
 		names += ",podgroup-protection-controller"
-		gates = []string{"--feature-gates=GenericWorkload=true"}
+		further = append(further, "--feature-gates=GenericWorkload=true")
+	}
+	if p.settings.Volumes {
+		// Admission has claims and volumes wait for the last two when they are deleted.
+		names += ",persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller"
+		further = append(further, "--enable-hostpath-provisioner=true")
 	}
 	return spec{name: component.ControllerManager, env: memory("192MiB"), args: append([]string{
 		"--kubeconfig=" + p.kubeconfig(credential.ControllerManager),
@@ -108,7 +113,7 @@ func (p plan) controllerManager() spec {
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--node-monitor-period=" + nodeMonitorEvery,
 		"--node-monitor-grace-period=" + nodeGracePeriod,
-	}, gates...)}
+	}, further...)}
 }
 
 // patient is how the gang scheduler holds its lease, by which gangctl sees in a cluster that it works. An API server that is killed

@@ -67,6 +67,27 @@ func TestPlanNativeGangs(t *testing.T) {
 	}
 }
 
+// Claims get volumes where they are asked for, and only there are there controllers for them.
+func TestPlanVolumes(t *testing.T) {
+	for _, volumes := range []bool{true, false} {
+		p := testPlan()
+		p.settings.Volumes = volumes
+		args := strings.Join(p.controllerManager().args, " ")
+		for _, part := range []string{",persistentvolume-binder-controller", ",persistentvolumeclaim-protection-controller", "--enable-hostpath-provisioner=true"} {
+			if strings.Contains(args, part) != volumes {
+				t.Errorf("volumes %v: %s", volumes, args)
+			}
+		}
+		_, rights, err := p.manifests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if class := slices.ContainsFunc(rights, func(m []byte) bool { return strings.Contains(string(m), "kind: StorageClass") }); class != volumes {
+			t.Errorf("volumes %v: there is a class: %v", volumes, class)
+		}
+	}
+}
+
 func TestPlanOperator(t *testing.T) {
 	p := testPlan()
 	if s, ok := p.operator(); !ok || slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--gang") }) {

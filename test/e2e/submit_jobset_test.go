@@ -50,7 +50,7 @@ spec:%[2]s
 
 // TestJobSet has the controller of JobSet, as it is released, with its webhooks, make the pods of a gang.
 func TestJobSet(t *testing.T) {
-	module, c := moduleOf(t, "jobset"), newCluster(t, withControllers(t, "jobset", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")...)
+	module, c := moduleOf(t, "jobset"), newCluster(t, withControllers(t, "jobset", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false", "--volumes")...)
 	t.Run("in order", func(t *testing.T) { c.jobSetInOrder(t) })
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })

@@ -35,7 +35,7 @@ spec:%[2]s
 
 // TestLeaderWorkerSet has the controller of LeaderWorkerSet, as it is released, with its webhooks, make the pods of two gangs.
 func TestLeaderWorkerSet(t *testing.T) {
-	module, c := moduleOf(t, "lws"), newCluster(t, withControllers(t, "lws", "--nodes=5", "--cpu=16", "--gpus=8", "--operator=false")...)
+	module, c := moduleOf(t, "lws"), newCluster(t, withControllers(t, "lws", "--nodes=5", "--cpu=16", "--gpus=8", "--operator=false", "--volumes", "--serve=volcano")...)
 	t.Run("refused", func(t *testing.T) { c.refusesServices(t) })
 	t.Run("a node short", func(t *testing.T) { c.oneReplicaWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.bothReplicasRun(t) })

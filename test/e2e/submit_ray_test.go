@@ -45,7 +45,7 @@ spec:
 // TestRay has the operator of KubeRay, as it is released, make the pods of gangs. Pods are simulated, so no Ray runs in them: a RayCluster is
 // tested to its end, and a RayJob until its entrypoint would be submitted.
 func TestRay(t *testing.T) {
-	module, c := moduleOf(t, "ray"), newCluster(t, withControllers(t, "ray", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false")...)
+	module, c := moduleOf(t, "ray"), newCluster(t, withControllers(t, "ray", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false", "--volumes", "--serve=volcano")...)
 	t.Run("a node short", func(t *testing.T) { c.rayWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.rayRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.rayIsSuspended(t) })

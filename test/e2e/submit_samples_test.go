@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,8 +141,8 @@ func (r *sampleRun) run(t *testing.T, s sample) string {
 		t.Logf("no gang:\n%s", stdout)
 		return undecided
 	}
-	// Here are no volumes, no scheduler besides gangctl's, and no room for Deployments, such as that of a Redis.
-	if regexp.MustCompile(`persistentVolumeClaim|volumeClaimTemplates|volumeClaimPolicies|schedulerName: (volcano|yunikorn|kai-scheduler)|kind: (Deployment|StatefulSet)`).MatchString(stdout) {
+	// Here is no scheduler besides gangctl's, which serves volcano, too, and no room for Deployments, such as that of a Redis.
+	if regexp.MustCompile(`schedulerName: (yunikorn|kai-scheduler)|kind: (Deployment|StatefulSet)`).MatchString(stdout) {
 		return unrun
 	}
 	r.prepare(t)
@@ -232,7 +233,7 @@ func (r *sampleRun) rename(created string) {
 	r.minimum = minimum
 }
 
-// prepare makes the namespaces and the accounts that the file takes for there.
+// prepare makes the namespaces, the accounts, the claims and the classes of volumes that the file takes for there.
 func (r *sampleRun) prepare(t *testing.T) {
 	t.Helper()
 	r.home(t, r.namespace)
@@ -246,6 +247,34 @@ func (r *sampleRun) prepare(t *testing.T) {
 			if !apierrors.IsAlreadyExists(err) && !slices.ContainsFunc(r.objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "ServiceAccount" }) {
 				must(t, err)
 			}
+		}
+		r.store(t, u)
+	}
+}
+
+// store makes the claims and the classes of volumes that an object names and the file does not hold.
+func (r *sampleRun) store(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	for _, name := range valuesOf(u.Object, "storageClassName") {
+		late := storagev1.VolumeBindingWaitForFirstConsumer
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(name)}, Provisioner: "kubernetes.io/host-path", VolumeBindingMode: &late}
+		if _, err := r.client.StorageV1().StorageClasses().Create(t.Context(), class, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+			must(t, err)
+		}
+	}
+	for _, name := range valuesOf(u.Object, "claimName") {
+		named := func(u *unstructured.Unstructured) bool {
+			return u.GetKind() == "PersistentVolumeClaim" && u.GetName() == name
+		}
+		if slices.ContainsFunc(r.objects, named) {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(name)}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}
+		if _, err := r.client.CoreV1().PersistentVolumeClaims(r.job.GetNamespace()).Create(t.Context(), claim, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+			must(t, err)
 		}
 	}
 }

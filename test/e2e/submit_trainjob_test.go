@@ -23,7 +23,7 @@ import (
 // TestTrainJob has the controllers of Kubeflow Trainer and of JobSet, as they are released, with their webhooks and the runtimes that
 // Trainer ships, make the pods of a gang.
 func TestTrainJob(t *testing.T) {
-	module, c := moduleOf(t, "trainer"), newCluster(t, withControllers(t, "trainer", "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false")...)
+	module, c := moduleOf(t, "trainer"), newCluster(t, withControllers(t, "trainer", "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false", "--volumes", "--serve=volcano")...)
 	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
 	t.Run("a launcher that follows", func(t *testing.T) { c.launcherFollows(t) })
 	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })

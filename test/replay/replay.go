@@ -184,7 +184,7 @@ func (r *replay) try(ctx context.Context, g *gang) (bool, error) {
 		return false, err
 	}
 	kept := free
-	withheld := r.ledger.Withheld(lister{cluster: r.cluster}, g.group, g.pods[:1])
+	withheld := r.ledger.Withheld(lister{cluster: r.cluster}, g.group, g.pods[:1], nil)
 	if len(withheld) > 0 {
 		kept = free.With(claims.PlacedPods(withheld)...)
 	}

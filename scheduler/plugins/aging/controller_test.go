@@ -94,7 +94,7 @@ func (y *yard) others(kind claims.Kind, all ...claims.Claim) {
 func (y *yard) withheld(t *testing.T, pods ...*corev1.Pod) []claims.Claim {
 	t.Helper()
 	nodes := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos()
-	return y.claims.Withheld(nodes, types.NamespacedName{Name: "other"}, pods)
+	return y.claims.Withheld(nodes, types.NamespacedName{Name: "other"}, pods, nil)
 }
 
 // refused has the filter refuse a pod on a node.

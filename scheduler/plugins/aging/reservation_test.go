@@ -183,7 +183,7 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("%s kept from a pod that ends before", got)
 	}
 	nodes := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos()
-	if kept := y.claims.Withheld(nodes, g.Group, g.Open); len(kept) != 0 || !slices.Equal(y.claims.Nodes(g.Group), []string{"a"}) {
+	if kept := y.claims.Withheld(nodes, g.Group, g.Open, nil); len(kept) != 0 || !slices.Equal(y.claims.Nodes(g.Group), []string{"a"}) {
 		t.Errorf("%v kept from the gang itself, %v for it", kept, y.claims.Nodes(g.Group))
 	}
 }

@@ -114,7 +114,7 @@ func TestWhomAClaimBinds(t *testing.T) {
 				t.Errorf("it says %q", status.Message())
 			}
 			members := []*corev1.Pod{c.pod}
-			if got := len(b.Withheld(b.nodes(), ConsumerOf(c.pod), members)) > 0; got != c.want {
+			if got := len(b.Withheld(b.nodes(), ConsumerOf(c.pod), members, nil)) > 0; got != c.want {
 				t.Errorf("the planner gets another answer than the filter")
 			}
 			if !b.filter(c.pod, "n2", nil).IsSuccess() {
@@ -148,9 +148,13 @@ func TestRoomThatIsNotFreeYet(t *testing.T) {
 	c := claim(gangA, "a-0", 3)
 	c.Leaving = map[types.UID]bool{leaves.UID: true}
 	b.Replace(Preemption, []Claim{c})
-	withheld := b.Withheld(b.nodes(), gangB, []*corev1.Pod{enginetest.Pod("b-0", "b")})
+	withheld := b.Withheld(b.nodes(), gangB, []*corev1.Pod{enginetest.Pod("b-0", "b")}, nil)
 	if len(withheld) != 1 || withheld[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
 		t.Errorf("withheld %+v, want the CPU that is claimed beyond those that leave", withheld)
+	}
+	withheld = b.Withheld(b.nodes(), gangB, []*corev1.Pod{enginetest.Pod("b-0", "b")}, c.Leaving)
+	if len(withheld) != 1 || withheld[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 3 {
+		t.Errorf("withheld %+v, want all that is claimed as if those had left that leave", withheld)
 	}
 	if !b.filter(enginetest.Pod("s", ""), "n1", nil).IsSuccess() {
 		t.Error("a CPU is free apart from the claim")

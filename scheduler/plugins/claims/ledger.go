@@ -268,8 +268,9 @@ func (l *Ledger) Against(kind Kind, consumer types.NamespacedName, pod *corev1.P
 // Withheld returns what no member of a gang may use now: what is claimed for
 // others, less what those still use whose end the claims wait for. Members are one
 // of each role; a claim that binds only some of them is left to the filter. Nodes
-// are those of the current cycle.
-func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []Claim {
+// are those of the current cycle; gone are pods on them that are not to count, as
+// if they had left already.
+func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod, gone map[types.UID]bool) []Claim {
 	type on struct {
 		owner
 		node string
@@ -289,16 +290,16 @@ func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, 
 		if err != nil {
 			continue // the node is gone
 		}
-		withheld = append(withheld, remaining(claimed[at], node)...)
+		withheld = append(withheld, remaining(claimed[at], node, gone)...)
 	}
 	return withheld
 }
 
 // remaining is the rest of the claims on a node beyond what leaves it.
-func remaining(entries []*entry, node fwk.NodeInfo) (claims []Claim) {
+func remaining(entries []*entry, node fwk.NodeInfo, gone map[types.UID]bool) (claims []Claim) {
 	var leaving []*corev1.Pod
 	for _, info := range node.GetPods() {
-		if entries[0].Leaving[info.GetPod().UID] {
+		if uid := info.GetPod().UID; entries[0].Leaving[uid] && !gone[uid] {
 			leaving = append(leaving, info.GetPod())
 		}
 	}

@@ -105,6 +105,8 @@ const (
 	// maxParked is how long a gang is parked without an event that may help it. Like the engine's flush of unschedulable pods, it
 	// covers changes that bring no event.
 	maxParked = 5 * time.Minute
+	// victimsRetry is how long a gang is parked whose victims are unknown. The next search may come further; while it runs, no other pod is scheduled.
+	victimsRetry = time.Minute
 	// minParked is how long a gang is parked at least, however many events there are.
 	minParked = time.Second
 )

@@ -45,7 +45,7 @@ func (d *fixture) Activate(pods map[string]*corev1.Pod) {
 // unclaimed is an empty ledger.
 type unclaimed struct{}
 
-func (unclaimed) Withheld(fwk.NodeInfoLister, types.NamespacedName, []*corev1.Pod) []claims.Claim {
+func (unclaimed) Withheld(fwk.NodeInfoLister, types.NamespacedName, []*corev1.Pod, map[types.UID]bool) []claims.Claim {
 	return nil
 }
 func (unclaimed) Nodes(types.NamespacedName) []string  { return nil }
@@ -165,11 +165,20 @@ func TestMinimumParkTime(t *testing.T) {
 // A parked gang is tried again in the end.
 func TestParkedForATime(t *testing.T) {
 	for name, c := range map[string]struct {
-		verdict *verdict
-		after   time.Duration
-	}{"proven": {&verdict{proven: true}, maxParked}, "unproven": {nil, DefaultArgs().RetryPeriod.Duration}} {
+		verdict  *verdict
+		meantime func(*fixture)
+		after    time.Duration
+	}{
+		"proven":          {&verdict{proven: true}, nil, maxParked},
+		"unproven":        {nil, nil, DefaultArgs().RetryPeriod.Duration},
+		"victims unknown": {&verdict{proven: true}, func(d *fixture) { d.VictimsUnknown(group) }, victimsRetry},
+	} {
 		d := newFixture()
-		d.try(c.verdict, nil)
+		d.try(c.verdict, func() {
+			if c.meantime != nil {
+				c.meantime(d)
+			}
+		})
 		d.clock.Step(c.after - 1)
 		if len(d.woken) != 0 || !d.isParked(group) {
 			t.Errorf("%s: woken too early", name)

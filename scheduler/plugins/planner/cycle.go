@@ -41,6 +41,8 @@ type cycle struct {
 	parked *parkedGang
 	// noVictims: no eviction to which the gang is entitled would help it.
 	noVictims bool
+	// victimsUnknown: the time was over before any eviction was found that would help it.
+	victimsUnknown bool
 	// faulty: the engine gave up with an error, which it retries by itself.
 	faulty bool
 
@@ -224,6 +226,9 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		if v := c.verdict; v != nil && v.proven {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.short = true, v.claimed, v.lacks, c.shortfall()
 			atMost, helped = maxParked, c.roomFreed
+			if c.victimsUnknown {
+				atMost = min(maxParked, victimsRetry)
+			}
 		}
 		if v := c.verdict; v != nil && v.postponed > 0 {
 			atMost, helped = v.postponed, false

@@ -106,12 +106,12 @@ type broken struct {
 	times atomic.Int32
 }
 
-func (b *broken) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []claims.Claim {
+func (b *broken) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod, gone map[types.UID]bool) []claims.Claim {
 	if group.Name == b.gang {
 		b.times.Add(1)
 		panic("what a tenant wrote")
 	}
-	return b.Claims.Withheld(nodes, group, members)
+	return b.Claims.Withheld(nodes, group, members, gone)
 }
 
 // A gang over which the planner panics is left to the engine, once; others are planned.

@@ -74,7 +74,7 @@ func (p *Planner) Register(register func(...metrics.Registerable)) {
 type Claims interface {
 	// Withheld returns the claims that bind all members of a gang. Members are one of each role. Claims that bind only some of
 	// them are left to the filter.
-	Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []claims.Claim
+	Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod, gone map[types.UID]bool) []claims.Claim
 	// Nodes returns the names of the nodes on which room is claimed for a gang: its members go there first.
 	Nodes(group types.NamespacedName) []string
 	// Progress is the message for a gang on how nodes are being freed for it; empty where nothing is done.

@@ -19,10 +19,21 @@ type PlacementRequest struct {
 	// Cluster is the engine's snapshot, with what the pods' volumes and claims refer to.
 	Cluster *placement.Cluster
 	Gang    placement.Gang
-	// Kept are pods on nodes that stand for what the gang may not use: claims of others, and pods nominated for nodes.
-	Kept []*corev1.Pod
 
-	members *memberRoles
+	members   *memberRoles
+	nominated []*corev1.Pod
+	// withheld are the claims of others, as if some pods had left.
+	withheld func(gone map[types.UID]bool) []claims.Claim
+}
+
+// Kept returns pods on nodes that stand for what the gang may not use when some pods have left: claims of others, which include what these pods
+// still use, and pods nominated for nodes. Only the engine's scheduling goroutine may call it.
+func (q PlacementRequest) Kept(gone ...*corev1.Pod) []*corev1.Pod {
+	left := make(map[types.UID]bool, len(gone))
+	for _, pod := range gone {
+		left[pod.UID] = true
+	}
+	return append(claims.PlacedPods(q.withheld(left)), q.nominated...)
 }
 
 // Request returns the request for a gang, or for one pod under a name that no gang has. bound are members that have a node, and
@@ -47,8 +58,10 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	}
 	q.Cluster = p.cluster(nodes, objects)
 	q.Gang = placement.Gang{Roles: q.members.roles, MinMember: minimum, Bound: bound}
-	q.Kept = claims.PlacedPods(p.claims.Withheld(infos, group, q.members.examples()))
-	q.Kept = append(q.Kept, nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0]))...)
+	q.withheld = func(gone map[types.UID]bool) []claims.Claim {
+		return p.claims.Withheld(infos, group, q.members.examples(), gone)
+	}
+	q.nominated = nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0]))
 	return q, nil
 }
 

@@ -138,7 +138,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	}
 	q.free = p.cluster(nodes, objects)
 	q.kept = q.free
-	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples()); len(q.claims) > 0 {
+	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples(), nil); len(q.claims) > 0 {
 		q.kept = q.free.With(claims.PlacedPods(q.claims)...)
 	}
 	q.opts = placement.Options{Budget: c.args.SearchBudget.Duration, Pack: true}

@@ -42,6 +42,15 @@ func (a *Attempts) NoVictims(group types.NamespacedName) {
 	}
 }
 
+// VictimsUnknown records of the gang under way that the time was over before any eviction was found that would help it.
+func (a *Attempts) VictimsUnknown(group types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil && a.current.group == group {
+		a.current.victimsUnknown = true
+	}
+}
+
 // shortfall returns the shortfall of the gang; nil if it is not proven.
 func (c *cycle) shortfall() *Shortfall {
 	if !c.verdict.cannotComplete || !c.noVictims {

@@ -70,6 +70,8 @@ func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string
 	switch result {
 	case resultForbidden, resultImpossible, resultRefused:
 		pl.preemptor.parked.NoVictims(c.key)
+	case resultUnknown:
+		pl.preemptor.parked.VictimsUnknown(c.key)
 	}
 	return result == resultEvicts || result == resultWaits, what
 }
@@ -111,7 +113,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	q.Gang.Topology = c.topology
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
-	cluster := q.Cluster.Without(gang.UIDs(h.leaving)...).With(q.Kept...)
+	cluster := q.Cluster.Without(gang.UIDs(h.leaving)...).With(q.Kept(h.leaving...)...)
 	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
 	budget := pl.args.SearchBudget.Duration
 	p.mu.Lock()
@@ -151,7 +153,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 // waitForLeaving waits for pods that leave by themselves, if there is no room without theirs. There may be: then the engine refuses the preemptor
 // for another reason, and no pod that leaves helps it.
 func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.PlacementRequest, h occupants, r placement.Result, reserve bool) (result, what string) {
-	if len(h.leaving) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
+	if len(h.leaving) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept()...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
 		return "", "there is room without preemption"
 	}
 	if reserve && h.preempted(c.priority) {

@@ -32,3 +32,27 @@ func BenchmarkChoose(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkChooseMany looks for the victims of a gang that takes all nodes to itself: ten pods on each of them.
+func BenchmarkChooseMany(b *testing.B) {
+	for _, size := range []int32{100, 1000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			var nodes []*corev1.Node
+			var running []*corev1.Pod
+			for n := range size {
+				node := fmt.Sprintf("n%04d", n)
+				nodes = append(nodes, aNode(node, 10))
+				for i := range 10 {
+					running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, started(int(n)*10+i)))
+				}
+			}
+			q := newQuery(nodes, running, size, 10)
+			for b.Loop() {
+				choice, verdict := Choose(b.Context(), q, DefaultArgs().SearchBudget.Duration)
+				if verdict != Found || len(podsOf(choice.Units)) != 10*int(size) {
+					b.Fatalf("%s: %d pods", verdict, len(podsOf(choice.Units)))
+				}
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -91,6 +92,83 @@ func TestWhoHasToGo(t *testing.T) {
 				t.Errorf("%s (cheapest: %v), want %s", got, choice.Cheapest, c.want)
 			}
 		})
+	}
+}
+
+// Thousands of pods may have to go for a gang of hundreds. What is spared of them is asked by amounts, which takes no placement each.
+func TestManyVictims(t *testing.T) {
+	const size = 300
+	var nodes []*corev1.Node
+	var running []*corev1.Pod
+	for n := range size {
+		node := fmt.Sprintf("n%04d", n)
+		nodes = append(nodes, aNode(node, 10))
+		for i := range 10 {
+			running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, started(i)))
+		}
+	}
+	for cpus, want := range map[int]int{10: 10 * size, 7: 7 * size} {
+		choice, verdict := Choose(t.Context(), newQuery(nodes, running, size, cpus), generous)
+		if got := len(podsOf(choice.Units)); verdict != Found || got != want {
+			t.Errorf("%s: %d pods go for members of %d CPUs, want %d", verdict, got, cpus, want)
+		}
+	}
+}
+
+// A search that is over asks about no unit any more: of ten thousand each answer takes time, while nothing else is scheduled.
+func TestSparingEndsWithTheSearch(t *testing.T) {
+	var running []*corev1.Pod
+	for i := range 8 {
+		running = append(running, aPod(fmt.Sprintf("l-%d", i), "n1", 1, in("l", 4)))
+	}
+	q := newQuery([]*corev1.Node{aNode("n1", 8)}, running, 1, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newSearch(ctx, q, generous)
+	asked := 0
+	spare := func() set {
+		return s.spare(s.everything(func(Unit) bool { return true }), s.byImportance(), func(set, Unit) bool {
+			if asked++; asked == 3 {
+				cancel()
+			}
+			return false
+		})
+	}
+	if e := spare(); asked != 3 || !slices.Equal(e, s.everything(func(Unit) bool { return true })) {
+		t.Errorf("asked %d times, and once more than there was time for; evicted %v", asked, e)
+	}
+	if spare(); asked != 3 {
+		t.Errorf("asked %d times after its time", asked-3)
+	}
+}
+
+// Where amounts say that a unit cannot be spared, no placement says that it can.
+func TestAmountsSpareNoLess(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var nodes []*corev1.Node
+		var running []*corev1.Pod
+		for n := range 3 {
+			node := fmt.Sprint("n", n)
+			nodes = append(nodes, aNode(node, 6+r.IntN(3)))
+			for i := range 6 {
+				running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, in(fmt.Sprint("g", r.IntN(3)), 2)))
+			}
+		}
+		s := newSearch(t.Context(), newQuery(nodes, running, 3, 1+r.IntN(4)), generous)
+		all := s.everything(func(Unit) bool { return true })
+		placed := s.place(all, placement.Options{})
+		if !placed.Fits() {
+			continue
+		}
+		assigned := s.assignedCounts(placed.Placement)
+		amounts := s.amountsOn(assigned)
+		for i, u := range s.units {
+			if try := slices.Clone(all); try[i] {
+				if try[i] = false; s.stillFits(try, u, assigned) && !amounts.suffice(try, u) {
+					t.Errorf("seed %d: %s can be spared, and amounts say no", seed, u.Gang)
+				}
+			}
+		}
 	}
 }
 

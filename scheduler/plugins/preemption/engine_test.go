@@ -102,6 +102,20 @@ func TestTheRoomIsKept(t *testing.T) {
 	r.WaitPlaced("filler", "b-0")
 }
 
+// What is being freed for one gang is no room for the next, which has others evicted at once and does not wait for it.
+func TestTwoGangsPreemptAtOnce(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.singles(4)...)
+	a := r.members("a", 2, 2, 100)
+	r.Wait("two are evicted", func() bool { return len(strings.Fields(r.evicted())) == 2 })
+	b := r.members("b", 2, 2, 100)
+	r.waitMessage("b-0", "preempts 2 pods of lower priority (ns/s-")
+	r.Wait("all are evicted", func() bool { return r.evicted() == "s-0 s-1 s-2 s-3" })
+	r.leave("s-0", "s-1", "s-2", "s-3")
+	r.WaitPlaced(append(a, b...)...)
+}
+
 // nominated returns the node that a pod is nominated for.
 func (r *rig) nominated(name string) string {
 	r.t.Helper()

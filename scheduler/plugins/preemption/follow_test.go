@@ -54,12 +54,14 @@ func (w *watcher) Wake(group types.NamespacedName) { w.woken = append(w.woken, g
 
 func (w *watcher) NoVictims(types.NamespacedName) {}
 
+func (w *watcher) VictimsUnknown(types.NamespacedName) {}
+
 func (w *watcher) Released() { w.released++ }
 
 // withheld is what a gang may not use while these pods are on n1.
 func (w *watcher) withheld(group types.NamespacedName, priority int32, running ...*corev1.Pod) []claims.Claim {
 	nodes := internalcache.NewSnapshot(running, []*corev1.Node{aNode("n1", 4)}).NodeInfos()
-	return w.claims.Withheld(nodes, group, []*corev1.Pod{aPod("o", "", 1, ranked(priority))})
+	return w.claims.Withheld(nodes, group, []*corev1.Pod{aPod("o", "", 1, ranked(priority))}, nil)
 }
 
 func (w *watcher) knows(pods ...*corev1.Pod) {

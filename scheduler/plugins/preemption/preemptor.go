@@ -106,6 +106,8 @@ type ParkedGangs interface {
 	Wake(group types.NamespacedName)
 	// NoVictims records of the gang that is being tried that no eviction would help it.
 	NoVictims(group types.NamespacedName)
+	// VictimsUnknown records of the gang that is being tried that the time was over before any eviction was found that would help it.
+	VictimsUnknown(group types.NamespacedName)
 }
 
 // ForeignGangs knows the gangs of other schedulers.

@@ -23,19 +23,30 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 	for i, u := range s.units {
 		onAssigned[i] = onAssigned[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
 	}
-	on := func(n *corev1.Node) bool { return assigned[n.Name] != nil }
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {
-		e := s.spare(onAssigned, order, func(try set, u Unit) bool { return s.stillFits(try, u, assigned) })
-		result := s.place(e, placement.Options{Node: on})
-		if !result.Fits() { // members matter to each other across nodes
-			e = s.spare(onAssigned, order, func(try set, _ Unit) bool { return s.place(try, placement.Options{Node: on}).Fits() })
-			result = s.place(e, placement.Options{Node: on})
-		}
+		e, result := s.spareOn(onAssigned, order, assigned)
 		if s.ctx.Err() != nil {
 			return // some of them need not go
 		}
 		s.consider(e, result)
 	}
+}
+
+// spareOn takes those out of a set, in an order, who need not go for the members to fit on the nodes that they are assigned to. Amounts decide that
+// most often, at no cost; where what is left then is not enough, each node is tried, and then all of them together.
+func (s *search) spareOn(e set, order []int, assigned map[string]map[string]int32) (spared set, result placement.Result) {
+	on := placement.Options{Node: func(n *corev1.Node) bool { return assigned[n.Name] != nil }}
+	for _, enough := range []func(try set, u Unit) bool{
+		s.amountsOn(assigned).suffice,
+		func(try set, u Unit) bool { return s.stillFits(try, u, assigned) },
+		func(try set, _ Unit) bool { return s.place(try, on).Fits() }, // members matter to each other across nodes
+	} {
+		spared = s.spare(e, order, enough)
+		if result = s.place(spared, on); result.Fits() || s.ctx.Err() != nil {
+			break
+		}
+	}
+	return spared, result
 }
 
 // assignedCounts are how many members of each role a placement has on a node.
@@ -75,43 +86,58 @@ func (s *search) stillFits(e set, u Unit, assigned map[string]map[string]int32) 
 
 // spare takes those out of a set, in an order, without whose eviction it is
 // still enough. Of a gang as a whole as many members as it can do without may
-// stay in.
-func (s *search) spare(e set, order []int, enough func(try set, u Unit) bool) set {
+// stay in. It ends with the time of the search: even to ask takes time, for
+// thousands of units more than there was.
+func (s *search) spare(from set, order []int, enough func(try set, u Unit) bool) set {
+	e := slices.Clone(from)
 	for _, i := range order {
+		if s.ctx.Err() != nil {
+			break
+		}
 		if !e[i] {
 			continue
 		}
-		u := s.units[i]
-		try := slices.Clone(e)
-		try[i] = false
-		if enough(try, u) {
-			e = try
-			continue
-		}
-		if u.Kind != Whole || len(s.aboveMin[u.Gang]) == 0 {
-			continue
-		}
-		for _, j := range s.aboveMin[u.Gang] {
-			try[j] = true
-		}
-		for _, j := range order {
-			if !slices.Contains(s.aboveMin[u.Gang], j) {
-				continue
-			}
-			if try[j] = false; !enough(try, s.units[j]) {
-				try[j] = true
-			}
-		}
-		if s.allowed(try, u.Gang) {
-			e = try
+		e[i] = false
+		if u := s.units[i]; !enough(e, u) && (u.Kind != Whole || !s.spareGang(e, u.Gang, order, enough)) {
+			e[i] = true
 		}
 	}
 	return e
 }
 
+// spareGang has those members of a gang evicted that have to go for a set to be enough, if the gang can do without them; otherwise the set stays
+// as it is.
+func (s *search) spareGang(e set, gang string, order []int, enough func(try set, u Unit) bool) bool {
+	members := s.aboveMin[gang]
+	for _, i := range members {
+		e[i] = true
+	}
+	for _, i := range order {
+		if s.units[i].Gang != gang || !e[i] || s.ctx.Err() != nil {
+			continue
+		}
+		if e[i] = false; !enough(e, s.units[i]) {
+			e[i] = true
+		}
+	}
+	if len(members) > 0 && s.allowed(e, gang) {
+		return true
+	}
+	for _, i := range members {
+		e[i] = false
+	}
+	return false
+}
+
+// maxTrimmed is how many units the best set may have for each of them to be left out once: that takes a placement of all members.
+const maxTrimmed = 200
+
 // trim takes those out of the best set that are not needed, wherever members go
 // instead.
 func (s *search) trim() {
+	if len(s.best.Units) > maxTrimmed {
+		return
+	}
 	e := s.spare(s.bestSet, s.byImportance(), func(try set, _ Unit) bool { return s.fits(try) })
 	if s.ctx.Err() == nil {
 		s.consider(e, s.place(e, placement.Options{}))
