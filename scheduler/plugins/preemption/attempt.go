@@ -199,7 +199,7 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
 	r := &reservation{
 		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
-		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
+		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]bool{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
 	}
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod

@@ -32,7 +32,7 @@ const (
 	// ReasonJobPreempted is the reason of the event on a job that is suspended.
 	ReasonJobPreempted = "GangPreempted"
 	// atOnce is how many pods are evicted at a time.
-	atOnce = 8
+	atOnce = 16
 )
 
 // patience is how often a request is repeated that the API could not answer.

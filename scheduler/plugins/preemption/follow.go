@@ -83,6 +83,7 @@ func (p *Preemptor) Gone(pod *corev1.Pod) {
 		if r.victims[pod.UID] == nil {
 			continue
 		}
+		r.gone[pod.UID] = true
 		if delete(r.victims, pod.UID); len(r.victims) == 0 {
 			r.cleared = p.clock.Now()
 			cleared = append(cleared, r)

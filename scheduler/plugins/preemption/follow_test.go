@@ -80,7 +80,7 @@ func (w *watcher) room() *reservation {
 	w.knows(p, v)
 	r := &reservation{
 		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, assigned: map[string][]*corev1.Pod{"n1": {p}},
-		victims: map[types.UID]*corev1.Pod{v.UID: v}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
+		victims: map[types.UID]*corev1.Pod{v.UID: v}, gone: map[types.UID]bool{}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
 	}
 	w.open(r)
 	return r
@@ -96,6 +96,19 @@ func (w *watcher) isOpen(r *reservation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reservations[r.key] == r
+}
+
+// A victim that has gone is on the snapshot of an attempt that began before: it does not stay, and no other pod has to go for it.
+func TestAVictimThatHasGoneDoesNotStay(t *testing.T) {
+	w := watch(t)
+	v := w.room().victims["v"]
+	pl, cluster := &Plugin{preemptor: w.Preemptor, args: DefaultArgs()}, newQuery([]*corev1.Node{aNode("n1", 4)}, []*corev1.Pod{v}, 1, 1).Cluster
+	for _, when := range []string{"while it leaves", "after it has gone"} {
+		if h := pl.occupants(cluster); len(h.staying) != 0 || len(h.leaving) != 1 {
+			t.Errorf("%s: %d pods stay, %d leave", when, len(h.staying), len(h.leaving))
+		}
+		w.Gone(v)
+	}
 }
 
 func TestWhatIsKeptOfANode(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // occupants are the pods that have nodes.
 type occupants struct{ staying, leaving []*corev1.Pod }
 
-// occupants separates pods that leave already from those that stay. Pods that should have
+// occupants separates pods that leave already, or have left since the snapshot, from those that stay. Pods that should have
 // left long ago are neither: nothing can be done about them.
 func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	p := pl.preemptor
@@ -29,6 +29,9 @@ func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	going := map[types.UID]bool{}
 	for _, r := range p.reservations {
 		for uid := range r.victims {
+			going[uid] = true
+		}
+		for uid := range r.gone {
 			going[uid] = true
 		}
 	}
