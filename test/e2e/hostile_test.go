@@ -112,21 +112,14 @@ func newTenant(t *testing.T, stage *demo.Stage, namespace string) tenant {
 		_, err = admin.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
 		must(t, err)
 	}
-	e := tenant{account: a, namespace: namespace}
-	e.through(t, stage.Config().Host)
-	return e
-}
-
-// through has the tenant use an API server, by its address.
-func (e *tenant) through(t *testing.T, server string) {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags(server, e.kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", a.kubeconfig)
 	must(t, err)
 	config.QPS = -1 // who means harm does not throttle himself
-	e.client, err = kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	e.dynamic, err = dynamic.NewForConfig(config)
+	dyn, err := dynamic.NewForConfig(config)
 	must(t, err)
+	return tenant{account: a, namespace: namespace, client: client, dynamic: dyn}
 }
 
 // commands is the peak of memory in KiB of each command that an administrator types about all namespaces.

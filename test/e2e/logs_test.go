@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (n *numbered) seen(pod string) (uids []string) {
 // back. No line is lost, none comes twice.
 func TestLogsFollow(t *testing.T) {
 	t.Parallel()
-	port := strconv.Itoa(freePort(t))
+	port := freePort(t)
 	up := []string{"--nodes=1", "--scheduler=default", "--cpu=64", "--port=" + port}
 	// A cluster of its own: its API server is killed and started again.
 	cluster := sandboxtest.Start(t, sandboxtest.Options{Args: up})
@@ -206,4 +207,14 @@ func numberedJob() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"name": "numbers", "namespace": "default"},
 		"spec": map[string]any{"successPolicy": "AllWorkers", "runPolicy": map[string]any{"cleanPodPolicy": "None"},
 			"tfReplicaSpecs": map[string]any{"Worker": role(logWorkers, "OnFailure", logRunFor, "0"), "Evaluator": role(1, "ExitCode", evaluatorRunFor, "137")}}}}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	must(t, err)
+	return port
 }

@@ -16,21 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/sandbox/component"
-	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/test/chaos"
 )
 
 // TestNoisyTenant times the gangs of one tenant, first undisturbed and then while another, who has the role edit in a namespace of his
-// own, writes random objects there that an API server takes and no user means. They start as fast, and the scheduler is not restarted. His requests
-// have an API server of their own: what they cost that one is not measured, but what they cost the scheduler, and the API server that it uses.
+// own, writes random objects there that an API server takes and no user means. They start as fast, or as fast as the API server lets anybody,
+// and the scheduler is not restarted.
 // The environment sets how long:
 //
 //	GANGCTL_NOISY_SEEDS  how many seeds (1), from GANGCTL_NOISY_SEED (1) on
@@ -65,27 +61,11 @@ func newNoisy(t *testing.T) *noisy {
 	n.sched = startScheduler(t, n.stage.DataDir, nil, nil, "--serve", "volcano,kube-batch")
 	runLeastScheduler(t, n.stage, "of", 4, "node-1")
 	n.evil = newTenant(t, n.stage, "noisy")
-	n.evil.through(t, startOwnServer(t, n.stage))
 	// A quota as every namespace should have one: what is absurd has to be cheap.
 	_, err := n.stage.Client().CoreV1().ResourceQuotas("noisy").Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100"), corev1.ResourceRequestsCPU: resource.MustParse("16")}}}, metav1.CreateOptions{})
 	must(t, err)
 	return n
-}
-
-// startOwnServer starts a second API server on the storage of a stage, with what the others leave of the CPUs, as if it had a machine of its own. It
-// returns its address.
-func startOwnServer(t *testing.T, stage *demo.Stage) string {
-	t.Helper()
-	port := freePort(t)
-	server := spawn(t, stage.DataDir, "own-apiserver", "nice", append([]string{"-n", "19", programs.sandbox, "component", component.APIServer, "--data-dir", stage.DataDir},
-		serverArgs(datadir.Dir(stage.DataDir), port)...)...)
-	config := rest.CopyConfig(stage.Config())
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
-	client, err := kubernetes.NewForConfig(config)
-	must(t, err)
-	server.waitReady(t, client)
-	return config.Host
 }
 
 // play is a seed: half of the time for undisturbed gangs, all of it for those next to the noise.

@@ -83,7 +83,10 @@ func newOlder(t *testing.T, program string, flags ...string) *olderCluster {
 	must(t, err)
 	credentials, err := credential.Ensure(data)
 	must(t, err)
-	c := &olderCluster{t: t, port: freePort(t)}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	c := &olderCluster{t: t, port: listener.Addr().(*net.TCPAddr).Port}
+	must(t, listener.Close())
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	must(t, credentials.WriteKubeconfigs(kubeconfig, c.port))
 	spawn(t, dir, "etcd", programs.sandbox, "component", "etcd", "--data-dir", dir, "--storage", filepath.Join(dir, "etcd"))
@@ -114,28 +117,14 @@ func (c *olderCluster) serve(program string, flags ...string) {
 	if c.server != nil {
 		c.server.stop()
 	}
-	c.server = spawn(c.t, c.DataDir, filepath.Base(program), program, append(serverArgs(datadir.Dir(c.DataDir), c.port), flags...)...)
-	c.server.waitReady(c.t, c.client)
-}
-
-// freePort is a port that nothing listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// serverArgs are those of an API server with the storage and the credentials of a sandbox, which runs in its data directory.
-func serverArgs(dir datadir.Dir, port int) []string {
+	dir := datadir.Dir(c.DataDir)
 	cert, key := credential.Serving(dir)
 	signing := credential.ServiceAccountKey(dir)
-	return []string{
+	c.server = spawn(c.t, c.DataDir, filepath.Base(program), program, append([]string{
 		"--etcd-servers=unix://etcd.sock", // in the directory in which both run
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port),
+		fmt.Sprintf("--secure-port=%d", c.port),
 		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
@@ -151,24 +140,19 @@ func serverArgs(dir datadir.Dir, port int) []string {
 		"--service-account-key-file=" + signing,
 		"--service-account-signing-key-file=" + signing,
 		"--service-cluster-ip-range=10.96.0.0/16",
-	}
-}
-
-// waitReady waits until an API server is ready for its client.
-func (c *child) waitReady(t *testing.T, client kubernetes.Interface) {
-	t.Helper()
+	}, flags...)...)
 	for deadline := time.Now().Add(2 * stepTimeout); ; time.Sleep(100 * time.Millisecond) {
-		body, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
+		body, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(c.t.Context())
 		if err == nil && string(body) == "ok" {
 			return
 		}
 		select {
-		case <-c.done:
-			t.Fatalf("%s ended", c.cmd)
+		case <-c.server.done:
+			c.t.Fatalf("%s ended", program)
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s is not ready: %v", c.cmd, err)
+			c.t.Fatalf("%s is not ready: %v", program, err)
 		}
 	}
 }
