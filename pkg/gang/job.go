@@ -136,12 +136,16 @@ func (j Job) NameInLabels() string {
 	return j.MadeAs
 }
 
-// NameLabel is the label of the job's pods that names it; found is false where none of them has one, and it is the newest then. Of a job with pods
-// of several releases of its controller it is the oldest label that one of them has to be found by.
+// NameLabel is the label of the job's pods that names it. Of a job with pods of several releases of its controller it is the oldest label that one
+// of them needs; those of newer ones have that, too. Found is false where none of the pods is labelled: the label is that of the newest
+// release then, and empty for what has no controller.
 func (j *Job) NameLabel(pods []*corev1.Pod) (label string, found bool) {
-	known, oldest := j.Reader.NameLabels, 0
+	known, oldest, name := j.Reader.NameLabels, 0, j.NameInLabels()
+	if len(known) == 0 {
+		return "", false
+	}
 	for _, pod := range pods {
-		if i := slices.IndexFunc(known, func(label string) bool { return pod.Labels[label] == j.NameInLabels() }); i >= 0 && j.Owns(pod) {
+		if i := slices.IndexFunc(known, func(label string) bool { return pod.Labels[label] == name }); name != "" && i >= 0 && j.Owns(pod) {
 			oldest, found = max(oldest, i), true
 		}
 	}

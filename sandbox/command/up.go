@@ -62,7 +62,7 @@ runs the others no longer; their kinds and objects stay.
 
 With --volumes, a claim of the default StorageClass gets a volume when a pod that has
 it is placed: an empty directory in /tmp/hostpath_pv, which goes with the claim and
-which no simulated pod reads.
+which no simulated pod reads. An up without it provisions none any more.
 
 With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
 with --scheduler default, those without one, as usual.

@@ -97,7 +97,7 @@ func (s *supervisor) bringUpAPIServer(ctx context.Context) error {
 	return s.ready(ctx, component.APIServer, credential.Server(s.plan.ports[portAPIServer])+apiReadyz)
 }
 
-// manifests are the definitions that a sandbox has before its components start, and the rights and defaults. What an installation of the scheduler
+// manifests are what a sandbox has before its components start: definitions, and then rights and the class of volumes. What an installation of the scheduler
 // brings is left to it.
 func (p plan) manifests() (crds, rights [][]byte, err error) {
 	rights = [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}

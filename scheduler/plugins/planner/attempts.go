@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -110,6 +111,11 @@ const (
 	// minParked is how long a gang is parked at least, however many events there are.
 	minParked = time.Second
 )
+
+// retriesWithRoom is when a gang is tried again that has no placement now.
+func retriesWithRoom(atMost time.Duration) string {
+	return fmt.Sprintf("when nodes or room come free, at the latest after %s", atMost)
+}
 
 // The values of the label cause of gangctl_scheduler_woken_gangs_total.
 const (

@@ -227,7 +227,10 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.short = true, v.claimed, v.lacks, c.shortfall()
 			atMost, helped = maxParked, c.roomFreed
 			if c.victimsUnknown {
-				atMost = min(maxParked, victimsRetry)
+				atMost = victimsRetry
+				if c.reason != nil {
+					c.reason.Retry = retriesWithRoom(atMost)
+				}
 			}
 		}
 		if v := c.verdict; v != nil && v.postponed > 0 {

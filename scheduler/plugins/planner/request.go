@@ -26,8 +26,8 @@ type PlacementRequest struct {
 	withheld func(gone map[types.UID]bool) []claims.Claim
 }
 
-// Kept returns pods on nodes that stand for what the gang may not use when some pods have left: claims of others, which include what these pods
-// still use, and pods nominated for nodes. Only the engine's scheduling goroutine may call it.
+// Kept returns pods on nodes that stand for what the gang may not use when some pods have left: claims of others, from which nothing is deducted for
+// these pods, and pods nominated for nodes. Only the engine's scheduling goroutine may call it.
 func (q PlacementRequest) Kept(gone ...*corev1.Pod) []*corev1.Pod {
 	left := make(map[types.UID]bool, len(gone))
 	for _, pod := range gone {

@@ -163,7 +163,7 @@ func (q *query) answer(ctx context.Context) *verdict {
 	proof := q.proof(ctx, q.kept, found)
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.enforcesAll()
 	if v.proven {
-		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", maxParked)
+		v.lacks, v.retry = q.lacks(), retriesWithRoom(maxParked)
 		v.cannotComplete = v.bound > 0 && v.bound < v.minCount && q.cannotComplete(ctx)
 	}
 	fits, possible := q.unclaimed(ctx)

@@ -113,14 +113,14 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	q.Gang.Topology = c.topology
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
-	cluster := q.Cluster.Without(gang.UIDs(h.leaving)...).With(q.Kept(h.leaving...)...)
+	cluster := q.Cluster.Without(gang.UIDs(h.away())...).With(q.Kept(h.away()...)...)
 	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
 	budget := pl.args.SearchBudget.Duration
 	p.mu.Lock()
 	mine, failed := p.reservations[c.key], p.failed[c.key]
 	cleared := mine != nil && !mine.cleared.IsZero()
 	p.mu.Unlock()
-	if len(candidates.Units) == 0 && len(h.leaving) == 0 && mine == nil {
+	if len(candidates.Units) == 0 && len(h.away()) == 0 && mine == nil {
 		return resultImpossible, helpless, nil
 	}
 
@@ -147,13 +147,13 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	if len(candidates.Units) == 0 {
 		return resultImpossible, helpless, nil
 	}
-	return pl.choose(ctx, c, q, query, h.leaving)
+	return pl.choose(ctx, c, q, query, h)
 }
 
 // waitForLeaving waits for pods that leave by themselves, if there is no room without theirs. There may be: then the engine refuses the preemptor
 // for another reason, and no pod that leaves helps it.
 func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.PlacementRequest, h occupants, r placement.Result, reserve bool) (result, what string) {
-	if len(h.leaving) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept()...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
+	if len(h.away()) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept()...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
 		return "", "there is room without preemption"
 	}
 	if reserve && h.preempted(c.priority) {
@@ -165,7 +165,7 @@ func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.Placeme
 }
 
 // choose finds victims, tries the preemptor on the engine without them, and has them evicted.
-func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementRequest, query Query, leaving []*corev1.Pod) (result, what string, err error) {
+func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementRequest, query Query, h occupants) (result, what string, err error) {
 	p, logger, budget := pl.preemptor, klog.FromContext(ctx), pl.args.SearchBudget.Duration
 	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
 		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
@@ -178,7 +178,7 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 	case Unknown:
 		return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
 	}
-	assigned, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), leaving...), assignedPods(q.Member, choice.Placement))
+	assigned, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), h.away()...), assignedPods(q.Member, choice.Placement))
 	if err != nil {
 		return "", "", err
 	}
@@ -191,7 +191,7 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 	for _, u := range choice.Units {
 		p.count.victims.WithLabelValues(u.Kind.String()).Add(float64(len(u.Pods)))
 	}
-	pl.keep(c, choice.Units, assigned, leaving, what)
+	pl.keep(c, choice.Units, assigned, h.leaving, what)
 	return resultEvicts, what, nil
 }
 
@@ -199,7 +199,7 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
 	r := &reservation{
 		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
-		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]bool{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
+		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
 	}
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod

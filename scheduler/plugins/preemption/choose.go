@@ -86,8 +86,8 @@ type Query struct {
 	Budgets    []*policyv1.PodDisruptionBudget
 }
 
-// Choice is a set of victims without which the preemptor has a placement, and of
-// which none can be spared.
+// Choice is a set of victims without which the preemptor has a placement. None of
+// them can be spared where it is placed; for other nodes that is tried in a part of the time.
 type Choice struct {
 	Units []Unit
 	Cost  Cost

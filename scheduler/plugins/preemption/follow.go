@@ -83,7 +83,7 @@ func (p *Preemptor) Gone(pod *corev1.Pod) {
 		if r.victims[pod.UID] == nil {
 			continue
 		}
-		r.gone[pod.UID] = true
+		r.gone[pod.UID] = r.victims[pod.UID].Spec.NodeName
 		if delete(r.victims, pod.UID); len(r.victims) == 0 {
 			r.cleared = p.clock.Now()
 			cleared = append(cleared, r)

@@ -80,7 +80,7 @@ func (w *watcher) room() *reservation {
 	w.knows(p, v)
 	r := &reservation{
 		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, assigned: map[string][]*corev1.Pod{"n1": {p}},
-		victims: map[types.UID]*corev1.Pod{v.UID: v}, gone: map[types.UID]bool{}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
+		victims: map[types.UID]*corev1.Pod{v.UID: v}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
 	}
 	w.open(r)
 	return r
@@ -103,12 +103,18 @@ func TestAVictimThatHasGoneDoesNotStay(t *testing.T) {
 	w := watch(t)
 	v := w.room().victims["v"]
 	pl, cluster := &Plugin{preemptor: w.Preemptor, args: DefaultArgs()}, newQuery([]*corev1.Node{aNode("n1", 4)}, []*corev1.Pod{v}, 1, 1).Cluster
-	for _, when := range []string{"while it leaves", "after it has gone"} {
-		if h := pl.occupants(cluster); len(h.staying) != 0 || len(h.leaving) != 1 {
-			t.Errorf("%s: %d pods stay, %d leave", when, len(h.staying), len(h.leaving))
+	is := func(when string, want occupants, h occupants) {
+		if len(h.staying) != len(want.staying) || len(h.leaving) != len(want.leaving) || len(h.gone) != len(want.gone) {
+			t.Errorf("%s: %d pods stay, %d leave, %d have gone", when, len(h.staying), len(h.leaving), len(h.gone))
 		}
-		w.Gone(v)
 	}
+	is("while it leaves", occupants{leaving: []*corev1.Pod{v}}, pl.occupants(cluster))
+	w.Gone(v)
+	is("after it has gone", occupants{gone: []*corev1.Pod{v}}, pl.occupants(cluster))
+	again := v.DeepCopy() // it was called back on its way to n1
+	again.Spec.NodeName = "n2"
+	elsewhere := newQuery([]*corev1.Node{aNode("n2", 4)}, []*corev1.Pod{again}, 1, 1).Cluster
+	is("with another node", occupants{staying: []*corev1.Pod{again}}, pl.occupants(elsewhere))
 }
 
 func TestWhatIsKeptOfANode(t *testing.T) {

@@ -36,7 +36,7 @@ type reservation struct {
 	pods     []*corev1.Pod             // for whom it is
 	assigned map[string][]*corev1.Pod  // by node; not changed
 	victims  map[types.UID]*corev1.Pod // that still are there
-	gone     map[types.UID]bool        // victims that have gone; a snapshot from before has them
+	gone     map[types.UID]string      // victims that have gone, and from which node; a snapshot from before has them
 	jobs     map[gang.Identity]bool    // that are suspended for it
 	units    []Unit                    // to be evicted
 	text     string                    // reported for it

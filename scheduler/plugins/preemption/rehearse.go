@@ -3,6 +3,7 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,24 +17,25 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// occupants are the pods that have nodes.
-type occupants struct{ staying, leaving []*corev1.Pod }
+// occupants are the pods that have nodes on a snapshot, from which some have gone since.
+type occupants struct{ staying, leaving, gone []*corev1.Pod }
 
-// occupants separates pods that leave already, or have left since the snapshot, from those that stay. Pods that should have
+// away are those that need not go.
+func (h occupants) away() []*corev1.Pod { return slices.Concat(h.leaving, h.gone) }
+
+// occupants separates pods that leave already from those that stay. Pods that should have
 // left long ago are neither: nothing can be done about them.
 func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	p := pl.preemptor
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	going := map[types.UID]bool{}
+	going, gone := map[types.UID]bool{}, map[types.UID]string{}
 	for _, r := range p.reservations {
 		for uid := range r.victims {
 			going[uid] = true
 		}
-		for uid := range r.gone {
-			going[uid] = true
-		}
+		maps.Copy(gone, r.gone)
 	}
 	var h occupants
 	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
@@ -41,6 +43,8 @@ func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 		for _, pod := range cluster.PodsOn(node.Name) {
 			since, suspended := p.suspended(pod)
 			switch {
+			case gone[pod.UID] == node.Name: // one that was called back on its way may have another by now
+				h.gone = append(h.gone, pod)
 			case pod.DeletionTimestamp != nil:
 				if inTime(pod.DeletionTimestamp.Time) {
 					h.leaving = append(h.leaving, pod)

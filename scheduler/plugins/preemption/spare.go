@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,9 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 	for i, u := range s.units {
 		onAssigned[i] = onAssigned[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
 	}
+	amounts := s.amountsOn(assigned)
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {
-		e, result := s.spareOn(onAssigned, order, assigned)
+		e, result := s.spareOn(onAssigned, order, assigned, amounts)
 		if s.ctx.Err() != nil {
 			return // some of them need not go
 		}
@@ -33,12 +35,12 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 }
 
 // spareOn takes those out of a set, in an order, who need not go for the members to fit on the nodes that they are assigned to. Amounts decide that
-// most often, at no cost; where what is left then is not enough, each node is tried, and then all of them together.
-func (s *search) spareOn(e set, order []int, assigned map[string]map[string]int32) (spared set, result placement.Result) {
+// most often, at no cost; where what is left then is not enough, each node is tried for those that they would spare, and then all of them together.
+func (s *search) spareOn(e set, order []int, assigned map[string]map[string]int32, amounts amounts) (spared set, result placement.Result) {
 	on := placement.Options{Node: func(n *corev1.Node) bool { return assigned[n.Name] != nil }}
 	for _, enough := range []func(try set, u Unit) bool{
-		s.amountsOn(assigned).suffice,
-		func(try set, u Unit) bool { return s.stillFits(try, u, assigned) },
+		amounts.suffice,
+		func(try set, u Unit) bool { return amounts.suffice(try, u) && s.stillFits(try, u, assigned) },
 		func(try set, _ Unit) bool { return s.place(try, on).Fits() }, // members matter to each other across nodes
 	} {
 		spared = s.spare(e, order, enough)
@@ -109,6 +111,9 @@ func (s *search) spare(from set, order []int, enough func(try set, u Unit) bool)
 // as it is.
 func (s *search) spareGang(e set, gang string, order []int, enough func(try set, u Unit) bool) bool {
 	members := s.aboveMin[gang]
+	if len(members) == 0 {
+		return false
+	}
 	for _, i := range members {
 		e[i] = true
 	}
@@ -120,7 +125,7 @@ func (s *search) spareGang(e set, gang string, order []int, enough func(try set,
 			e[i] = true
 		}
 	}
-	if len(members) > 0 && s.allowed(e, gang) {
+	if s.allowed(e, gang) {
 		return true
 	}
 	for _, i := range members {
@@ -129,17 +134,15 @@ func (s *search) spareGang(e set, gang string, order []int, enough func(try set,
 	return false
 }
 
-// maxTrimmed is how many units the best set may have for each of them to be left out once: that takes a placement of all members.
-const maxTrimmed = 200
-
 // trim takes those out of the best set that are not needed, wherever members go
-// instead.
+// instead. Each takes a placement of all members, so that has a part of the time: while it lasts, nothing else is scheduled.
 func (s *search) trim() {
-	if len(s.best.Units) > maxTrimmed {
-		return
-	}
+	whole := s.ctx
+	part, cancel := context.WithTimeout(whole, s.budget/8)
+	defer cancel()
+	s.ctx = part
 	e := s.spare(s.bestSet, s.byImportance(), func(try set, _ Unit) bool { return s.fits(try) })
-	if s.ctx.Err() == nil {
+	if s.ctx = whole; s.ctx.Err() == nil {
 		s.consider(e, s.place(e, placement.Options{}))
 	}
 }

@@ -44,8 +44,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	if *times < 1 {
+	switch {
+	case *times < 1:
 		return errors.New("-times: less than one")
+	case *document != "" && *pattern != "":
+		return errors.New("-document: the page has all workloads, and -run chooses some")
 	}
 	schedulers, err := compilers(ctx, *dir, strings.Split(*only, ","))
 	if err != nil {
@@ -54,10 +57,11 @@ func run(ctx context.Context) error {
 	var rows table
 	for _, suite := range strings.Split(*only, ",") {
 		more, err := schedulers.measure(ctx, suite, chosen, *times)
+		rows = append(rows, more...)
 		if err != nil {
+			fmt.Print(rows.String()) // what was measured took hours
 			return err
 		}
-		rows = append(rows, more...)
 	}
 	if len(rows) == 0 {
 		return fmt.Errorf("no workload matches %s", *pattern)
@@ -116,7 +120,7 @@ func (s schedulers) measure(ctx context.Context, suite string, chosen *regexp.Re
 			}
 			for j := range order {
 				if err := order[(i+j+len(rows))%len(order)](); err != nil {
-					return nil, fmt.Errorf("%s of %s: %w", w, suite, err)
+					return rows, fmt.Errorf("%s of %s: %w", w, suite, err)
 				}
 			}
 		}
