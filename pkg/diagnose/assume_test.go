@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,11 +14,15 @@ import (
 
 // That a scheduler looks at pods of its name may be known from the pods of the gang alone: it counts when they are assumed to be made again.
 func TestSchedulerOfAnAssumedCluster(t *testing.T) {
-	for judged, want := range map[bool]answer.Verdict{true: answer.FitsNow, false: answer.Blocked} {
+	for _, c := range []struct {
+		judged bool
+		age    time.Duration
+		want   answer.Verdict
+	}{{true, time.Minute, answer.FitsNow}, {false, time.Minute, answer.Blocked}, {false, time.Second, answer.FitsNow}} {
 		s := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Namespace: "team", Name: "llama", Workers: 4, GPUs: 8, Scheduler: "elsewhere",
 			Pod: func(_ int, p *corev1.Pod) {
-				p.Status.Conditions = nil
-				if judged {
+				p.Status.Conditions, p.CreationTimestamp = nil, clustertest.Ago(c.age)
+				if c.judged {
 					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable"}}
 				}
 			}}).Done()
@@ -29,8 +34,8 @@ func TestSchedulerOfAnAssumedCluster(t *testing.T) {
 		}
 		changed := whatif.Resubmit(s, w.Gang(job), func(spec *whatif.Spec) { spec.Role("Worker").Replicas = 2 })
 		a, err := NewExplainer(s).Assume(changed).Explain(t.Context(), q, Options{NoAdvice: true})
-		if err != nil || a.Verdict != want {
-			t.Errorf("judged %t: %v, got %s  %s", judged, err, a.Verdict, a.Headline)
+		if err != nil || a.Verdict != c.want {
+			t.Errorf("judged %t, %s old: %v, got %s  %s", c.judged, c.age, err, a.Verdict, a.Headline)
 		}
 	}
 }

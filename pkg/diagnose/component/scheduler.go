@@ -27,7 +27,7 @@ type Scheduler struct {
 	// AliveSince is when it began to look for gangs, as far as its lease and its pods show: what it did not do before proves nothing.
 	AliveSince time.Time
 	// BoundBefore is true if pods of this schedulerName have a node. In a cluster in which something is assumed, such as that pods are made
-	// again, it is true also if those that there are were found to have no place.
+	// again, it is true also if those that there are were found to have no place, or are too young for that.
 	BoundBefore bool
 }
 
@@ -136,11 +136,17 @@ func runningSince(w *view.View, deployments []*appsv1.Deployment) time.Time {
 	return first
 }
 
-// judged reports whether some scheduler has written into a pod of a schedulerName that it found no place for it, as far as a view shows; nil
-// shows nothing.
+// judgedWithin is in what time a scheduler that works has written into a pod that it found no place for it.
+const judgedWithin = 10 * time.Second
+
+// judged reports whether some scheduler has written into a pod of a schedulerName that it found no place for it, as far as a view shows, or had no
+// time for that; nil shows nothing.
 func judged(w *view.View, name string) bool {
 	return w != nil && slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool {
-		return p.Spec.SchedulerName == name && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		if p.Spec.SchedulerName != name {
+			return false
+		}
+		return !p.CreationTimestamp.IsZero() && w.Age(p.CreationTimestamp.Time) < judgedWithin || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated
 		})
 	})
