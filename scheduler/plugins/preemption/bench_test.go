@@ -37,15 +37,7 @@ func BenchmarkChoose(b *testing.B) {
 func BenchmarkChooseMany(b *testing.B) {
 	for _, size := range []int32{100, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			var nodes []*corev1.Node
-			var running []*corev1.Pod
-			for n := range size {
-				node := fmt.Sprintf("n%04d", n)
-				nodes = append(nodes, aNode(node, 10))
-				for i := range 10 {
-					running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, started(int(n)*10+i)))
-				}
-			}
+			nodes, running := crowded(int(size))
 			q := newQuery(nodes, running, size, 10)
 			for b.Loop() {
 				choice, verdict := Choose(b.Context(), q, DefaultArgs().SearchBudget.Duration)

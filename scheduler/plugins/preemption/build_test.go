@@ -93,3 +93,15 @@ func newQuery(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int,
 		Budgets:    budgets,
 	}
 }
+
+// crowded are nodes of ten CPUs, each full of pods of one.
+func crowded(size int) (nodes []*corev1.Node, running []*corev1.Pod) {
+	for n := range size {
+		node := fmt.Sprintf("n%04d", n)
+		nodes = append(nodes, aNode(node, 10))
+		for i := range 10 {
+			running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, started(n*10+i)))
+		}
+	}
+	return nodes, running
+}

@@ -99,15 +99,7 @@ func TestWhoHasToGo(t *testing.T) {
 // Thousands of pods may have to go for a gang of hundreds. What is spared of them is asked by amounts, which takes no placement each.
 func TestManyVictims(t *testing.T) {
 	const size = 300
-	var nodes []*corev1.Node
-	var running []*corev1.Pod
-	for n := range size {
-		node := fmt.Sprintf("n%04d", n)
-		nodes = append(nodes, aNode(node, 10))
-		for i := range 10 {
-			running = append(running, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, started(i)))
-		}
-	}
+	nodes, running := crowded(size)
 	for cpus, want := range map[int]int{10: 10 * size, 7: 7 * size} {
 		choice, verdict := Choose(t.Context(), newQuery(nodes, running, size, cpus), generous)
 		if got := len(podsOf(choice.Units)); verdict != Found || got != want {
