@@ -73,7 +73,7 @@ func (p *Planner) Register(register func(...metrics.Registerable)) {
 // accepts a plan that respects them, and refuses a gang that has no placement alongside them.
 type Claims interface {
 	// Withheld returns the claims that bind all members of a gang. Members are one of each role. Claims that bind only some of
-	// them are left to the filter.
+	// them are left to the filter. Gone are pods that are not to count, as if they had left their nodes already.
 	Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod, gone map[types.UID]bool) []claims.Claim
 	// Nodes returns the names of the nodes on which room is claimed for a gang: its members go there first.
 	Nodes(group types.NamespacedName) []string
