@@ -77,11 +77,11 @@ chaos: build ## random things happen to a cluster, 20 times for a minute; takes 
 
 OLD_SERVERS := v1.30 v1.32 v1.34 v1.36
 
-old-servers: build ## the scheduler against kube-apiservers of older versions; takes an hour to build the first time
-	for v in $(OLD_SERVERS); do \
-		(cd test/oldserver/$$v && $(GO) build -o $(CURDIR)/bin/old/kube-apiserver-$$v \
-			-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)" k8s.io/kubernetes/cmd/kube-apiserver) || exit 1; \
-	done
+bin/old/kube-apiserver-%: test/oldserver/%/go.mod
+	cd $(<D) && $(GO) build -o $(CURDIR)/$@ \
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)" k8s.io/kubernetes/cmd/kube-apiserver
+
+old-servers: build $(OLD_SERVERS:%=bin/old/kube-apiserver-%) ## the scheduler against kube-apiservers of older versions; takes an hour to build the first time
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_OLD_SERVERS=$(CURDIR)/bin/old \
 		$(TEST) -count=1 -parallel 1 -timeout 30m -v -run 'TestOldServers$$|TestServerUpgrade$$' ./test/e2e
 
@@ -110,8 +110,11 @@ controllers: ## the controllers of other projects for `gangctl-sandbox up --with
 	cp bin/trainer-manifests/manifests/overlays/manager/namespace.yaml bin/trainer-manifests/controller # no file of another folder is read
 	cd bin/trainer-manifests && $(GO) run $(KUSTOMIZE) build . -o $(CURDIR)/bin/kinds/trainer.yaml
 
-kinds: build controllers ## kinds of job of others, made by the controllers that these ship, on sandboxes
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_KINDS=$(CURDIR)/bin/kinds \
+# SERVER=v1.32 is one of OLD_SERVERS: all of it on a kube-apiserver of that version. JOBSET is a checkout of JobSet's repository: its module lacks the
+# samples of its site.
+kinds: build controllers $(SERVER:%=bin/old/kube-apiserver-%) ## kinds of job of others, made by the controllers that these ship, on sandboxes
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_API_SERVER=$(SERVER:%=$(CURDIR)/bin/old/kube-apiserver-%) GANGCTL_KINDS=$(CURDIR)/bin/kinds \
+		GANGCTL_JOBSET_REPOSITORY=$(JOBSET) \
 		GANGCTL_JOBSET_MODULE=$$(cd test/kinds/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset) \
 		GANGCTL_TRAINER_MODULE=$$(cd test/kinds/trainer && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/trainer/v2) \
 		GANGCTL_LWS_MODULE=$$(cd test/kinds/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws) \

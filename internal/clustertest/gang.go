@@ -125,7 +125,11 @@ func (g Gang) defaulted() Gang {
 }
 
 func (g Gang) roles() []Role {
-	workers := Role{Name: "Worker", Replicas: g.Workers, GPUs: g.GPUs, CPU: g.CPU, Memory: g.Memory, Nodes: g.Nodes, Missing: g.Missing, Pod: g.Pod}
+	name := "Worker"
+	if g.Kind == trainjob.Kind {
+		name = "Node"
+	}
+	workers := Role{Name: name, Replicas: g.Workers, GPUs: g.GPUs, CPU: g.CPU, Memory: g.Memory, Nodes: g.Nodes, Missing: g.Missing, Pod: g.Pod}
 	return append([]Role{workers}, g.More...)
 }
 

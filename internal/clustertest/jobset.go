@@ -71,7 +71,7 @@ func (c *Cluster) addTrainJob(g Gang, set map[string]any) {
 		"apiVersion": version, "kind": trainjob.Kind,
 		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(g.uid()), "creationTimestamp": stamp(g.Age)},
 		"spec":     spec,
-		"status":   map[string]any{"jobsStatus": []any{map[string]any{"name": "worker", "active": int64(1)}}},
+		"status":   map[string]any{"jobsStatus": []any{map[string]any{"name": "node", "active": int64(1)}}},
 	}
 	if g.Job != nil {
 		g.Job(job)

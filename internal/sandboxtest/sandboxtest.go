@@ -21,6 +21,10 @@ import (
 // Without it the program is built once for each test binary.
 const BinaryEnv = "GANGCTL_SANDBOX_BIN"
 
+// ServerEnv names the environment variable with a kube-apiserver of another version of Kubernetes, which all sandboxes run then. Tests of what
+// that version lacks fail on it.
+const ServerEnv = "GANGCTL_API_SERVER"
+
 // Options are how a test wants its cluster; the zero value is `up` as it is.
 type Options struct {
 	// Args are further flags of `gangctl-sandbox up`, such as "--gpus=8".
@@ -61,6 +65,9 @@ func Start(t testing.TB, o Options) *Cluster {
 		}
 	})
 	args := o.Args
+	if program := os.Getenv(ServerEnv); program != "" {
+		args = append([]string{"--api-server", program}, args...)
+	}
 	if o.Kubeconfig != "" {
 		args = append([]string{"--kubeconfig", o.Kubeconfig}, args...)
 	}

@@ -19,7 +19,7 @@ func TestJobSet(t *testing.T) {
 		return g
 	}
 	for _, s := range []scenario{
-		{name: "a node short", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Fewer}, wantText: []string{"PLACEMENT 3/4", "24 of 32 GPUs", "submit JobSet gang again with this change"}, build: func(c *clustertest.Cluster) {
+		{name: "a node short", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Fewer}, wantText: []string{"PLACEMENT 3/4", "24 of 32 GPUs", "gangctl resize gang --workers 3 --recreate -n team"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("busy", 8, "n4").Add(set(waiting(4, 8)))
 		}},
 		{name: "no node could ever hold a member", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {

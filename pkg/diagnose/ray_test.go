@@ -15,7 +15,7 @@ func TestRay(t *testing.T) {
 		return g
 	}
 	for _, s := range []scenario{
-		{name: "a node short", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Fewer}, wantText: []string{"PLACEMENT 4/5", "submit RayJob gang again with this change"}, build: func(c *clustertest.Cluster) {
+		{name: "a node short", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Fewer}, wantText: []string{"PLACEMENT 4/5", "gangctl resize gang --workers 3 -n team"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("busy", 8, "n4").Add(of("RayJob", waiting(4, 8)))
 		}},
 		{name: "a RayCluster", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {

@@ -12,7 +12,7 @@ import (
 func afterData(c *clustertest.Cluster) {
 	for _, set := range c.S.Custom[jobset.Reader().GroupKind] {
 		for _, each := range set.Object["spec"].(map[string]any)["replicatedJobs"].([]any) {
-			if item := each.(map[string]any); item["name"] == "worker" {
+			if item := each.(map[string]any); item["name"] == "node" {
 				item["dependsOn"] = []any{map[string]any{"name": "data", "status": "Complete"}}
 			}
 		}

@@ -60,6 +60,9 @@ these projects release run, with their kinds and webhooks; trainer brings jobset
 which it needs. make controllers builds them. An up with fewer, or with --with "",
 runs the others no longer; their kinds and objects stay.
 
+With --api-server PROGRAM, the API server is one of another version of Kubernetes, such
+as that of your cluster. make old-servers builds some.
+
 With --volumes, a claim of the default StorageClass gets a volume when a pod that has
 it is placed: an empty directory in /tmp/hostpath_pv, which goes with the claim and
 which no simulated pod reads. An up without it provisions none any more.
@@ -91,6 +94,7 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.NodeFile, "node-file", "", "file of Node objects to create instead (YAML)")
 	f.StringVar(&o.scheduler, "scheduler", string(s.Scheduler), "who schedules pods: gang, default or none")
 	f.StringVar(&s.Serve, "serve", "", "further names that the gang scheduler answers to, such as volcano,kube-batch")
+	f.StringVar(&s.APIServer, "api-server", "", "program to run as the API server: a kube-apiserver of another version of Kubernetes")
 	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
 	f.BoolVar(&s.Volumes, "volumes", false, "provision volumes of claims: there is a default StorageClass")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
@@ -166,7 +170,7 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 		return err
 	}
 	name, program, isImage := strings.Cut(s.RunImage, "=")
-	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile, &s.Controllers, &program} {
+	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile, &s.APIServer, &s.Controllers, &program} {
 		if *path == "" {
 			continue
 		}
@@ -178,7 +182,12 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 	}
 	if isImage && program != "" {
 		s.RunImage = name + "=" + program
-		if err := requireProgram(program); err != nil {
+		if err := requireProgram("run-image", program); err != nil {
+			return err
+		}
+	}
+	if s.APIServer != "" {
+		if err := requireProgram("api-server", s.APIServer); err != nil {
 			return err
 		}
 	}
@@ -260,13 +269,13 @@ func (o *upOptions) print(dir datadir.Dir) {
 }
 
 // requireProgram refuses a file that cannot be run.
-func requireProgram(path string) error {
+func requireProgram(flag, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return failure.Errorf("--run-image: %w", err)
+		return failure.Errorf("--%s: %w", flag, err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return failure.Errorf("--run-image: %s is no program", path)
+		return failure.Errorf("--%s: %s is no program", flag, path)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,6 +48,9 @@ func Run(args []string, lifeline io.Reader) int {
 	case component.Etcd:
 		return report(runEtcd(ctx, args))
 	case component.APIServer:
+		if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // a program of another version
+			return report(component.RunProgram(ctx, args[0], args[1:]))
+		}
 		stop() // it has a signal handler of its own
 		cmd := apiserver.NewAPIServerCommand()
 		cmd.SetArgs(args)

@@ -46,6 +46,8 @@ type Settings struct {
 	Scheduler Scheduler `json:"scheduler"`
 	// Serve are further names that the gang scheduler answers to, with commas between them.
 	Serve string `json:"serve,omitempty"`
+	// APIServer is a program that is a kube-apiserver of another version, an absolute path; empty for the one of this program.
+	APIServer string `json:"apiServer,omitempty"`
 	// NativeGangs has the API server serve Kubernetes' own PodGroups.
 	NativeGangs bool `json:"nativeGangs,omitempty"`
 	// Volumes provisions the volumes of claims.
@@ -142,6 +144,7 @@ func Diff(a, b Settings) string {
 	compare("node-file", a.NodeFile, b.NodeFile)
 	compare("scheduler", a.Scheduler, b.Scheduler)
 	compare("serve", a.Serve, b.Serve)
+	compare("api-server", a.APIServer, b.APIServer)
 	compare("native-gangs", a.NativeGangs, b.NativeGangs)
 	compare("volumes", a.Volumes, b.Volumes)
 	compare("operator", a.Operator, b.Operator)
@@ -170,6 +173,7 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"node-file":               func() { s.NodeFile = typed.NodeFile },
 		"scheduler":               func() { s.Scheduler = typed.Scheduler },
 		"serve":                   func() { s.Serve = typed.Serve },
+		"api-server":              func() { s.APIServer = typed.APIServer },
 		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
 		"volumes":                 func() { s.Volumes = typed.Volumes },
 		"operator":                func() { s.Operator = typed.Operator },

@@ -87,6 +87,9 @@ func (p plan) apiserver() spec {
 		// With the gate of topology PodGroups have the field for it.
 		s.args = append(s.args, "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
 	}
+	if program := p.settings.APIServer; program != "" {
+		s.args = append([]string{program}, s.args...)
+	}
 	return s
 }
 

@@ -67,6 +67,16 @@ func TestPlanNativeGangs(t *testing.T) {
 	}
 }
 
+// An API server of another version is a program with the same flags.
+func TestPlanAPIServer(t *testing.T) {
+	p := testPlan()
+	own := p.apiserver()
+	p.settings.APIServer = "/kube-apiserver"
+	if other := p.apiserver(); other.args[0] != "/kube-apiserver" || !slices.Equal(other.args[1:], own.args) || other.name != own.name {
+		t.Errorf("got %v, %v", other.name, other.args)
+	}
+}
+
 // Claims get volumes where they are asked for, and only there are there controllers for them.
 func TestPlanVolumes(t *testing.T) {
 	for _, volumes := range []bool{true, false} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,12 +53,22 @@ spec:%[2]s
 func TestJobSet(t *testing.T) {
 	module, c := moduleOf(t, "jobset"), newCluster(t, withControllers(t, "jobset", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false", "--volumes")...)
 	t.Run("in order", func(t *testing.T) { c.jobSetInOrder(t) })
+	t.Run("a node short, and smaller", func(t *testing.T) {
+		c.run(t, "submit", "-f", jobSetFile(t, "smaller", "", "0"))
+		c.takesAdvice(t, "jobset/smaller", "2 workers instead of 3", c.podsOf(t, "smaller"), 3)
+	})
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.jobSetIsSuspended(t) })
 	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
 	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
-	t.Run("samples", func(t *testing.T) { c.samples(t, samplesIn(t, module, jobset.Kind)) })
+	t.Run("samples", func(t *testing.T) {
+		// Those of its site are in its repository, and not in its module.
+		if repository := os.Getenv("GANGCTL_JOBSET_REPOSITORY"); repository != "" {
+			module = repository
+		}
+		c.samples(t, samplesIn(t, module, jobset.Kind))
+	})
 }
 
 // run runs gangctl, which has to succeed, and returns what it printed.
@@ -163,10 +174,12 @@ func (c *cluster) jobSetRuns(t *testing.T) {
 	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `workers-2`)
 	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t, "llama")(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
-	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "jobset/llama", "--min-available", "3", "--cpu", "200m")
-	if code == 0 || !strings.Contains(stderr, "delete it, and submit the changed file") {
+	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "jobset/llama", "--cpu", "200m")
+	if code == 0 || !strings.Contains(stderr, "the API of JobSets fixes how many members there are and what they request\nhint: with --recreate") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
+	matches(t, c.run(t, "resize", "jobset/llama", "--node-selector", "kubernetes.io/os=linux", "--no-fit"), `^jobset.jobset.x-k8s.io/llama resized`)
+	c.podsOf(t, "llama").are(t, "all run again, where the change has them", 4, func(p *corev1.Pod) bool { return runs(p) && p.Spec.NodeSelector["kubernetes.io/os"] == "linux" })
 }
 
 func (c *cluster) jobSetIsSuspended(t *testing.T) {

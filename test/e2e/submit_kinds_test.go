@@ -239,3 +239,29 @@ func (c *cluster) rollsBackService(t *testing.T) {
 	}
 	c.nothingOwned(t, k, "taken")
 }
+
+// takesAdvice: of a gang that is too large for the cluster, why-pending offers another size, and makes it by --apply: it starts, whole, and its PodGroup
+// needs no more than there are.
+func (c *cluster) takesAdvice(t *testing.T, ref, advice string, pods podLister, want int) {
+	t.Helper()
+	name := ref[strings.Index(ref, "/")+1:]
+	eventually(t, ref+" waits, and the advice is there", func(context.Context) bool {
+		stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", ref)
+		return code >= 3 && strings.Contains(stdout, advice)
+	})
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", ref, "--apply", advice, "--yes")
+	if code != 0 {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	pods.are(t, "all run", want, runs)
+	c.run(t, "wait", ref, "--for", "running", "--timeout", "1m")
+	group, err := c.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	if n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember"); n != int64(want) {
+		t.Errorf("the gang needs %d of %d members", n, want)
+	}
+	if stdout, _, _ := gangctlAt(t, c.Kubeconfig, "get", ref, "-o", "yaml"); strings.Contains(stdout, "gangctl.dev/resize:") {
+		t.Errorf("it keeps the change:\n%s", stdout)
+	}
+	c.run(t, "delete", ref)
+}

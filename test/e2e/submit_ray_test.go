@@ -46,6 +46,16 @@ spec:
 // tested to its end, and a RayJob until its entrypoint would be submitted.
 func TestRay(t *testing.T) {
 	module, c := moduleOf(t, "ray"), newCluster(t, withControllers(t, "ray", "--nodes=2", "--cpu=16", "--gpus=8", "--operator=false", "--volumes", "--serve=volcano")...)
+	t.Run("a node short, and smaller", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "smaller.yaml")
+		must(t, os.WriteFile(path, fmt.Appendf(nil, rayCluster, "smaller"), 0o600))
+		c.run(t, "submit", "-f", path)
+		c.takesAdvice(t, "raycluster/smaller", "2 gpus instead of 3", c.rayPods(t), 3)
+		c.rayIsGone(t, ray.ClusterResource, "smaller")
+		c.run(t, "submit", "ray", "fewer", "--image", "x", "--workers", "3", "--gpus", "8", "--cpu", "100m", "--memory", "64Mi", "--", "python", "train.py")
+		c.takesAdvice(t, "rayjob/fewer", "2 workers instead of 3", c.rayPods(t), 3)
+		c.rayIsGone(t, ray.JobResource, "fewer")
+	})
 	t.Run("a node short", func(t *testing.T) { c.rayWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.rayRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.rayIsSuspended(t) })
@@ -90,10 +100,11 @@ func (c *cluster) rayRuns(t *testing.T) {
 	matches(t, c.run(t, "logs", "llama", "--tail", "1"), `gpu-2`, `head-0`)
 	matches(t, c.run(t, "why-pending", "pod/"+c.rayPods(t)(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
-	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "raycluster/llama", "--min-available", "3", "--cpu", "200m")
-	if code == 0 || !strings.Contains(stderr, "delete it, and submit the changed file") {
-		t.Errorf("exit code %d\n%s", code, stderr)
-	}
+	matches(t, c.run(t, "resize", "raycluster/llama", "--replicas", "gpu=3", "--cpu", "200m", "--no-fit"), `^raycluster.ray.io/llama resized`)
+	c.rayPods(t).are(t, "all run again, with more CPU", 4, func(p *corev1.Pod) bool {
+		cpu := p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
+		return runs(p) && cpu.String() == "200m"
+	})
 }
 
 func (c *cluster) rayIsSuspended(t *testing.T) {

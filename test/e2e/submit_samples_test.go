@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +25,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
@@ -31,7 +35,7 @@ import (
 const (
 	whole     = "started whole"
 	refused   = "refused with a reason"
-	left      = "left to the operator or to Kueue"
+	left      = "left to the operator, to Kueue or to a group of another file"
 	partly    = "started partly"
 	unrun     = "a gang by dry run, not run"
 	undecided = "neither a gang nor refused"
@@ -77,7 +81,7 @@ func samplesIn(t *testing.T, dir string, kinds ...string) (all []sample) {
 	return all
 }
 
-// samples submits files, unedited, on a cluster that is one node short, and then whole. Nodes hold a pod each, of whatever resources and labels the
+// samples submits files, unedited, on a cluster that is one node short of each gang, and then whole. Nodes hold a pod each, of whatever resources and labels the
 // file requests.
 func (c *cluster) samples(t *testing.T, all []sample) {
 	nodes, err := c.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -130,55 +134,126 @@ func (r *sampleRun) run(t *testing.T, s sample) string {
 		return refused
 	case code != 0:
 		return undecided
-	case strings.Contains(stderr, "leaves the gang to"):
+	case strings.Contains(stderr, "leaves the gang to"), strings.Contains(stderr, "the file declares gang"): // which another file has
 		return left
 	}
 	r.read(t, stdout)
 	if suspended, _, _ := unstructured.NestedBool(r.job.Object, "spec", "suspend"); suspended {
 		return left
 	}
+	made := regexp.MustCompile("makes a PodGroup of every TrainJob").FindString(stderr)
+	if made != "" { // its runtime has Trainer make the gang, of all nodes
+		nodes, _, _ := unstructured.NestedInt64(r.job.Object, "spec", "trainer", "numNodes")
+		r.minimum[r.job.GetName()] = int(nodes)
+	}
 	if len(r.minimum) == 0 {
 		t.Logf("no gang:\n%s", stdout)
 		return undecided
 	}
-	// Here is no scheduler besides gangctl's, which serves volcano, too, and no room for Deployments, such as that of a Redis.
-	if regexp.MustCompile(`schedulerName: (yunikorn|kai-scheduler)|kind: (Deployment|StatefulSet)`).MatchString(stdout) {
+	// Here is no scheduler besides gangctl's, which serves volcano, too. Pods of Deployments, such as a Redis, name the default one, and stay without a node.
+	if regexp.MustCompile(`schedulerName: (yunikorn|kai-scheduler)`).MatchString(stdout) {
 		return unrun
+	}
+	if len(valuesOf(r.job.Object, "volumeClaimPolicies")) > 0 && strings.Contains(stdout, "ReadWriteOnce") {
+		return unrun // its members share a volume that one node has, and nodes hold a pod each here
 	}
 	r.prepare(t)
 	// The API server knows the runtime of a TrainJob, unless that is in the file.
-	if stdout, _, code = gangctlAt(t, r.Kubeconfig, append(args, "--dry-run=server", "-o", "yaml")...); code == 0 {
+	if stdout, _, code = gangctlAt(t, r.Kubeconfig, append(args, "--dry-run=server", "-o", "yaml")...); code == 0 && made == "" {
 		r.objects = nil
 		r.read(t, stdout)
 	}
-	want := 0
-	for _, n := range r.minimum {
-		want += n
-	}
-	r.add(t, want-1)
 	if stdout, stderr, code = gangctlAt(t, r.Kubeconfig, args...); code != 0 {
-		t.Logf("not run: %s", strings.TrimSpace(stderr)) // objects of kinds that are not served here are the sample's, too
-		r.removeNodes(t)
-		return unrun
+		t.Logf("not run: %s", strings.TrimSpace(stderr))
+		if strings.Contains(stderr, "denied the request") { // by its own project
+			return refused
+		}
+		return unrun // objects of kinds that are not served here are the sample's, too
 	}
 	r.rename(stdout)
 	defer r.clean(t)
-	eventually(t, "one gang waits, and the others run", func(ctx context.Context) bool {
-		r.complete(ctx, t)
-		pods := r.pods(ctx, t)
-		waiting := count(pods, refusedToSchedule)
-		return waiting > 0 && waiting+count(pods, runs) == len(pods) && r.isWhole(pods)
-	})
-	if !r.isWhole(r.pods(t.Context(), t)) {
-		return partly
+	started := map[string]bool{}
+	for len(started) < len(r.minimum) {
+		gang := r.waiting(t, started)
+		if gang == "" {
+			continue // one started on the nodes of members that have ended
+		}
+		r.add(t, r.minimum[gang]-1-r.free(t))
+		if !r.isShort(t, gang) {
+			return partly
+		}
+		r.add(t, 1)
+		eventually(t, "one starts", func(ctx context.Context) bool {
+			pods := r.pods(ctx, t)
+			return r.isWhole(pods) && r.hasStarted(pods, started)
+		})
 	}
-	r.add(t, 1)
-	eventually(t, "all run", func(ctx context.Context) bool {
+	return whole
+}
+
+// hasStarted adds the gangs that run, or have run, to those that have started, and reports whether there are any.
+func (r *sampleRun) hasStarted(pods []corev1.Pod, started map[string]bool) (found bool) {
+	for name, n := range r.minimum {
+		members := count(pods, func(p *corev1.Pod) bool {
+			return groupOfPod(p) == name && (runs(p) || p.Status.Phase == corev1.PodSucceeded)
+		})
+		if !started[name] && members >= n {
+			started[name], found = true, true
+		}
+	}
+	return found
+}
+
+// waiting is a gang that has not started, of which all members that it needs are there and have no place; empty where one starts meanwhile. Where the
+// controller makes some gangs only after others, those that are first come first, and end if they have to.
+func (r *sampleRun) waiting(t *testing.T, started map[string]bool) (gang string) {
+	t.Helper()
+	eventually(t, "a gang waits", func(ctx context.Context) bool {
 		r.complete(ctx, t)
 		pods := r.pods(ctx, t)
-		return count(pods, runs) >= want && r.isWhole(pods)
+		if r.hasStarted(pods, started) {
+			return true
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.minimum)) {
+			refused := count(pods, func(p *corev1.Pod) bool {
+				return groupOfPod(p) == name && refusedToSchedule(p) && p.Spec.NodeName == ""
+			})
+			if !started[name] && refused >= r.minimum[name] {
+				gang = name
+				return true
+			}
+		}
+		return false
+	})
+	return gang
+}
+
+// isShort waits until the scheduler has reported that all members of a gang but one would find a place, and reports whether none of any gang has one
+// by itself.
+func (r *sampleRun) isShort(t *testing.T, gang string) (whole bool) {
+	t.Helper()
+	n := r.minimum[gang]
+	reported := fmt.Sprintf("%d of the %d members", n-1, n)
+	eventually(t, "all members but one would find a place", func(ctx context.Context) bool {
+		pods := r.pods(ctx, t)
+		if whole = r.isWhole(pods); !whole || n == 1 {
+			return true
+		}
+		return count(pods, func(p *corev1.Pod) bool {
+			return groupOfPod(p) == gang && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, reported) })
+		}) > 0
 	})
 	return whole
+}
+
+// free is how many nodes hold no pod: each holds one.
+func (r *sampleRun) free(t *testing.T) int {
+	t.Helper()
+	pods, err := r.client.CoreV1().Pods(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	return r.nodes - count(pods.Items, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	})
 }
 
 // read finds the job and the gangs of what a file is submitted as.
@@ -358,7 +433,7 @@ func groupOfPod(pod *corev1.Pod) string {
 		return set + "-" + pod.Labels[leaderworkerset.GroupIndexLabel]
 	}
 	name, _ := schedulerplugins.NameOf(pod)
-	return name
+	return cmp.Or(name, pod.Annotations[volcano.GroupAnnotation])
 }
 
 // isWhole reports whether of each gang no pod has a node, or as many as it needs.
@@ -377,14 +452,15 @@ func (r *sampleRun) isWhole(pods []corev1.Pod) bool {
 	return true
 }
 
-// complete ends pods that are in no gang, such as initializers: they have ended before the members are made.
+// complete ends pods that run and have to end before others are made: those that are in no gang, such as initializers, and those of replicated jobs
+// that another depends on.
 func (r *sampleRun) complete(ctx context.Context, t *testing.T) {
 	t.Helper()
 	pods, err := r.client.CoreV1().Pods(r.job.GetNamespace()).List(ctx, metav1.ListOptions{})
 	must(t, err)
 	for i := range pods.Items {
-		owner := metav1.GetControllerOf(&pods.Items[i])
-		if pod := &pods.Items[i]; owner != nil && owner.Kind == "Job" && groupOfPod(pod) == "" && pod.Status.Phase != corev1.PodSucceeded {
+		pod, owner := &pods.Items[i], metav1.GetControllerOf(&pods.Items[i])
+		if owner != nil && owner.Kind == "Job" && pod.Status.Phase != corev1.PodSucceeded && (groupOfPod(pod) == "" || runs(pod) && r.isFirst(pod)) {
 			pod.Status.Phase = corev1.PodSucceeded
 			_, err := r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -392,6 +468,18 @@ func (r *sampleRun) complete(ctx context.Context, t *testing.T) {
 			}
 		}
 	}
+}
+
+// isFirst reports whether another replicated job is made when that of a pod is complete.
+func (r *sampleRun) isFirst(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(valuesOf(r.job.Object, "dependsOn"), func(list any) bool {
+		items, _ := list.([]any)
+		return slices.ContainsFunc(items, func(item any) bool {
+			on, _ := item.(map[string]any)
+			_, role := jobset.Labelled(pod)
+			return on["status"] == "Complete" && on["name"] == role
+		})
+	})
 }
 
 // clean removes the job and the nodes.

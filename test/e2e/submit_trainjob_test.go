@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/sandbox/crd"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
@@ -26,6 +28,7 @@ func TestTrainJob(t *testing.T) {
 	module, c := moduleOf(t, "trainer"), newCluster(t, withControllers(t, "trainer", "--nodes=3", "--cpu=16", "--gpus=8", "--operator=false", "--volumes", "--serve=volcano")...)
 	t.Run("refused", func(t *testing.T) { c.refusesTrainJobs(t) })
 	t.Run("a launcher that follows", func(t *testing.T) { c.launcherFollows(t) })
+	t.Run("a node short, and smaller", func(t *testing.T) { c.trainJobIsMadeSmaller(t) })
 	t.Run("a node short", func(t *testing.T) { c.trainJobWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.trainJobRuns(t) })
 	t.Run("progress", func(t *testing.T) { c.trainJobReports(t) })
@@ -33,9 +36,26 @@ func TestTrainJob(t *testing.T) {
 	t.Run("delete", func(t *testing.T) { c.trainJobIsDeleted(t) })
 	t.Run("a runtime with a policy", func(t *testing.T) { c.respectsRuntimes(t, module) })
 	t.Run("samples", func(t *testing.T) {
+		c.servesVolcano(t)
 		c.applyRuntimes(t, filepath.Join(module, "examples", "flux", "flux-runtime.yaml"))
 		c.samples(t, samplesIn(t, filepath.Join(module, "examples"), trainjob.Kind))
 	})
+}
+
+// servesVolcano has the cluster serve PodGroups of Volcano, and Trainer see that, which looks when it starts.
+func (c *cluster) servesVolcano(t *testing.T) {
+	t.Helper()
+	applier := &sandboxmanifest.Applier{Client: c.dynamic}
+	must(t, applier.Apply(t.Context(), crd.VolcanoPodGroups()))
+	must(t, applier.WaitEstablished(t.Context(), crd.VolcanoPodGroups()))
+	must(t, syscall.Kill(c.Components(t)["trainer"], syscall.SIGKILL))
+	eventually(t, "Trainer has ended", func(context.Context) bool {
+		_, _, err := c.Run("status")
+		return err != nil
+	})
+	if _, stderr, err := c.Run("up"); err != nil {
+		t.Fatalf("up: %v\n%s", err, stderr)
+	}
 }
 
 // applyRuntimes applies files with runtimes, which the controller of Trainer checks.
@@ -96,6 +116,16 @@ func (c *cluster) launcherFollows(t *testing.T) {
 	c.run(t, "delete", "deep")
 	eventually(t, "nothing is left of it", func(ctx context.Context) bool { return len(c.podsOf(t, "deep")(ctx)) == 0 })
 	must(t, c.client.CoreV1().Nodes().Delete(t.Context(), "deep", now()))
+}
+
+// trainJobIsMadeSmaller: a TrainJob is made again with its runtime, which goes with it.
+func (c *cluster) trainJobIsMadeSmaller(t *testing.T) {
+	c.run(t, "submit", "train", "smaller", "--runtime", "torch-distributed", "--nodes", "4", "--gpus", "8", "--cpu", "100m")
+	c.takesAdvice(t, "trainjob/smaller", "3 nodes instead of 4", c.podsOf(t, "smaller"), 3)
+	eventually(t, "its runtime goes with it", func(ctx context.Context) bool {
+		_, err := c.dynamic.Resource(trainjob.RuntimeResource(trainjob.RuntimeKind)).Namespace(space).Get(ctx, "smaller", metav1.GetOptions{})
+		return apierrors.IsNotFound(err) && len(c.podsOf(t, "smaller")(ctx)) == 0
+	})
 }
 
 func (c *cluster) trainJobWaits(t *testing.T) {

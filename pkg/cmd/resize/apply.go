@@ -23,6 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -128,7 +129,7 @@ func (a *applier) rehearse(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.job.Kind.Group == batchv1.GroupName && a.plan.Restarts && !suspend.Suspended(a.stored) {
+	if slices.Contains([]string{batchv1.GroupName, jobset.Group}, a.job.Kind.Group) && a.plan.Restarts && !suspend.Suspended(a.stored) {
 		return nil // what of its pods can be changed depends on whether it is suspended
 	}
 	return a.rehearseFinish(ctx)

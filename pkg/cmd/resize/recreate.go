@@ -24,6 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -36,7 +37,7 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	if !o.Recreate {
 		return failure.Errorf("%s: %s", op, a.plan.Recreate).WithHint("with --recreate it is deleted and made again under its name, with all members new")
 	}
-	owned, err := ownedBy(ctx, t.client, t.job, resize.OwnedResources())
+	owned, err := ownedBy(ctx, t.client, t.job, resize.OwnedResources(t.job.Kind.GroupKind()))
 	if err != nil {
 		return err
 	}
@@ -131,6 +132,15 @@ func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Recor
 
 // remake makes what a record holds, and then drops the record. What is there already from an earlier run stays.
 func (o *Options) remake(ctx context.Context, client *kube.Client, record *resize.Record) error {
+	isNew := func(there *unstructured.Unstructured) bool { return !resize.OwnedBy(there, record.Deleted) }
+	for _, needed := range record.Owned {
+		if !trainjob.Needs(needed) {
+			continue
+		}
+		if _, err := o.create(ctx, client, record, needed, isNew); err != nil { // its API refuses the job without it
+			return unmade(record, err)
+		}
+	}
 	job, err := o.create(ctx, client, record, record.Job, func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted })
 	if err == nil && !record.Made(job) {
 		return failure.Errorf("create %s: another client made one of the name meanwhile; it is left as it is", apply.Describe(job)).
@@ -142,12 +152,26 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 	for _, object := range record.Owned {
 		owned := object.DeepCopy()
 		render.Own(owned, job)
-		if _, err := o.create(ctx, client, record, owned, func(there *unstructured.Unstructured) bool { return !resize.OwnedBy(there, record.Deleted) }); err != nil {
+		stored, err := o.create(ctx, client, record, owned, isNew)
+		if err == nil && len(stored.GetOwnerReferences()) == 0 {
+			err = own(ctx, client, stored, owned)
+		}
+		if err != nil {
 			return unmade(record, err)
 		}
 	}
 	forget(ctx, client, record)
 	_, err = fmt.Fprintf(o.IO.Out, "%s recreated\n", apply.Name(job))
+	return err
+}
+
+// own gives an object that was made before the job the owner that it is to have.
+func own(ctx context.Context, client *kube.Client, stored, owned *unstructured.Unstructured) error {
+	owners, _, err := unstructured.NestedFieldNoCopy(owned.Object, "metadata", "ownerReferences")
+	if err != nil {
+		return fmt.Errorf("read owners of %s: %w", apply.Describe(owned), err)
+	}
+	_, err = objectAt(client.Dynamic, apply.ResourceOf(stored), stored).patch(ctx, stored, map[string]any{"metadata": map[string]any{"ownerReferences": owners}})
 	return err
 }
 

@@ -71,13 +71,16 @@ What operators derive from the size of a job follows by itself, and so does what
 with a count that were written by hand stay, with a warning each. A job that was changed by another client meanwhile is left alone,
 and what is different is shown.
 
-Some jobs cannot be changed: those of operators that do not know suspend, and most of what is in the pods of a Job of Kubernetes. With --recreate,
-such a job is deleted and made again under its name.`,
+Some jobs cannot be changed: those of operators that do not know suspend, most of what is in the pods of a Job of Kubernetes, and how many members
+a JobSet or a TrainJob has and what they request. With --recreate, such a job is deleted and made again under its name.`,
 		Example: `  # half as many workers
   gangctl resize llama --workers 2
 
   # fewer GPUs for each, and would it start now?
   gangctl resize llama --gpus 4 --dry-run=fit
+
+  # fewer workers in a group of a RayCluster that is called gpu
+  gangctl resize raycluster/llama --replicas gpu=2
 
   # what would change?
   gangctl resize llama --workers 2 --memory 64Gi --diff`,

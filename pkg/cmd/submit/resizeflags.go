@@ -2,6 +2,9 @@ package submit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,6 +24,8 @@ import (
 type ResizeFlags struct {
 	all   resources
 	roles []*role
+	// replicas are of roles that kinds let users call as they like: ROLE=N each.
+	replicas []string
 
 	gpuResource   string
 	devices       []string
@@ -48,6 +53,7 @@ func NewResizeFlags(flags *pflag.FlagSet) *ResizeFlags {
 			flagvalue.Count(flags, &r.Replicas, r.count, 0, low, maxReplicas, "Number of "+plural(r)+"; as it is without the flag")
 		}
 	}
+	flags.StringArrayVar(&f.replicas, resize.FlagReplicas, nil, "Number of members of a role ROLE=N, of a JobSet, RayCluster or RayJob (repeatable)")
 	flagvalue.Count(flags, &f.all.GPUs, resize.FlagGPUs, 0, 0, maxGPUs, "GPUs of each member that trains")
 	flagvalue.Quantity(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
 	flagvalue.Quantity(flags, &f.all.Memory, resize.FlagMemory, "Memory of each member")
@@ -72,6 +78,8 @@ func plural(r *role) string {
 		return "workers; of a PyTorchJob the master counts as one"
 	case "ps":
 		return "parameter servers"
+	case "nodes":
+		return r.count
 	default:
 		return r.count + "s"
 	}
@@ -100,7 +108,28 @@ func (f *ResizeFlags) Validate() error {
 	if _, err := parseDevices(f.devices, f.gpuResource, 0); err != nil {
 		return err
 	}
+	if _, err := f.parseReplicas(); err != nil {
+		return err
+	}
 	return f.addPlace(&resize.Change{})
+}
+
+// parseReplicas are the numbers of --replicas, by role in lower case.
+func (f *ResizeFlags) parseReplicas() (map[string]int32, error) {
+	all := map[string]int32{}
+	for _, text := range f.replicas {
+		role, count, _ := strings.Cut(text, "=")
+		n, err := strconv.ParseInt(count, 10, 32)
+		if err != nil || role == "" || n < 0 || n > maxReplicas {
+			return nil, failure.Usagef("--%s %q: must be ROLE=N, with N from 0 to %d", resize.FlagReplicas, text, maxReplicas).WithHint("for example: --%s worker=4", resize.FlagReplicas)
+		}
+		role = strings.ToLower(role)
+		if _, twice := all[role]; twice {
+			return nil, failure.Usagef("--%s has two numbers for %s", resize.FlagReplicas, role)
+		}
+		all[role] = int32(n)
+	}
+	return all, nil
 }
 
 // typedGPUs reports whether the GPUs of any role are given.
@@ -120,14 +149,24 @@ func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
 	if err != nil {
 		return c, err
 	}
+	replicas, err := f.parseReplicas()
+	if err != nil {
+		return c, err
+	}
 	for _, has := range job.Roles {
 		r := f.ofRole(job, has)
-		if resize.Trains(has.Name) && len(devices) > 0 {
+		if n, typed := replicas[strings.ToLower(has.Name)]; typed {
+			r.Replicas = &n
+		}
+		if resize.TrainsIn(job, has) && len(devices) > 0 {
 			r.Devices = devices
 		}
 		if !r.Empty() {
 			c.Roles = append(c.Roles, r)
 		}
+	}
+	if err := f.refuseReplicas(job, replicas); err != nil {
+		return c, err
 	}
 	if err := f.refuseOthers(job); err != nil {
 		return c, err
@@ -162,7 +201,7 @@ func (f *ResizeFlags) ofRole(job *gang.Job, has gang.Role) resize.Role {
 	switch {
 	case typed(resize.RoleFlag(has.Name, resize.FlagGPUs)):
 		out.GPUs = &own.GPUs
-	case typed(resize.FlagGPUs) && resize.Trains(has.Name):
+	case typed(resize.FlagGPUs) && resize.TrainsIn(job, has):
 		out.GPUs = &f.all.GPUs
 	}
 	if out.GPUs != nil && typed(resize.FlagGPUResource) {
@@ -188,18 +227,45 @@ func (f *ResizeFlags) quantity(role, name string, own, all *resource.Quantity) *
 // role finds the flags of a role of a job.
 func (f *ResizeFlags) role(name string) *role {
 	for _, r := range f.roles {
-		if strings.EqualFold(r.Name, name) {
+		if resize.FlagRole(r.Name) == resize.FlagRole(name) {
 			return r
 		}
 	}
 	return nil
 }
 
+// refuseReplicas refuses numbers of roles that a job does not have, or whose number another flag has or nobody changes, and a flag that is for several
+// roles.
+func (f *ResizeFlags) refuseReplicas(job *gang.Job, replicas map[string]int32) error {
+	g, see := gang.Gang{Job: job}, fmt.Sprintf("see its roles with `gangctl get %s -n %s`", resize.Named(job), job.Meta.Namespace)
+	for _, name := range slices.Sorted(maps.Keys(replicas)) {
+		switch flag := resize.CountFlag(name); {
+		case g.RoleByName(name) == nil:
+			return failure.Usagef("--%s %s=%d: %s has no role %s", resize.FlagReplicas, name, replicas[name], job, name).WithHint("%s", see)
+		case f.flags.Changed(flag):
+			return failure.Usagef("--%s and --%s are both about %s", resize.FlagReplicas, flag, name).WithHint("leave out one of them")
+		case resize.HasReplicas(job, name):
+		case flag != "":
+			return failure.Usagef("--%s %s=%d: the number of %s of %s is --%s", resize.FlagReplicas, name, replicas[name], name, job, flag)
+		default:
+			return failure.Usagef("--%s %s=%d: %s has one %s, always", resize.FlagReplicas, name, replicas[name], job, name)
+		}
+	}
+	counted := map[string]string{}
+	for _, role := range job.Roles {
+		flag := resize.CountFlag(role.Name)
+		if other, shared := counted[flag]; shared && f.flags.Changed(flag) {
+			return failure.Usagef("--%s: %s has the roles %s and %s", flag, job, other, role.Name).WithHint("name one: --%s %s=N", resize.FlagReplicas, role.Name)
+		}
+		counted[flag] = role.Name
+	}
+	return nil
+}
+
 // refuseOthers refuses flags of roles that a job does not have.
 func (f *ResizeFlags) refuseOthers(job *gang.Job) error {
-	g := gang.Gang{Job: job}
 	for _, r := range f.roles {
-		if g.RoleByName(r.Name) != nil {
+		if slices.ContainsFunc(job.Roles, func(has gang.Role) bool { return resize.FlagRole(has.Name) == resize.FlagRole(r.Name) }) {
 			continue
 		}
 		own := []string{r.count}

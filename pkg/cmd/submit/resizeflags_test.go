@@ -10,7 +10,6 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -58,6 +57,11 @@ func TestResizeFlags(t *testing.T) {
 			`{"minAvailable":2,"priorityClass":"low","queue":"night"}`},
 		{"TFJob", "", "--node-selector a=b --node-selector c- --toleration d=e:NoSchedule", "--node-selector a=b --node-selector c- --toleration d=e:NoSchedule",
 			`{"nodeSelector":{"a":"b"},"anyNode":["c"],"tolerations":[{"key":"d","operator":"Equal","value":"e","effect":"NoSchedule"}]}`},
+		{"JobSet", "Driver", "--workers 2 --gpus 4", "--workers 2 --gpus 4", `{"roles":[{"name":"worker","replicas":2,"gpus":4}]}`},
+		{"JobSet", "Driver", "--replicas DRIVER=2", "--replicas driver=2", `{"roles":[{"name":"driver","replicas":2}]}`},
+		{"JobSet", "Workers", "--replicas worker=2", "--replicas worker=2", `{"roles":[{"name":"worker","replicas":2}]}`},
+		{"RayCluster", "Gpu", "--replicas gpu=3 --head-cpu 4", "--replicas gpu=3 --head-cpu 4", `{"roles":[{"name":"head","cpu":"4"},{"name":"gpu","replicas":3}]}`},
+		{"TrainJob", "", "--nodes 2 --gpus 1", "--nodes 2 --gpus 1", `{"roles":[{"name":"node","replicas":2,"gpus":1}]}`},
 	} {
 		t.Run(tt.kind+" "+tt.role+" "+tt.line, func(t *testing.T) {
 			job, f := resized(t, tt.kind, tt.role), parseResize(t, tt.line)
@@ -89,6 +93,15 @@ func TestResizeFlagsOfOtherKinds(t *testing.T) {
 		{"PyTorchJob", "", "--ps 2", "--ps has no effect: PyTorchJob team/llama has no ps"},
 		{"Job", "", "--launcher-cpu 1", "--launcher-cpu has no effect: Job team/llama has no launcher"},
 		{"MPIJob", "Launcher", "--chief 1", "--chief has no effect: MPIJob team/llama has no chief"},
+		{"TFJob", "", "--replicas Worker=2", "--replicas worker=2: the number of worker of TFJob team/llama is --workers"},
+		{"MPIJob", "Launcher", "--replicas launcher=2", "--replicas launcher=2: MPIJob team/llama has one launcher, always"},
+		{"RayCluster", "", "--replicas head=2", "--replicas head=2: RayCluster team/llama has one head, always"},
+		{"JobSet", "", "--replicas drive=2", "--replicas drive=2: JobSet team/llama has no role drive"},
+		{"JobSet", "", "--replicas worker=2 --workers 2", "--replicas and --workers are both about worker"},
+		{"JobSet", "Workers", "--workers 2", "--workers: JobSet team/llama has the roles worker and workers"},
+		{"JobSet", "", "--replicas worker", `--replicas "worker": must be ROLE=N, with N from 0 to 10000`},
+		{"JobSet", "", "--replicas =2", `--replicas "=2": must be ROLE=N, with N from 0 to 10000`},
+		{"JobSet", "", "--replicas worker=1 --replicas Worker=2", "--replicas has two numbers for worker"},
 	} {
 		if _, err := parseResize(t, tt.line).Change(resized(t, tt.kind, tt.role)); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v", tt.line, err)
@@ -118,9 +131,6 @@ func TestDevicesOfResize(t *testing.T) {
 // The flags of resize mean what those of submit do: which exist for how many members, and for which roles --gpus is.
 func TestResizeFlagsAreThoseOfSubmit(t *testing.T) {
 	for _, k := range kinds() {
-		if k.reader.Kind == ray.JobKind {
-			continue // which is not resized
-		}
 		for _, r := range k.roles() {
 			if r.count != resize.CountFlag(r.Name) || r.trains != resize.Trains(r.Name) {
 				t.Errorf("%s, %s: flag %q, trains %t", k.name, r.Name, resize.CountFlag(r.Name), resize.Trains(r.Name))

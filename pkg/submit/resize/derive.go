@@ -45,7 +45,7 @@ func ArgsOf(g *gang.Gang, edit func(*whatif.Spec)) []string {
 		return nil
 	}
 	intent := Intent{Change: c, Min: whatif.Revise(g, c.Edit()).Min}
-	roles, steps, err := stepsOf(g, whatif.Revise(g, intent.Edit(g)))
+	roles, steps, err := stepsOf(g, g.Object, whatif.Revise(g, intent.Edit(g)))
 	if err != nil {
 		return nil
 	}

@@ -2,8 +2,14 @@ package resize
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
@@ -11,20 +17,54 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
-// elsewhere is why a job of a kind whose fields are not known here is not changed, and how it gets another size.
+// byFile is how a job that cannot be changed here gets another size.
+const byFile = "delete it, and submit the changed file"
+
+// elsewhere is why a job is not changed here, whatever the change, and how it gets another size; "" for one that is.
 func elsewhere(g *gang.Gang) string {
-	const again = "delete it, and submit the changed file"
 	switch g.Kind.GroupKind() {
 	case leaderworkerset.Reader().GroupKind:
 		return "its replicas are gangs of their own: how many there are is changed by " +
 			command.Kubectl(g.Meta.Namespace, "scale", g.Ref(), fmt.Sprintf("--replicas=%d", max(g.Gangs(), 1))) + ", and anything else in its file"
-	case jobset.Reader().GroupKind, trainjob.Reader().GroupKind:
-		return fmt.Sprintf("the API of %ss fixes how many members there are and what they request: %s", g.Kind.Kind, again)
 	case ray.ClusterReader().GroupKind, ray.JobReader().GroupKind:
 		if g.MinMember != nil {
-			return fmt.Sprintf("its autoscaler changes its size within what its groups of workers have: for other limits, %s", again)
+			return fmt.Sprintf("its autoscaler changes its size within what its groups of workers have: for other limits, %s", byFile)
 		}
-		return fmt.Sprintf("KubeRay takes more or fewer workers, and the PodGroup would stay as it is: %s", again)
 	}
-	return fmt.Sprintf("gangctl changes no %s of %s where it is: %s", g.Kind.Kind, g.Kind.GroupVersion(), again)
+	if g.Division != gang.Undivided {
+		return fmt.Sprintf("its roles are gangs of their own: %s", byFile)
+	}
+	return ""
+}
+
+// unknownVersion is why a job of a kind whose fields are not known in its version is not changed.
+func unknownVersion(g *gang.Gang) string {
+	return fmt.Sprintf("gangctl changes no %s of %s where it is: %s", g.Kind.Kind, g.Kind.GroupVersion(), byFile)
+}
+
+// unwritten is what of an edit the object of a job has no field for; "" if it has one for all of it.
+func unwritten(g *gang.Gang, spec *whatif.Spec) string {
+	for i, before := range g.Roles {
+		after := spec.Roles[i]
+		if each := max(before.Multiple, 1); after.Replicas%each != 0 {
+			return fmt.Sprintf("its %s are made %d at a time: %d is no multiple of that", strings.ToLower(before.Name), each, after.Replicas)
+		}
+	}
+	if g.Kind.GroupKind() == trainjob.Reader().GroupKind {
+		return trainjob.Unwritten(g.Roles, spec.Roles)
+	}
+	return ""
+}
+
+// movable are the steps for pods of a JobSet that its controller takes while it is suspended.
+var movable = regexp.MustCompile(`^/spec/replicatedJobs/[0-9]+/template/spec/template/(metadata/(labels|annotations)|spec/(nodeSelector|tolerations|schedulingGates))(/|$)`)
+
+// fixedByKind is what the API of a kind does not let change once there is a job; "" for nothing.
+func fixedByKind(g *gang.Gang, steps []command.Patch) string {
+	kinds := []schema.GroupKind{jobset.Reader().GroupKind, trainjob.Reader().GroupKind}
+	fixes := func(s command.Patch) bool { return strings.HasPrefix(s.Path, "/spec/") && !movable.MatchString(s.Path) }
+	if slices.Contains(kinds, g.Kind.GroupKind()) && slices.ContainsFunc(steps, fixes) {
+		return fmt.Sprintf("the API of %ss fixes how many members there are and what they request", g.Kind.Kind)
+	}
+	return ""
 }

@@ -18,15 +18,15 @@ func TestElsewhere(t *testing.T) {
 		minimum *int32
 		want    string
 	}{
-		{"jobset", nil, "the API of JobSets fixes how many members there are and what they request: delete it, and submit the changed file"},
-		{"trainjob", nil, "the API of TrainJobs fixes how many members"},
 		{"lws", nil, "changed by kubectl -n team scale leaderworkerset.leaderworkerset.x-k8s.io/llama --replicas=3"},
-		{"raycluster", nil, "the PodGroup would stay as it is: delete it"},
 		{"rayjob", &least, "its autoscaler changes its size"},
-		{"tfjob", nil, "gangctl changes no TFJob of kubeflow.org/v1 where it is: delete it"},
+		{"jobset", nil, "its roles are gangs of their own: delete it, and submit the changed file"},
 	} {
 		reader, _ := kind.ByName(tt.kind)
 		job := &gang.Job{Reader: reader, Kind: reader.WithVersion(reader.Versions[0]), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}, MinMember: tt.minimum}
+		if tt.kind == "jobset" {
+			job.Division = gang.ByRole
+		}
 		if tt.kind == "lws" {
 			job.Division, job.Roles = gang.ByPart, []gang.Role{{Name: "leader", Replicas: 3, PartSize: 1}}
 		}

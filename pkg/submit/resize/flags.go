@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
 // The names of flags, without the dashes: those of submit, so that what was typed once can be typed again.
 const (
+	FlagReplicas      = "replicas"
 	FlagGPUs          = "gpus"
 	FlagCPU           = "cpu"
 	FlagMemory        = "memory"
@@ -32,17 +35,27 @@ const (
 
 // FlagRoles are the roles that have flags of their own, as kinds spell them, those with the members that matter most first.
 func FlagRoles() []string {
-	return []string{"Worker", "PS", "Chief", "Master", "Evaluator", "Launcher"}
+	return []string{"Worker", "PS", "Chief", "Master", "Evaluator", "Launcher", "Node", "Head"}
+}
+
+// FlagRole is the role, in lower case, whose flags a role has: users of JobSets and of Ray call theirs as they like, most often workers.
+func FlagRole(role string) string {
+	if name := strings.ToLower(role); name != "workers" {
+		return name
+	}
+	return "worker"
 }
 
 // FlagRequests are the flags for what the members of a role request, of which each role has its own as well.
 func FlagRequests() []string { return []string{FlagGPUs, FlagCPU, FlagMemory, FlagStorage} }
 
-// CountFlag is the flag for how many members of a role there are; "" for a role whose number is fixed.
+// CountFlag is the flag for how many members of a role there are; "" for a role whose number is fixed, or that has --replicas only.
 func CountFlag(role string) string {
-	switch name := strings.ToLower(role); name {
+	switch name := FlagRole(role); name {
 	case "worker":
 		return "workers"
+	case "node":
+		return "nodes"
 	case "ps", "chief", "evaluator":
 		return name
 	default:
@@ -51,11 +64,40 @@ func CountFlag(role string) string {
 }
 
 // RoleFlag is the flag for what the members of a role request of a resource.
-func RoleFlag(role, of string) string { return strings.ToLower(role) + "-" + of }
+func RoleFlag(role, of string) string { return FlagRole(role) + "-" + of }
 
-// Trains reports whether --gpus is for a role.
+// Trains reports whether --gpus is for the roles of a name.
 func Trains(role string) bool {
-	return !slices.Contains([]string{"ps", "evaluator", "launcher"}, strings.ToLower(role))
+	return !slices.Contains([]string{"ps", "evaluator", "launcher", ray.Head}, strings.ToLower(role))
+}
+
+// TrainsIn reports whether --gpus is for a role of a job. Of a kind whose roles are called as users like, it is for those that request devices, where
+// any does.
+func TrainsIn(job *gang.Job, role gang.Role) bool {
+	if !Trains(role.Name) || job.Reader.WriteRoles == nil || whatif.Devices(role) > 0 {
+		return Trains(role.Name)
+	}
+	return !slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return Trains(r.Name) && whatif.Devices(r) > 0 })
+}
+
+// HasReplicas reports whether --replicas changes how many members of a role of a job there are: of kinds whose roles are called as users like, any but
+// the one head of Ray.
+func HasReplicas(job *gang.Job, role string) bool {
+	return job.Reader.WriteRoles != nil && !strings.EqualFold(role, ray.Head)
+}
+
+// countFlagIn is the flag for how many members of a role of a job there are; "" for a role that has none of its own, or shares it with another one.
+func countFlagIn(job *gang.Job, role string) string {
+	name, sharing := CountFlag(role), 0
+	for _, r := range job.Roles {
+		if CountFlag(r.Name) == name {
+			sharing++
+		}
+	}
+	if sharing > 1 {
+		return ""
+	}
+	return name
 }
 
 // Masters is how many members besides its workers a job counts among --workers: of a PyTorchJob the master, which trains like them.
@@ -109,18 +151,25 @@ func Args(job *gang.Job, c Change) (args []string, ok bool) {
 		if r.Replicas == nil {
 			continue
 		}
-		name := CountFlag(r.Name)
-		n := *r.Replicas
+		name, n := countFlagIn(job, r.Name), *r.Replicas
 		if name == "workers" {
 			n += Masters(job)
 		}
-		if name == "" || n == 0 && name == "workers" {
+		switch none := n == 0 && name == "workers"; {
+		case name != "" && !none:
+			flag(name, strconv.Itoa(int(n)))
+		case HasReplicas(job, r.Name):
+			flag(FlagReplicas, r.Name+"="+strconv.Itoa(int(n)))
+		default:
 			return nil, false
 		}
-		flag(name, strconv.Itoa(int(n)))
 	}
 	for _, of := range FlagRequests() {
-		for _, f := range requestFlags(job, c, of) {
+		flags, ok := requestFlags(job, c, of)
+		if !ok {
+			return nil, false
+		}
+		for _, f := range flags {
 			flag(f[0], f[1])
 		}
 	}
@@ -157,31 +206,33 @@ func Args(job *gang.Job, c Change) (args []string, ok bool) {
 }
 
 // requestFlags are the flags for what members request of one resource, with their values: one for all members that it is meant for, where they
-// request the same.
-func requestFlags(job *gang.Job, c Change, of string) [][2]string {
+// request the same; ok is false for members of a role without flags of its own.
+func requestFlags(job *gang.Job, c Change, of string) (flags [][2]string, ok bool) {
 	values := map[string]string{}
 	var own [][2]string
+	named := true
 	for _, r := range c.Roles {
 		if value := r.requested(of); value != "" {
 			values[strings.ToLower(r.Name)] = value
 			own = append(own, [2]string{RoleFlag(r.Name, of), value})
+			named = named && slices.ContainsFunc(FlagRoles(), func(name string) bool { return FlagRole(name) == FlagRole(r.Name) })
 		}
 	}
 	one := ""
 	for _, r := range job.Roles {
 		value := values[strings.ToLower(r.Name)]
-		meant := of != FlagGPUs || Trains(r.Name)
+		meant := of != FlagGPUs || TrainsIn(job, r)
 		if meant && value == "" || !meant && value != "" || one != "" && meant && value != one {
-			return own
+			return own, named
 		}
 		if meant {
 			one = value
 		}
 	}
 	if one == "" {
-		return nil
+		return nil, true
 	}
-	return [][2]string{{of, one}}
+	return [][2]string{{of, one}}, true
 }
 
 // requested is what the change has each member of the role request of a resource; "" for what it did before.
@@ -221,9 +272,9 @@ func (c Change) devices(job *gang.Job) (list corev1.ResourceList, ok bool) {
 	for _, role := range job.Roles {
 		has := c.role(role.Name).Devices
 		switch {
-		case !Trains(role.Name) && len(has) > 0, Trains(role.Name) && !first && !equality.Semantic.DeepEqual(list, has):
+		case !TrainsIn(job, role) && len(has) > 0, TrainsIn(job, role) && !first && !equality.Semantic.DeepEqual(list, has):
 			return nil, false
-		case Trains(role.Name):
+		case TrainsIn(job, role):
 			list, first = has, false
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
 // Object is an object as it is and as it will be.
@@ -87,7 +88,7 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	if total := (gang.Job{Roles: spec.Roles}).Total(); p.Intent.Min > total {
 		return nil, &RefusedError{fmt.Sprintf("%d members must start together, and it would have %d", p.Intent.Min, total)}
 	}
-	roles, steps, err := stepsOf(g, spec)
+	roles, steps, err := stepsOf(g, job, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +125,22 @@ func Restored(g *gang.Gang, group *unstructured.Unstructured, begun Intent) (Obj
 	return merged(group, whatif.DeclarePatch(g.Decl, was))
 }
 
-// stepsOf are what an edit changes of the job: by role, and as one patch.
-func stepsOf(g *gang.Gang, spec *whatif.Spec) (roles []command.RolePatch, steps []command.Patch, err error) {
+// stepsOf are what an edit changes of the job: by role, and as one patch of its object.
+func stepsOf(g *gang.Gang, job *unstructured.Unstructured, spec *whatif.Spec) (roles []command.RolePatch, steps []command.Patch, err error) {
 	roles, further, err := whatif.Steps(g, spec)
 	if err != nil {
 		return nil, nil, err
 	}
+	if problem := cmp.Or(elsewhere(g), unwritten(g, spec)); problem != "" {
+		return nil, nil, &RefusedError{problem}
+	}
+	if g.Reader.WriteRoles != nil {
+		steps, err = whatif.Written(g, job, spec)
+		return roles, append(steps, further...), err
+	}
 	steps, ok := command.Steps(g.Kind, roles, further...)
 	if !ok {
-		return nil, nil, &RefusedError{elsewhere(g)}
+		return nil, nil, &RefusedError{unknownVersion(g)}
 	}
 	return roles, steps, nil
 }
@@ -147,11 +155,11 @@ func fixed(g *gang.Gang, roles []command.RolePatch, steps []command.Patch) strin
 	pods := g.ExistingPods()
 	switch {
 	case len(pods) > 0 && command.Remakes(g.Kind, roles) && !managed(g) && !whatif.Suspends(g.Job, pods):
-		return "its operator is too old to suspend it"
+		return cmp.Or(suspension.Forbidden(g.Object), "its operator is too old to suspend it")
 	case command.IsBatch(g.Kind) && slices.ContainsFunc(steps, immutable(g.Count(gang.Running) > 0)):
 		return "the pods of a Job cannot be changed like that"
 	}
-	return ""
+	return fixedByKind(g, steps)
 }
 
 // managed reports whether Kueue decides when the job runs: it takes one that has changed back by itself.

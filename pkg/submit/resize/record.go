@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -63,13 +64,16 @@ func ownedKinds() []ownedKind {
 		{schema.GroupKind{Kind: "Service"}, schema.GroupVersionResource{Version: "v1", Resource: "services"}},
 		{schema.GroupKind{Kind: "ConfigMap"}, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}},
+		{schema.GroupKind{Group: trainjob.Group, Kind: trainjob.RuntimeKind}, trainjob.RuntimeResource(trainjob.RuntimeKind)},
 	}
 }
 
-// OwnedResources are those of the objects that submit makes for a job, besides its group.
-func OwnedResources() (all []schema.GroupVersionResource) {
+// OwnedResources are those of the objects that submit makes for a job of a kind, besides its group.
+func OwnedResources(job schema.GroupKind) (all []schema.GroupVersionResource) {
 	for _, k := range ownedKinds() {
-		all = append(all, k.resource)
+		if k.kind.Group != trainjob.Group || job.Group == trainjob.Group { // no other cluster need serve them
+			all = append(all, k.resource)
+		}
 	}
 	return all
 }

@@ -46,7 +46,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	f := gang.Fields{Object: u, Err: err}
 	d.Basic = f.Map("spec", "schedulingPolicy", "basic") != nil
 	d.Parent = f.String("spec", "parentCompositePodGroupName")
-	d.Together = f.Map("spec", "disruptionMode", "all") != nil
+	d.Together = together(u)
 	if f.Map("spec")["priority"] != nil {
 		priority := f.Int32("spec", "priority")
 		d.Priority = &priority
@@ -63,6 +63,13 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.Conditions = append(d.Conditions, f.Conditions(name, "False")...)
 	}
 	return d, f.Err
+}
+
+// together reports whether the pods of a PodGroup are disrupted together. In v1alpha2, which 1.36 serves, the mode is a word; later it is a union.
+func together(u *unstructured.Unstructured) bool {
+	mode, _, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "disruptionMode")
+	union, _ := mode.(map[string]any)
+	return err == nil && (mode == "PodGroup" || union["all"] != nil)
 }
 
 // Reader reads this dialect.
