@@ -60,6 +60,7 @@ func TestJobSet(t *testing.T) {
 	t.Run("a node short", func(t *testing.T) { c.jobSetWaits(t) })
 	t.Run("the node joins", func(t *testing.T) { c.jobSetRuns(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.jobSetIsSuspended(t) })
+	t.Run("a member dies", func(t *testing.T) { c.losesMember(t, c.podsOf(t, "llama"), 4) })
 	t.Run("delete", func(t *testing.T) { c.jobSetIsDeleted(t) })
 	t.Run("to the end", func(t *testing.T) { c.jobSetEnds(t) })
 	t.Run("samples", func(t *testing.T) {

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -264,4 +266,35 @@ func (c *cluster) takesAdvice(t *testing.T, ref, advice string, pods podLister, 
 		t.Errorf("it keeps the change:\n%s", stdout)
 	}
 	c.run(t, "delete", ref)
+}
+
+// losesMember: a member with all GPUs of its node dies, and another pod waits for as many: the place is kept for the member that replaces it.
+func (c *cluster) losesMember(t *testing.T, pods podLister, n int) {
+	t.Helper()
+	filler := plain("filler", "gang-scheduler", "1m")
+	filler.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}
+	c.create(t, filler)
+	eventually(t, "another pod waits for the place", func(ctx context.Context) bool {
+		pod, err := c.client.CoreV1().Pods(space).Get(ctx, filler.Name, metav1.GetOptions{})
+		return err == nil && refusedToSchedule(pod)
+	})
+	all := pods(t.Context())
+	lost := all[slices.IndexFunc(all, func(p corev1.Pod) bool { return gpusOf(&p) > 0 })]
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), lost.Name, now()))
+	pods.are(t, "another member takes its place", n, func(p *corev1.Pod) bool { return runs(p) && p.UID != lost.UID })
+	if !slices.ContainsFunc(pods(t.Context()), func(p corev1.Pod) bool { return p.Spec.NodeName == lost.Spec.NodeName && gpusOf(&p) > 0 }) {
+		t.Errorf("no member is on %s again", lost.Spec.NodeName)
+	}
+	pod, err := c.client.CoreV1().Pods(space).Get(t.Context(), filler.Name, metav1.GetOptions{})
+	must(t, err)
+	if pod.Spec.NodeName != "" {
+		t.Errorf("another pod has taken the place on %s", pod.Spec.NodeName)
+	}
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), filler.Name, now()))
+}
+
+// gpusOf is how many GPUs a pod requests.
+func gpusOf(pod *corev1.Pod) int64 {
+	n := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
+	return n.Value()
 }

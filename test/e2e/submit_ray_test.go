@@ -118,9 +118,7 @@ func (c *cluster) rayIsSuspended(t *testing.T) {
 }
 
 func (c *cluster) rayLosesMember(t *testing.T) {
-	lost := c.rayPods(t)(t.Context())[0]
-	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), lost.Name, metav1.DeleteOptions{}))
-	c.rayPods(t).are(t, "another takes its place", 4, func(p *corev1.Pod) bool { return runs(p) && p.UID != lost.UID })
+	c.losesMember(t, c.rayPods(t), 4)
 	c.run(t, "wait", "llama", "--for", "running", "--timeout", "1m")
 }
 

@@ -33,6 +33,11 @@ func TestTrainJob(t *testing.T) {
 	t.Run("the node joins", func(t *testing.T) { c.trainJobRuns(t) })
 	t.Run("progress", func(t *testing.T) { c.trainJobReports(t) })
 	t.Run("suspend and resume", func(t *testing.T) { c.trainJobIsSuspended(t) })
+	t.Run("a member dies", func(t *testing.T) { c.losesMember(t, c.podsOf(t, "llama"), 4) })
+	t.Run("to the end", func(t *testing.T) {
+		c.run(t, "wait", "llama", "--for", "done", "--timeout", "2m")
+		matches(t, c.run(t, "list"), `^llama +TrainJob +Succeeded`)
+	})
 	t.Run("delete", func(t *testing.T) { c.trainJobIsDeleted(t) })
 	t.Run("a runtime with a policy", func(t *testing.T) { c.respectsRuntimes(t, module) })
 	t.Run("samples", func(t *testing.T) {
