@@ -130,6 +130,7 @@ func (s *Scheduler) Start(ctx context.Context, fail func()) {
 	s.gangs.follow(ctx, &s.work, s.Engine, fail)
 	s.work.Go(func() { s.parts.aging.Run(ctx) })
 	s.work.Go(func() { s.parts.preemption.Run(ctx) })
+	s.work.Go(func() { s.parts.planner.Run(ctx) })
 }
 
 // Wait waits until all that Start runs has ended.

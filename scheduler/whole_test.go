@@ -61,6 +61,7 @@ func (r *rig) startParts(p parts, disabled ...string) parts {
 	r.must(engine.WaitForHandlersSync(ctx))
 	work.Go(func() { p.aging.Run(ctx) })
 	work.Go(func() { p.preemption.Run(ctx) })
+	work.Go(func() { p.planner.Run(ctx) })
 	work.Go(func() { engine.Run(ctx) })
 	r.t.Cleanup(func() {
 		cancel()

@@ -13,7 +13,7 @@ import (
 
 // sharedVolume is a claim that waits for its first consumer, and that several members use, or whose volume another claim may get. The
 // member that is placed first decides for all: the scheduler chooses a volume that can be reached from its node, or has one made for
-// that node, and the others have to go where that volume is.
+// that node, and the others have to go where that volume is. One that several nodes may attach is made before any member is placed, see GangPlanner.
 type sharedVolume struct {
 	claim
 	users []bool // by role
@@ -80,7 +80,8 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 			continue
 		}
 		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
-		if keys, known := t.c.objects.segmentKeys(k.class, s.n.obj); known && severalNodes(k.pvc) {
+		if SeveralNodes(k.pvc) {
+			keys := t.c.objects.segmentKeys(k.class, s.n.obj)
 			segment := segmentOf(s.n.obj, keys)
 			name, reach = "segment/"+segment, func(n *corev1.Node) bool { return segmentOf(n, keys) == segment }
 		}
@@ -102,21 +103,21 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 	})
 }
 
-// severalNodes reports whether a claim is for a volume that several nodes may attach. One that only a single node may is of no use to members on others.
-func severalNodes(pvc *corev1.PersistentVolumeClaim) bool {
+// SeveralNodes reports whether a claim is for a volume that several nodes may attach. One that only a single node may is of no use to members on others.
+func SeveralNodes(pvc *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(pvc.Spec.AccessModes, corev1.ReadOnlyMany)
 }
 
 // segmentKeys are the node labels by which a driver places the volumes that it makes: every node with the same values reaches them. They are those that the
-// driver reports of the node, or else those by which the class allows places; without either nothing is known.
-func (o *Objects) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string, known bool) {
+// driver reports of the node, or else those by which the class allows places; without either every node reaches them, as it does network storage.
+func (o *Objects) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string) {
 	for _, reported := range o.CSINodes {
 		if reported.Name != n.Name {
 			continue
 		}
 		for _, d := range reported.Spec.Drivers {
 			if d.Name == class.Provisioner {
-				return slices.Sorted(slices.Values(d.TopologyKeys)), true
+				return slices.Sorted(slices.Values(d.TopologyKeys))
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func (o *Objects) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (ke
 		}
 	}
 	slices.Sort(keys)
-	return keys, len(keys) > 0
+	return keys
 }
 
 // segmentOf is the values that a node has of some labels, as text.

@@ -55,7 +55,7 @@ func TestPlaceSharesAVolumeThatIsNotChosenYet(t *testing.T) {
 	}
 }
 
-// A volume that several nodes may attach is reached from all nodes with the labels by which its driver places it, where these are known.
+// A volume that several nodes may attach is reached from all nodes with the labels by which its driver places it, and from every node where none are known.
 func TestPlaceSharesAVolumeOfAZone(t *testing.T) {
 	nodes := []*corev1.Node{big("n1", label("zone", "a"), label("host", "1")), big("n2", label("zone", "a"), label("host", "2")), big("n3", label("zone", "b"), label("host", "3"))}
 	made := aClass("made", "csi.example.com", storagev1.VolumeBindingWaitForFirstConsumer)
@@ -76,7 +76,8 @@ func TestPlaceSharesAVolumeOfAZone(t *testing.T) {
 		members int32
 		fits    bool
 	}{
-		"nothing is known":                 {class: made, mode: corev1.ReadWriteMany, members: 2},
+		"nothing is known":                 {class: made, mode: corev1.ReadWriteMany, members: 3, fits: true},
+		"nothing is known of one for one":  {class: made, mode: corev1.ReadWriteOnce, members: 2},
 		"the class allows zones":           {class: allowed, mode: corev1.ReadWriteMany, members: 2, fits: true},
 		"more than one zone holds":         {class: allowed, mode: corev1.ReadWriteMany, members: 3},
 		"the driver places by zone":        {class: made, mode: corev1.ReadWriteMany, drivers: driver("zone"), members: 2, fits: true},

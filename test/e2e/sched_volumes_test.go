@@ -58,4 +58,38 @@ func TestVolumes(t *testing.T) {
 		exist, _ := volumes(ctx)
 		return exist == 0
 	})
+	c.sharesVolume(t)
+}
+
+// sharesVolume: members on three nodes share a claim that has no volume yet. It gets one when all of them have a place, and then they start.
+func (c *cluster) sharesVolume(t *testing.T) {
+	claims := c.client.CoreV1().PersistentVolumeClaims(space)
+	_, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "shared"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	member := func(i int) string {
+		p := plain(fmt.Sprintf("sharing-%d", i), "gang-scheduler", "3")
+		labels.SetGroup(&p.ObjectMeta, "sharing", 4)
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+		c.create(t, p)
+		return p.Name
+	}
+	names := []string{member(0), member(1), member(2), member(3)}
+	c.waitMessage(t, names[3], "3 of the 4 members that its gang needs fit")
+	claim, err := claims.Get(t.Context(), "shared", metav1.GetOptions{})
+	must(t, err)
+	if claim.Status.Phase == corev1.ClaimBound || len(claim.Annotations["volume.kubernetes.io/selected-node"]) > 0 || c.bound(t, names...) != 0 {
+		t.Errorf("a volume is provisioned for a gang that waits: %v", claim.Annotations)
+	}
+	if _, stderr, err := c.Run("node", "add", "--count", "1", "--cpu", "4"); err != nil {
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	c.placed(t, names...)
+	claim, err = claims.Get(t.Context(), "shared", metav1.GetOptions{})
+	must(t, err)
+	if claim.Status.Phase != corev1.ClaimBound {
+		t.Errorf("the claim is %s", claim.Status.Phase)
+	}
 }

@@ -1,11 +1,14 @@
 package resize
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
@@ -33,5 +36,15 @@ func TestElsewhere(t *testing.T) {
 		if got := elsewhere(&gang.Gang{Job: job}); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s", tt.kind, got)
 		}
+	}
+}
+
+// A version whose fields are not known is refused as well.
+func TestUnknownVersion(t *testing.T) {
+	g := &gang.Gang{Job: &gang.Job{Kind: schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1alpha1", Kind: "MPIJob"}}}
+	_, _, err := stepsOf(g, nil, &whatif.Spec{})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Reason != "gangctl changes no MPIJob of kubeflow.org/v1alpha1 where it is: delete it, and submit the changed file" {
+		t.Errorf("got %v", err)
 	}
 }

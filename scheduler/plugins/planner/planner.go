@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
@@ -93,6 +95,7 @@ type Planner struct {
 	profiles []schedulerconfig.KubeSchedulerProfile
 	plans    planCounters
 	guard    *engine.Guard
+	volumes  *provisioner
 
 	// Used by the engine's scheduling goroutine only.
 	index       *placement.Index
@@ -107,6 +110,9 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engin
 ) *Planner {
 	return &Planner{
 		Attempts: attempts, engine: handle, claims: claims, groups: groups, reasons: store, profiles: profiles, plans: newPlanCounters(),
-		guard: panics.Guard("planner"), index: placement.NewIndex(), changed: engine.NewChangedNodes(), classesOnly: &placement.Objects{},
+		guard: panics.Guard("planner"), volumes: newProvisioner(handle), index: placement.NewIndex(), changed: engine.NewChangedNodes(), classesOnly: &placement.Objects{},
 	}
 }
+
+// Run has volumes made for claims that members share, until ctx ends.
+func (p *Planner) Run(ctx context.Context) { p.volumes.run(ctx) }

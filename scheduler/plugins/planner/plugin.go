@@ -198,7 +198,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("the search for the devices of its gang took more than %s and %s a member", attemptLimit, memberLimit))
 	}
 	p := pl.planFor(ctx, state, pod)
-	if p.proven || p.postponed > 0 {
+	if p.proven || p.postponed > 0 || p.waitsForVolumes {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.reason.Sentence())
 	}
 	node, planned := p.nodes[pod.UID]
@@ -274,6 +274,9 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	c.order(p, pod, dryRun)
 	if !dryRun {
 		pl.planner.setVerdict(c, v, pod)
+		for _, volume := range v.provisions {
+			pl.planner.volumes.queue.Add(volume)
+		}
 	}
 	return p
 }

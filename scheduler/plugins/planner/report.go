@@ -83,7 +83,7 @@ func (c *cycle) explain() *reasons.Reason {
 	switch {
 	case v == nil:
 		return nil
-	case v.proven || v.postponed > 0:
+	case v.proven || v.postponed > 0 || v.waitsForVolumes:
 		return v.reason
 	case v.bound+c.firstPass.fitting >= v.minCount:
 		return nil // the engine's message on the member has more than one on the gang would

@@ -186,6 +186,7 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	})
 	var running sync.WaitGroup
 	running.Go(func() { r.engine.Run(ctx) })
+	running.Go(func() { r.planner.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); factory.Shutdown() })
 	return r
 }

@@ -34,6 +34,9 @@ type verdict struct {
 	lacks   map[corev1.ResourceName]int64
 	// postponed: it is not tried for so long, because its claims take too long. Nothing is known of a placement.
 	postponed time.Duration
+	// waitsForVolumes: there is a placement as soon as claims that members share have their volumes; provisions are those to be made.
+	waitsForVolumes bool
+	provisions      []provision
 	// cannotComplete: it is partly placed, and would not be complete with all that is about to come, either.
 	cannotComplete bool
 	// reason explains a gang for which no placement was found; nil of others.
@@ -149,7 +152,16 @@ func (q *query) priority() int32 { return corev1helpers.PodPriority(q.members.ro
 
 func (q *query) answer(ctx context.Context) *verdict {
 	v := q.blank()
-	if slices.ContainsFunc(q.cycle.pods(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" }) {
+	nominated := map[types.UID]string{}
+	for _, p := range q.cycle.pods() {
+		if node := p.Status.NominatedNodeName; node != "" {
+			nominated[p.UID] = node
+		}
+	}
+	if len(nominated) > 0 {
+		if claims := q.unprovisioned(nominated); len(claims) > 0 {
+			return q.waitsForVolumes(claims, claims)
+		}
 		return v // room was made for the members where they are nominated, and the engine tries them there first
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Budget)
@@ -159,6 +171,12 @@ func (q *query) answer(ctx context.Context) *verdict {
 	found := placement.Place(ctx, q.kept, q.gang, opts)
 	if found.Fits() {
 		return q.placed(ctx, found, opts)
+	}
+	if claims := q.beingProvisioned(); len(claims) > 0 {
+		opts.Ignore = placement.Constraints{}.Insert(placement.VolumeNode)
+		if placement.Place(ctx, q.kept, q.gang, opts).Fits() {
+			return q.waitsForVolumes(claims, nil)
+		}
 	}
 	proof := q.proof(ctx, q.kept, found)
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.enforcesAll()
@@ -234,6 +252,9 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 	}
 	for _, a := range found.Sequence {
 		v.sequence = append(v.sequence, q.member(a))
+	}
+	if claims := q.unprovisioned(v.nodes); len(claims) > 0 {
+		return q.waitsForVolumes(claims, claims)
 	}
 	return v
 }

@@ -105,7 +105,7 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 			return stage.Found(answer.PVCUnbound,
 				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: bind it before they start", claim.Name, len(mounting(c, claim))).
 				See("v1", "PersistentVolumeClaim", claim, ".status.phase").Fact("claim", claim.Name).Fact("members", mounting(c, claim)).
-				Detail("class %s binds when the first pod has a node; a class that binds at once, or a pod that uses the claim before, gives it a volume that all can reach", desired)
+				Detail("class %s binds when the first pod has a node; a claim that several nodes may attach (ReadWriteMany), or one that is bound before, has a volume that all can reach", desired)
 		}
 	}
 	return nil
