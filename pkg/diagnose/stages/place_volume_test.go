@@ -75,9 +75,20 @@ func TestVolumes(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
 		}},
 		{name: "bound when the first pod has a node, and others share it", code: answer.PVCUnbound, exit: 4, first: "data gets its volume where the first of 2 members goes", never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
-			pvc(c, "data", "local", corev1.ClaimPending)
+			pvc(c, "data", "local", corev1.ClaimPending).Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 			class(c, "local", "csi.example.com", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "made first for members that share it", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "shared", corev1.ClaimPending).Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			class(c, "shared", "nfs.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
+		}},
+		{name: "being made for members that share it", code: answer.PVCUnbound, exit: 3, first: "data, which 2 members share, has no volume yet: it is being provisioned for node n1", build: func(c *clustertest.Cluster) {
+			claim := pvc(c, "data", "shared", corev1.ClaimPending)
+			claim.Spec.AccessModes, claim.Annotations = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, map[string]string{"volume.kubernetes.io/selected-node": "n1"}
+			class(c, "shared", "nfs.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
 		}},
 		{name: "bound when the first pod has a node, and that fails", code: answer.PVCUnbound, exit: 4, first: "cannot be provisioned.*quota exceeded", fix: "let csi.example.com make the volume of claim data", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)

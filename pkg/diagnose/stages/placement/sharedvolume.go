@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -101,6 +103,9 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 		if claim.Namespace != c.Gang.Meta.Namespace || claim.Spec.VolumeName != "" || len(mounting(c, claim)) < 2 {
 			continue
 		}
+		if finding := provisioning(c, claim); finding != nil {
+			return finding
+		}
 		if desired, class, _ := classOf(c, claim); class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
 			return stage.Found(answer.PVCUnbound,
 				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: bind it before they start", claim.Name, len(mounting(c, claim))).
@@ -109,4 +114,16 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 		}
 	}
 	return nil
+}
+
+// provisioning finds that a volume which several nodes may attach is being made for one of them: the members that share it start when it is there. It is
+// nil for a claim that no node was selected for.
+func provisioning(c *stage.Context, claim *corev1.PersistentVolumeClaim) *stage.Finding {
+	node := claim.Annotations[volume.AnnSelectedNode]
+	if node == "" || !placement.SeveralNodes(claim) {
+		return nil
+	}
+	return stage.Found(answer.PVCUnbound, "PersistentVolumeClaim %s, which %d members share, has no volume yet: it is being provisioned for node %s", claim.Name, len(mounting(c, claim)), node).
+		As(answer.Waiting, answer.Nobody).See("v1", "PersistentVolumeClaim", claim, ".status.phase").Fact("claim", claim.Name).Fact("members", mounting(c, claim)).
+		Detail("they start when it is there; what the provisioner reports: %s", command.Kubectl(claim.Namespace, "describe", "pvc", claim.Name))
 }
