@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -39,7 +39,7 @@ func (q *query) unprovisioned(nodes map[types.UID]string) []provision {
 	if !q.members.refersToClaims {
 		return nil
 	}
-	first, several := map[string]string{}, map[string]*corev1.PersistentVolumeClaim{}
+	first, several := map[string]string{}, map[string]bool{}
 	for _, pod := range slices.Concat(q.members.pods...) {
 		node := nodes[pod.UID]
 		for _, v := range pod.Spec.Volumes {
@@ -49,16 +49,18 @@ func (q *query) unprovisioned(nodes map[types.UID]string) []provision {
 			name := v.PersistentVolumeClaim.ClaimName
 			if first[name] == "" {
 				first[name] = node
-			} else if claim := q.claim(pod.Namespace, name); first[name] != node && several[name] == nil && claim != nil && q.isMadeForFirst(claim, first[name]) {
-				several[name] = claim
+			}
+			if first[name] != node {
+				several[name] = true
 			}
 		}
 	}
 	var all []provision
-	for name, claim := range several {
-		all = append(all, provision{types.NamespacedName{Namespace: claim.Namespace, Name: name}, first[name]})
+	for _, name := range slices.Sorted(maps.Keys(several)) {
+		if claim := q.claim(q.cycle.group.Namespace, name); claim != nil && q.isMadeForFirst(claim, first[name]) {
+			all = append(all, provision{types.NamespacedName{Namespace: claim.Namespace, Name: name}, first[name]})
+		}
 	}
-	slices.SortFunc(all, func(a, b provision) int { return strings.Compare(a.claim.Name, b.claim.Name) })
 	return all
 }
 
