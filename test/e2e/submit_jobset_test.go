@@ -176,7 +176,7 @@ func (c *cluster) jobSetRuns(t *testing.T) {
 	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t, "llama")(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "jobset/llama", "--cpu", "200m")
-	if code == 0 || !strings.Contains(stderr, "the API of JobSets fixes how many members there are and what they request\nhint: with --recreate") {
+	if code == 0 || !strings.Contains(stderr, "the API of JobSets fixes how many members there are and how their pods are\nhint: with --recreate") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	matches(t, c.run(t, "resize", "jobset/llama", "--node-selector", "kubernetes.io/os=linux", "--no-fit"), `^jobset.jobset.x-k8s.io/llama resized`)

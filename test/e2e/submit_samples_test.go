@@ -244,11 +244,14 @@ func (r *sampleRun) waiting(t *testing.T, started map[string]bool) (gang string)
 func (r *sampleRun) isShort(t *testing.T, gang string, first bool) (whole bool) {
 	t.Helper()
 	n := r.minimum[gang]
-	reported := fmt.Sprintf("%d of the %d members", n-1, n)
+	reported, polls := fmt.Sprintf("%d of the %d members", n-1, n), 0
 	eventually(t, "all members but one would find a place", func(ctx context.Context) bool {
 		pods := r.pods(ctx, t)
-		if whole = r.isWhole(pods); !whole || n == 1 || !first {
+		if whole = r.isWhole(pods); !whole || n == 1 {
 			return true
+		}
+		if polls++; !first {
+			return polls > 20 // a second, in which one would start that may
 		}
 		return count(pods, func(p *corev1.Pod) bool {
 			return groupOfPod(p) == gang && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.Contains(c.Message, reported) })

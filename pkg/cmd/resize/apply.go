@@ -23,7 +23,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -214,9 +216,6 @@ func (a *applier) stillTerminating(left int, timeout time.Duration) *failure.Err
 
 // recorded returns when the status of a Job has that it is suspended: only then does the API server let its template be changed.
 func (a *applier) recorded(ctx context.Context) error {
-	if a.job.Kind.Group != batchv1.GroupName {
-		return nil
-	}
 	return wait.PollUntilContextCancel(ctx, a.interval, true, func(ctx context.Context) (bool, error) {
 		now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
 		if failure.Transient(err) {
@@ -225,6 +224,15 @@ func (a *applier) recorded(ctx context.Context) error {
 		if err != nil {
 			return false, a.jobObject().verb("get").Wrap(err)
 		}
+		return a.reportsSuspended(now)
+	})
+}
+
+// reportsSuspended reports whether the controller of a job has acted on its suspension, of the kinds whose controllers take changes only then. One that
+// has not seen the job yet makes its pods of what it becomes.
+func (a *applier) reportsSuspended(now *unstructured.Unstructured) (bool, error) {
+	switch a.job.Kind.GroupKind() {
+	case batchjob.Reader().GroupKind:
 		job, err := jobs.Read(now)
 		if err != nil {
 			return false, failure.Errorf("%s: %w", jobs.Op(a.job, "get"), err)
@@ -234,7 +242,12 @@ func (a *applier) recorded(ctx context.Context) error {
 			return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
 		}
 		return status.Active == 0 && (status.StartTime == nil || slices.ContainsFunc(status.Conditions, suspended)), nil
-	})
+	case jobset.Reader().GroupKind:
+		return !a.job.Seen || jobset.ReportsSuspended(now), nil
+	case ray.JobReader().GroupKind:
+		return !a.job.Seen || ray.ReportsSuspended(now), nil
+	}
+	return true, nil
 }
 
 // suspendedState is the state, for podsGone, of a job that keeps its finished pods.

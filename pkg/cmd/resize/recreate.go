@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,7 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	if !o.Recreate {
 		return failure.Errorf("%s: %s", op, a.plan.Recreate).WithHint("with --recreate it is deleted and made again under its name, with all members new")
 	}
-	owned, err := ownedBy(ctx, t.client, t.job, resize.OwnedResources(t.job.Kind.GroupKind()))
+	owned, err := ownedBy(ctx, t.client, t.job, resize.OwnedResources(t.job))
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 			return unmade(record, err)
 		}
 	}
-	job, err := o.create(ctx, client, record, record.Job, func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted })
+	job, err := o.createJob(ctx, client, record)
 	if err == nil && !record.Made(job) {
 		return failure.Errorf("create %s: another client made one of the name meanwhile; it is left as it is", apply.Describe(job)).
 			WithHint("see what it is, and resize that one: gangctl describe %s -n %s", argument(record), job.GetNamespace())
@@ -164,6 +166,20 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 	_, err = fmt.Fprintf(o.IO.Out, "%s recreated\n", apply.Name(job))
 	return err
 }
+
+// createJob creates the job of a record. Its webhook may not have seen yet what it needs, and was made a moment before.
+func (o *Options) createJob(ctx context.Context, client *kube.Client, record *resize.Record) (job *unstructured.Unstructured, err error) {
+	isNew := func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted }
+	needs := slices.ContainsFunc(record.Owned, trainjob.Needs)
+	_ = wait.PollUntilContextTimeout(ctx, o.Interval, min(o.Timeout, webhookLag), true, func(ctx context.Context) (bool, error) {
+		job, err = o.create(ctx, client, record, record.Job, isNew)
+		return err == nil || !needs || !strings.Contains(err.Error(), "runtimeRef"), nil
+	}) // the error of the last attempt says more
+	return job, err
+}
+
+// webhookLag is how long a webhook may take to see an object that was made.
+const webhookLag = 30 * time.Second
 
 // own gives an object that was made before the job the owner that it is to have.
 func own(ctx context.Context, client *kube.Client, stored, owned *unstructured.Unstructured) error {
@@ -357,8 +373,8 @@ func lacking(ctx context.Context, client *kube.Client, record *resize.Record) (n
 			n++
 		case err != nil:
 			return 0, at.verb("get").Wrap(err)
-		case resize.OwnedBy(there, record.Deleted) || there.GetDeletionTimestamp() != nil:
-			n++
+		case resize.OwnedBy(there, record.Deleted) || there.GetDeletionTimestamp() != nil || len(there.GetOwnerReferences()) == 0:
+			n++ // one without an owner was made before the job, and is to get it
 		}
 	}
 	return n, nil

@@ -30,7 +30,7 @@ func (a *apiServer) owning(t *testing.T) {
 	t.Helper()
 	job := a.get(t, tfjobs)
 	kinds := map[schema.GroupVersionResource]string{tfjobs: "TFJobList", podGroups: "PodGroupList"}
-	for _, gvr := range append(resize.OwnedResources(job.GroupVersionKind().GroupKind()), resize.OtherResources()...) {
+	for _, gvr := range append(resize.OwnedResources(&gang.Job{Object: job}), resize.OtherResources()...) {
 		kinds[gvr] = gvr.Resource + "List"
 	}
 	claim := func(name string, owners ...any) *unstructured.Unstructured {

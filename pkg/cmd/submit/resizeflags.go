@@ -251,13 +251,20 @@ func (f *ResizeFlags) refuseReplicas(job *gang.Job, replicas map[string]int32) e
 			return failure.Usagef("--%s %s=%d: %s has one %s, always", resize.FlagReplicas, name, replicas[name], job, name)
 		}
 	}
-	counted := map[string]string{}
 	for _, role := range job.Roles {
-		flag := resize.CountFlag(role.Name)
-		if other, shared := counted[flag]; shared && f.flags.Changed(flag) {
-			return failure.Usagef("--%s: %s has the roles %s and %s", flag, job, other, role.Name).WithHint("name one: --%s %s=N", resize.FlagReplicas, role.Name)
+		if !resize.Shares(job, role.Name) {
+			continue
 		}
-		counted[flag] = role.Name
+		own := []string{resize.CountFlag(role.Name)}
+		for _, of := range resize.FlagRequests() {
+			own = append(own, resize.RoleFlag(role.Name, of))
+		}
+		for _, flag := range own {
+			if f.flags.Changed(flag) {
+				return failure.Usagef("--%s: %s has several roles that it may be about, %s among them", flag, job, role.Name).
+					WithHint("how many members one has is --%s %s=N; what its members request is changed in its file", resize.FlagReplicas, role.Name)
+			}
+		}
 	}
 	return nil
 }

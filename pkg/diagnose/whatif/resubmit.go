@@ -116,7 +116,7 @@ func newQueue(g *gang.Gang, spec *Spec) string {
 // policyFields are a job's own fields about the gang that its operator is to declare, where an edit changes them: in its
 // run policy, or next to it before there was one.
 func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []field {
-	if u == nil {
+	if u == nil || g.Reader.WriteRoles != nil { // which have no such fields
 		return nil
 	}
 	path := []string{"spec", "runPolicy", "schedulingPolicy"}

@@ -111,6 +111,8 @@ func (c Change) problem(g *gang.Gang) string {
 // undeclared is what a change needs that nothing declares of the gang; "" if there is all of it.
 func (c Change) undeclared(g *gang.Gang) string {
 	switch {
+	case (c.Queue != "" || c.MinAvailable > 0) && g.Reader.WriteRoles != nil && whatif.DeclaredByOperator(g):
+		return "its controller makes its PodGroup, for all of its members, and would make it again as it was"
 	case c.Queue != "" && !queues(g):
 		return "it waits in no queue: its gang is declared in a way that has none"
 	case c.MinAvailable > 0 && g.Decl == nil && g.MinMember == nil:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -27,7 +28,7 @@ func elsewhere(g *gang.Gang) string {
 		return "its replicas are gangs of their own: how many there are is changed by " +
 			command.Kubectl(g.Meta.Namespace, "scale", g.Ref(), fmt.Sprintf("--replicas=%d", max(g.Gangs(), 1))) + ", and anything else in its file"
 	case ray.ClusterReader().GroupKind, ray.JobReader().GroupKind:
-		if g.MinMember != nil {
+		if g.Object != nil && ray.Autoscales(g.Object) {
 			return fmt.Sprintf("its autoscaler changes its size within what its groups of workers have: for other limits, %s", byFile)
 		}
 	}
@@ -56,15 +57,41 @@ func unwritten(g *gang.Gang, spec *whatif.Spec) string {
 	return ""
 }
 
-// movable are the steps for pods of a JobSet that its controller takes while it is suspended.
+// misread is which role of a job that was written does not read as planned; "" if all do: a kind may have no such number, as a group of workers that is
+// suspended has none.
+func misread(g *gang.Gang, job *unstructured.Unstructured, spec *whatif.Spec) string {
+	if g.Kind.GroupKind() == trainjob.Reader().GroupKind {
+		return "" // whose members are those of its JobSet
+	}
+	read, err := g.Reader.Job(job)
+	if err != nil {
+		return err.Error()
+	}
+	for _, planned := range spec.Roles {
+		i := slices.IndexFunc(read.Roles, func(r gang.Role) bool { return r.Name == planned.Name })
+		if i < 0 || read.Roles[i].Replicas != planned.Replicas {
+			return fmt.Sprintf("its %s cannot have %d members as it is: %s", strings.ToLower(planned.Name), planned.Replicas, byFile)
+		}
+	}
+	return ""
+}
+
+// movable are the places in pods of a JobSet that its controller takes changes of while it is suspended. It merges them into its Jobs: what is taken away
+// stays there.
 var movable = regexp.MustCompile(`^/spec/replicatedJobs/[0-9]+/template/spec/template/(metadata/(labels|annotations)|spec/(nodeSelector|tolerations|schedulingGates))(/|$)`)
+
+// whole are the paths of maps in pods, which may have lost keys where they are replaced.
+var whole = regexp.MustCompile(`/(labels|annotations|nodeSelector)$`)
 
 // fixedByKind is what the API of a kind does not let change once there is a job; "" for nothing.
 func fixedByKind(g *gang.Gang, steps []command.Patch) string {
 	kinds := []schema.GroupKind{jobset.Reader().GroupKind, trainjob.Reader().GroupKind}
-	fixes := func(s command.Patch) bool { return strings.HasPrefix(s.Path, "/spec/") && !movable.MatchString(s.Path) }
+	fixes := func(s command.Patch) bool {
+		takesAway := s.Op == "remove" || s.Op == "replace" && whole.MatchString(s.Path)
+		return strings.HasPrefix(s.Path, "/spec/") && (takesAway || !movable.MatchString(s.Path))
+	}
 	if slices.Contains(kinds, g.Kind.GroupKind()) && slices.ContainsFunc(steps, fixes) {
-		return fmt.Sprintf("the API of %ss fixes how many members there are and what they request", g.Kind.Kind)
+		return fmt.Sprintf("the API of %ss fixes how many members there are and how their pods are", g.Kind.Kind)
 	}
 	return ""
 }

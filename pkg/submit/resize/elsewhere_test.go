@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
@@ -15,18 +16,17 @@ import (
 
 // A kind that resize does not change is refused with what to do instead.
 func TestElsewhere(t *testing.T) {
-	least := int32(2)
-	for _, tt := range []struct {
-		kind    string
-		minimum *int32
-		want    string
-	}{
-		{"lws", nil, "changed by kubectl -n team scale leaderworkerset.leaderworkerset.x-k8s.io/llama --replicas=3"},
-		{"rayjob", &least, "its autoscaler changes its size"},
-		{"jobset", nil, "its roles are gangs of their own: delete it, and submit the changed file"},
+	for _, tt := range []struct{ kind, want string }{
+		{"lws", "changed by kubectl -n team scale leaderworkerset.leaderworkerset.x-k8s.io/llama --replicas=3"},
+		{"rayjob", "its autoscaler changes its size"},
+		{"jobset", "its roles are gangs of their own: delete it, and submit the changed file"},
 	} {
 		reader, _ := kind.ByName(tt.kind)
-		job := &gang.Job{Reader: reader, Kind: reader.WithVersion(reader.Versions[0]), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}, MinMember: tt.minimum}
+		job := &gang.Job{Reader: reader, Kind: reader.WithVersion(reader.Versions[0]), Meta: metav1.ObjectMeta{Namespace: "team", Name: "llama"}, Object: &unstructured.Unstructured{Object: map[string]any{}}}
+		must := unstructured.SetNestedField(job.Object.Object, true, "spec", "rayClusterSpec", "enableInTreeAutoscaling")
+		if must != nil {
+			t.Fatal(must)
+		}
 		if tt.kind == "jobset" {
 			job.Division = gang.ByRole
 		}

@@ -74,30 +74,31 @@ func Trains(role string) bool {
 // TrainsIn reports whether --gpus is for a role of a job. Of a kind whose roles are called as users like, it is for those that request devices, where
 // any does.
 func TrainsIn(job *gang.Job, role gang.Role) bool {
-	if !Trains(role.Name) || job.Reader.WriteRoles == nil || whatif.Devices(role) > 0 {
-		return Trains(role.Name)
+	if job.Reader.WriteRoles != nil && slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return whatif.Devices(r) > 0 }) {
+		return whatif.Devices(role) > 0
 	}
-	return !slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return Trains(r.Name) && whatif.Devices(r) > 0 })
+	return Trains(role.Name)
 }
 
 // HasReplicas reports whether --replicas changes how many members of a role of a job there are: of kinds whose roles are called as users like, any but
 // the one head of Ray.
 func HasReplicas(job *gang.Job, role string) bool {
-	return job.Reader.WriteRoles != nil && !strings.EqualFold(role, ray.Head)
+	return job.Reader.WriteRoles != nil && (job.Reader.Group != ray.Group || !strings.EqualFold(role, ray.Head))
 }
 
 // countFlagIn is the flag for how many members of a role of a job there are; "" for a role that has none of its own, or shares it with another one.
 func countFlagIn(job *gang.Job, role string) string {
-	name, sharing := CountFlag(role), 0
-	for _, r := range job.Roles {
-		if CountFlag(r.Name) == name {
-			sharing++
-		}
-	}
-	if sharing > 1 {
+	if Shares(job, role) {
 		return ""
 	}
-	return name
+	return CountFlag(role)
+}
+
+// Shares reports whether a role of a job has its flags in common with another one: worker and workers.
+func Shares(job *gang.Job, role string) bool {
+	return slices.ContainsFunc(job.Roles, func(r gang.Role) bool {
+		return !strings.EqualFold(r.Name, role) && FlagRole(r.Name) == FlagRole(role)
+	})
 }
 
 // Masters is how many members besides its workers a job counts among --workers: of a PyTorchJob the master, which trains like them.
@@ -215,7 +216,7 @@ func requestFlags(job *gang.Job, c Change, of string) (flags [][2]string, ok boo
 		if value := r.requested(of); value != "" {
 			values[strings.ToLower(r.Name)] = value
 			own = append(own, [2]string{RoleFlag(r.Name, of), value})
-			named = named && slices.ContainsFunc(FlagRoles(), func(name string) bool { return FlagRole(name) == FlagRole(r.Name) })
+			named = named && !Shares(job, r.Name) && slices.ContainsFunc(FlagRoles(), func(name string) bool { return FlagRole(name) == FlagRole(r.Name) })
 		}
 	}
 	one := ""

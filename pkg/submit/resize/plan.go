@@ -135,8 +135,17 @@ func stepsOf(g *gang.Gang, job *unstructured.Unstructured, spec *whatif.Spec) (r
 		return nil, nil, &RefusedError{problem}
 	}
 	if g.Reader.WriteRoles != nil {
-		steps, err = whatif.Written(g, job, spec)
-		return roles, append(steps, further...), err
+		if steps, err = whatif.Written(g, job, spec); err != nil {
+			return nil, nil, err
+		}
+		after, err := patched(job, steps)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem := misread(g, after.After, spec); problem != "" {
+			return nil, nil, &RefusedError{problem}
+		}
+		return roles, append(steps, further...), nil
 	}
 	steps, ok := command.Steps(g.Kind, roles, further...)
 	if !ok {
@@ -154,7 +163,7 @@ func restarts(g *gang.Gang, roles []command.RolePatch) bool {
 func fixed(g *gang.Gang, roles []command.RolePatch, steps []command.Patch) string {
 	pods := g.ExistingPods()
 	switch {
-	case len(pods) > 0 && command.Remakes(g.Kind, roles) && !managed(g) && !whatif.Suspends(g.Job, pods):
+	case (len(pods) > 0 || g.MadeAs != "") && command.Remakes(g.Kind, roles) && !managed(g) && !whatif.Suspends(g.Job, pods):
 		return cmp.Or(suspension.Forbidden(g.Object), "its operator is too old to suspend it")
 	case command.IsBatch(g.Kind) && slices.ContainsFunc(steps, immutable(g.Count(gang.Running) > 0)):
 		return "the pods of a Job cannot be changed like that"

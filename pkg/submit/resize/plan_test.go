@@ -194,6 +194,56 @@ func TestPlanOfKindsThatWriteTheirRoles(t *testing.T) {
 	}
 }
 
+// set sets a field of a job that a test changes.
+func set(value any, path ...string) func(map[string]any) {
+	return func(job map[string]any) {
+		if err := unstructured.SetNestedField(job, value, path...); err != nil {
+			panic(err) // a mistake in a test
+		}
+	}
+}
+
+// What a kind cannot have is refused, and a job that its controller would not change is made again.
+func TestPlanOfWhatAKindCannotHave(t *testing.T) {
+	group := func(change string, value any) func(map[string]any) {
+		return func(job map[string]any) {
+			groups, _, _ := unstructured.NestedSlice(job, "spec", "workerGroupSpecs")
+			groups[0].(map[string]any)[change] = value
+			set(groups, "spec", "workerGroupSpecs")(job)
+		}
+	}
+	four, two := int32(4), int32(2)
+	for name, tt := range map[string]struct {
+		gang     clustertest.Gang
+		change   resize.Change
+		refused  string
+		recreate string
+	}{
+		"a group of workers that is suspended": {gang: clustertest.Gang{Kind: "RayCluster", Job: group("suspend", true)},
+			change: resize.Change{Roles: []resize.Role{{Name: "worker", Replicas: &four}}}, refused: "its worker cannot have 4 members as it is"},
+		"an autoscaler": {gang: clustertest.Gang{Kind: "RayCluster", Job: set(true, "spec", "enableInTreeAutoscaling")},
+			change: resize.Change{Roles: []resize.Role{{Name: "worker", Replicas: &two}}}, refused: "its autoscaler changes its size"},
+		"a label of nodes less": {gang: clustertest.Gang{Kind: "JobSet", Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "a", "zone": "b"} }},
+			change: resize.Change{AnyNode: []string{"pool"}}, recreate: "the API of JobSets fixes"},
+		"an operator that does not suspend, without pods": {gang: clustertest.Gang{Kind: "RayJob", Missing: 4, Job: set(false, "spec", "shutdownAfterJobFinishes")},
+			change: resize.Change{Roles: []resize.Role{{Name: "worker", Replicas: &two}}}, recreate: "KubeRay suspends no RayJob without"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, job, object := waiting(t, tt.gang)
+			p, err := resize.New(g, job, object, tt.change, nil)
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil || !strings.HasPrefix(p.Recreate, tt.recreate) {
+				t.Errorf("%v, %+v", err, p)
+			}
+		})
+	}
+}
+
 // A plan for a job that is half changed comes to the same end.
 func TestPlanIsCompleted(t *testing.T) {
 	for _, dialect := range []gang.Dialect{gang.Native, gang.SchedulerPlugins, gang.Volcano} {

@@ -68,10 +68,10 @@ func ownedKinds() []ownedKind {
 	}
 }
 
-// OwnedResources are those of the objects that submit makes for a job of a kind, besides its group.
-func OwnedResources(job schema.GroupKind) (all []schema.GroupVersionResource) {
+// OwnedResources are those of the objects that submit makes for a job, besides its group.
+func OwnedResources(job *gang.Job) (all []schema.GroupVersionResource) {
 	for _, k := range ownedKinds() {
-		if k.kind.Group != trainjob.Group || job.Group == trainjob.Group { // no other cluster need serve them
+		if k.kind.Group != trainjob.Group || trainjob.HasRuntime(job.Object) { // others need neither serve them nor let them be listed
 			all = append(all, k.resource)
 		}
 	}

@@ -162,6 +162,12 @@ func readStatus(job *gang.Job, f *gang.Fields) {
 	}
 }
 
+// ReportsSuspended reports whether the controller has suspended the Jobs of a JobSet.
+func ReportsSuspended(u *unstructured.Unstructured) bool {
+	f := gang.Fields{Object: u}
+	return len(f.Conditions("Suspended", "True")) > 0
+}
+
 // Labelled is the JobSet that the labels of a pod name, and the replicated job; empty for pods of none.
 func Labelled(pod *corev1.Pod) (name, role string) {
 	return pod.Labels[NameLabel], pod.Labels[roleLabel]

@@ -162,6 +162,33 @@ func TestMembers(t *testing.T) {
 }
 
 // What is written is read again, as far as a JobSet can have it.
+// How much there is to do stays, unless each pod has a place of its own.
+func TestWriteRolesKeepsTheWork(t *testing.T) {
+	for _, tt := range []struct {
+		parallelism, completions, members int64
+		want                              int64
+	}{{4, 8, 2, 8}, {4, 4, 2, 2}, {4, 8, 9, 9}, {8, 4, 2, 4}} {
+		u := set(t, two)
+		list, _, _ := unstructured.NestedSlice(u.Object, "spec", "replicatedJobs")
+		spec := list[0].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		spec["parallelism"], spec["completions"] = tt.parallelism, tt.completions
+		if err := unstructured.SetNestedSlice(u.Object, list, "spec", "replicatedJobs"); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Reader().Job(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Roles[0].Replicas = int32(tt.members)
+		writeRoles(u, j.Roles)
+		list, _, _ = unstructured.NestedSlice(u.Object, "spec", "replicatedJobs")
+		got, _, _ := unstructured.NestedInt64(list[0].(map[string]any), "template", "spec", "completions")
+		if again, err := Reader().Job(u); err != nil || got != tt.want || again.Roles[0].Replicas != int32(tt.members) {
+			t.Errorf("%+v: %d completions, %d members", tt, got, again.Roles[0].Replicas)
+		}
+	}
+}
+
 func TestWriteRoles(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func([]gang.Role)

@@ -43,8 +43,9 @@ func writeRole(item map[string]any, role gang.Role) {
 	}
 	set(int64(jobs), "replicas")
 	if size != r.size() {
+		was, work := ptr.Deref(r.Template.Spec.Parallelism, 1), r.Template.Spec.Completions
 		set(int64(size), "template", "spec", "parallelism")
-		if r.Template.Spec.Completions != nil {
+		if work != nil && (*work == was || *work < size) { // how much there is to do stays, unless each pod has a place of its own
 			set(int64(size), "template", "spec", "completions")
 		}
 	}

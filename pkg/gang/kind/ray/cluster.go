@@ -190,6 +190,16 @@ func valueOr(n *int32, otherwise int32) int32 {
 	return *n
 }
 
+// Autoscales reports whether a RayCluster, or that of a RayJob, changes its size by itself.
+func Autoscales(u *unstructured.Unstructured) bool {
+	for _, path := range [][]string{{"spec"}, {"spec", "rayClusterSpec"}} {
+		if on, _, err := unstructured.NestedBool(u.Object, append(path, "enableInTreeAutoscaling")...); on && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // autoscaler is the container that the operator adds to the head of a cluster that may grow.
 const autoscaler = "autoscaler"
 

@@ -56,6 +56,12 @@ func Unsuspendable(u *unstructured.Unstructured) string {
 	return ""
 }
 
+// ReportsSuspended reports whether the operator has suspended a RayJob: its RayCluster is gone then, and the next is made of what the RayJob then is.
+func ReportsSuspended(u *unstructured.Unstructured) bool {
+	status, _, _ := unstructured.NestedString(u.Object, "status", "jobDeploymentStatus")
+	return status == "Suspended"
+}
+
 func readJob(u *unstructured.Unstructured) (gang.Job, error) {
 	job := gang.Job{Kind: u.GroupVersionKind(), Meta: gang.MetaOf(u)}
 	f := &gang.Fields{Object: u}

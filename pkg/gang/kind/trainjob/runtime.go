@@ -332,3 +332,12 @@ func Patch(job *unstructured.Unstructured, manager string, pods map[string]map[s
 	list = append(list, map[string]any{"manager": manager, "trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}}})
 	return unstructured.SetNestedSlice(job.Object, list, "spec", "runtimePatches")
 }
+
+// HasRuntime reports whether an object is a TrainJob with a runtime of its namespace, which may be its own.
+func HasRuntime(u *unstructured.Unstructured) bool {
+	if u == nil || u.GroupVersionKind().GroupKind() != Reader().GroupKind {
+		return false
+	}
+	kind, _, err := RuntimeOf(u)
+	return err == nil && kind == RuntimeKind
+}

@@ -36,6 +36,12 @@ func writeRoles(u *unstructured.Unstructured, roles []gang.Role) {
 func Unwritten(before, after []gang.Role) string {
 	for i, was := range before {
 		is := after[i]
+		switch {
+		case was.Name == node && is.Replicas != was.Replicas && len(before) > 1:
+			return "other members than its nodes count among numNodes in some runtimes: submit it again with another number"
+		case was.Name == node && drops(was, is):
+			return "what its runtime requests for a node can be changed, and not dropped: change the runtime, or submit it again with another"
+		}
 		is.Template = *is.Template.DeepCopy()
 		if j := is.MainContainer(); was.Name == node && j >= 0 && was.MainContainer() == j {
 			is.Replicas = was.Replicas
@@ -46,6 +52,23 @@ func Unwritten(before, after []gang.Role) string {
 		}
 	}
 	return ""
+}
+
+// drops reports whether a role requests a resource no more. What a TrainJob requests is merged into what its runtime does.
+func drops(before, after gang.Role) bool {
+	i, j := before.MainContainer(), after.MainContainer()
+	if i < 0 || j < 0 {
+		return false
+	}
+	was, is := resourcesOf(before, i), resourcesOf(after, j)
+	for _, list := range [][2]corev1.ResourceList{{was.Requests, is.Requests}, {was.Limits, is.Limits}} {
+		for name := range list[0] {
+			if _, still := list[1][name]; !still {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func resourcesOf(role gang.Role, container int) corev1.ResourceRequirements {
