@@ -47,11 +47,16 @@ func (e *entry) object() *Object {
 }
 
 // agree derives the terms of the gang: those of its members. The API admits the priority of a Kubernetes PodGroup as it does a
-// pod's, so that one counts instead; the class of any other group object does only if the administrator configures it.
+// pod's, so that one counts instead, and its policy where it has one: an API server without the gate for that drops it. The class of any other group
+// object counts only if the administrator configures it.
 func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
 	if object := e.object(); object != nil {
 		if object.Priority != nil {
-			return gang.NewTerms(*object.Priority, object.PreemptionPolicy)
+			policy := object.PreemptionPolicy
+			if policy == "" {
+				policy = gang.TermsOf(e.alike.examples()).Policy
+			}
+			return gang.NewTerms(*object.Priority, policy)
 		}
 		if terms, ok := c.classes[object.PriorityClass]; ok && c.priority == ObjectPriority {
 			return terms

@@ -245,7 +245,13 @@ func TestTerms(t *testing.T) {
 	o.Priority = &declared
 	r.SetObject(objectGang, o)
 	want(8, "")
-	o.Priority = nil
+	r.SetPod(pod("w0", ofObject, never, func(p *corev1.Pod) { p.ResourceVersion = "3" }))
+	want(8, corev1.PreemptNever) // the API server has no policy of groups
+	o.PreemptionPolicy = corev1.PreemptLowerPriority
+	r.SetObject(objectGang, o)
+	want(8, "")
+	o.Priority, o.PreemptionPolicy = nil, ""
+	r.SetPod(pod("w0", ofObject, func(p *corev1.Pod) { p.ResourceVersion = "4" }))
 	r.SetObject(objectGang, o)
 	r.SetClass("gold", gang.Terms{}, false)
 	want(0, "")

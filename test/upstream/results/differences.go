@@ -33,5 +33,27 @@ func Differences() []Difference {
 			"the victim ends at once, so that the last member has its node at times before its nomination is seen", true,
 		},
 		{preemption, "TestPodGroupPreemption/Partial_Preemption_with_basic_policy", "0015", "the pod of the lowest priority goes, and not that on the node with the best score", false},
+		{
+			preemption, "TestPodGroupPreemption/Gang_scheduling:_schedule_as_many_pods_as_possible_without_preempting_higher_priority_pods,_but_still_more_than_minCount", "0015",
+			aboveMinimum, false,
+		},
+		{preemption, "TestPodGroupPreemption/Binding_first_before_preemption_for_gang_policy", "0015", aboveMinimum, false},
+		{
+			preemption, "TestPodGroupPreemption/Binding_first_before_preemption_for_basic_policy", "0001",
+			"the test expects the name of the group in a call of the engine, which has that of the virtual group there", false,
+		},
+		{
+			preemption, "TestPodGroupPreemption/Gang_scheduling:_preemption_with_node_resources,_prioritizes_reprieval_of_higher_priority_pods", "0015",
+			"the victim ends at once, so that the last member has its node at times before its nomination is seen", true,
+		},
+		{
+			preemption, "TestPodGroupPreemption/Reserve_plugins_are_called_during_preemption_simulation,_so_second_pod_fails", "0009",
+			"the plugin that the test adds at Reserve is not called for a plan of a whole gang", false,
+		},
+		{
+			preemption, "TestPodGroupPreemption/Topology-Aware_Preemption:_two_topologies,_both_eligible,_selects_higher_scored_topology", "0043",
+			"the plugin that the test adds at Score does not choose between domains", false,
+		},
+		{preemption, "TestPodGroupPreemptionStatus", "0016", "the test expects kube-scheduler's text in the condition of the group", false},
 	}
 }
