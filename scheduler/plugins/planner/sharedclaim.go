@@ -132,6 +132,14 @@ func (q *query) waitsForVolumes(all, wanted []provision) *verdict {
 	return v
 }
 
+// WaitsForVolumes reports whether the gang under way has a place as soon as its volumes are made: nothing has to make room for it, least of all on the node for
+// which one is being made.
+func (p *Planner) WaitsForVolumes(group types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current != nil && p.current.group == group && p.current.verdict != nil && p.current.verdict.waitsForVolumes
+}
+
 // provisioner has volumes made for claims, beside the engine: an API server that is slow over one claim keeps nobody else waiting.
 type provisioner struct {
 	handle *engine.Handle

@@ -87,6 +87,8 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 		return "", "preemption: it has changed"
 	case pl.preemptor.planner.Postponed(c.key.Namespace, c.pods):
 		return "", "preemption: its claims of devices take too long"
+	case pl.preemptor.planner.WaitsForVolumes(c.key):
+		return "", "preemption: its volumes are being made"
 	}
 	start := time.Now()
 	result, what, err := pl.try(ctx, c)

@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
@@ -41,6 +43,35 @@ func TestNoPodIsEvictedForNothing(t *testing.T) {
 	r.members("a", 9, 9, 200)
 	r.waitMessage("a-0", "of the 9 members that its gang needs fit")
 	r.quiet(time.Second)
+}
+
+// A volume that members share is being made for a node. They have places on two nodes, and nobody has to go so that they all are on that one.
+func TestNoPodIsEvictedForAVolumeThatIsBeingMade(t *testing.T) {
+	r := start(t, "")
+	class := "shared"
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: enginetest.Namespace, Name: "data", Annotations: map[string]string{volume.AnnSelectedNode: "n1"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}},
+	}
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	_, err := r.Client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "nfs.example.com", VolumeBindingMode: &wait}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Client.CoreV1().PersistentVolumeClaims(enginetest.Namespace).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.singles(3)...)
+	r.Create(enginetest.Node("n2", 1))
+	r.members("a", 2, 2, 100, func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})
+	r.waitMessage("a-0", "PersistentVolumeClaim data, which its members share, has no volume yet")
+	r.quiet(time.Second)
+	if got := r.evicted(); got != "" {
+		t.Errorf("evicted %s", got)
+	}
 }
 
 func TestAMemberThatItsGangCanDoWithoutGoesFirst(t *testing.T) {

@@ -99,6 +99,8 @@ type Requests interface {
 	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.PlacementRequest, error)
 	// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
 	Postponed(namespace string, pods []*corev1.Pod) bool
+	// WaitsForVolumes reports whether the gang that is being tried has a place as soon as its volumes are made.
+	WaitsForVolumes(group types.NamespacedName) bool
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.
