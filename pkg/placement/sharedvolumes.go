@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -106,6 +107,16 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 // SeveralNodes reports whether a claim is for a volume that several nodes may attach. One that only a single node may is of no use to members on others.
 func SeveralNodes(pvc *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(pvc.Spec.AccessModes, corev1.ReadOnlyMany)
+}
+
+// SelectedNode is the node for which the volume of a claim is being made; empty for none. Whoever may write the claim may have written what is there: it is
+// a name that a node can have.
+func SelectedNode(pvc *corev1.PersistentVolumeClaim) string {
+	node := pvc.Annotations[volume.AnnSelectedNode]
+	if len(validation.IsDNS1123Subdomain(node)) > 0 {
+		return ""
+	}
+	return node
 }
 
 // segmentKeys are the node labels by which a driver places the volumes that it makes: every node with the same values reaches them. They are those that the

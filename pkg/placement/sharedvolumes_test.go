@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,17 @@ func TestPlaceSharesTwoVolumes(t *testing.T) {
 		gang.Roles[0].Count, gang.Roles[1].Count = count, count
 		if r := Place(t.Context(), NewCluster(o), gang, Options{Budget: budgetForTests}); !r.Impossible() {
 			t.Errorf("%s with one volume for two claims of %d members: %v", r.Proof, count, r.Placement)
+		}
+	}
+}
+
+// What is no name of a node is none, however long.
+func TestSelectedNode(t *testing.T) {
+	for text, want := range map[string]string{"": "", "n1": "n1", "n1\nn2": "", strings.Repeat("n", 300): "", "node-1.example.com": "node-1.example.com"} {
+		claim := aClaim("data", "made", "", corev1.ReadWriteMany)
+		claim.Annotations = map[string]string{volume.AnnSelectedNode: text}
+		if got := SelectedNode(claim); got != want {
+			t.Errorf("%.20q: got %q", text, got)
 		}
 	}
 }

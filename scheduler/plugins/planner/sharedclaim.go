@@ -76,8 +76,11 @@ func (q *query) beingProvisioned() []provision {
 				continue
 			}
 			claim := q.claim(pod.Namespace, v.PersistentVolumeClaim.ClaimName)
-			if claim != nil && claim.Spec.VolumeName == "" && placement.SeveralNodes(claim) && claim.Annotations[volume.AnnSelectedNode] != "" {
-				all = append(all, provision{types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, claim.Annotations[volume.AnnSelectedNode]})
+			if claim == nil || claim.Spec.VolumeName != "" || !placement.SeveralNodes(claim) {
+				continue
+			}
+			if node := placement.SelectedNode(claim); node != "" {
+				all = append(all, provision{types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, node})
 			}
 		}
 	}

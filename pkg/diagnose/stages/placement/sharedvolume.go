@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -119,7 +118,7 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 // provisioning finds that a volume which several nodes may attach is being made for one of them: the members that share it start when it is there. It is
 // nil for a claim that no node was selected for.
 func provisioning(c *stage.Context, claim *corev1.PersistentVolumeClaim) *stage.Finding {
-	node := claim.Annotations[volume.AnnSelectedNode]
+	node := placement.SelectedNode(claim)
 	if node == "" || !placement.SeveralNodes(claim) {
 		return nil
 	}
