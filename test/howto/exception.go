@@ -32,6 +32,7 @@ func Exceptions() []Exception {
 			"the sandbox's operator is no Deployment, and has what this would take over; test/e2e installs one"),
 		e(`^gangctl uninstall --delete-crds$`, "gangctl uninstall --delete-crds --confirm podgroups.scheduling.x-k8s.io", "asks somebody to type the name"),
 		e(`^gangctl attach (\S+)$`, "gangctl attach $1 -- nvidia-smi", "opens a shell, which needs a terminal"),
+		e(`^gangctl resize raycluster/(\S+) --replicas \S+$`, "gangctl resize --help", "needs the operator of KubeRay, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl resize (\S+)((?: --[a-z]+ \d+)*)$`, "gangctl resize $1 --workers 3 --dry-run=client", "fits, or does not, by what else is typed; test/e2e does it"),
 		e(`^gangctl resize (\S+) --abort$`, "gangctl resize $1 --help", "takes back what was interrupted; pkg/cmd/resize tests it"),
 		e(`^gangctl why-pending (\S+) --apply \d+$`, "gangctl why-pending $1", "needs a confirmation; test/e2e does it"),
