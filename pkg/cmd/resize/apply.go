@@ -214,7 +214,7 @@ func (a *applier) stillTerminating(left int, timeout time.Duration) *failure.Err
 	return failure.WithCode(failure.CodeTimedOut, "%s: %d %s still terminating after %s", jobs.Op(a.job, "resize"), left, pods, timeout)
 }
 
-// recorded returns when the status of a Job has that it is suspended: only then does the API server let its template be changed.
+// recorded returns when the controller of the job has acted on its suspension: only then is what is written taken over.
 func (a *applier) recorded(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, a.interval, true, func(ctx context.Context) (bool, error) {
 		now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
