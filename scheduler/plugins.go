@@ -28,6 +28,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/plugins/spread"
 )
 
 // parts are the controllers and ledgers that the plugins of all profiles share, and the rest of the scheduler runs. There is one
@@ -44,6 +45,7 @@ type parts struct {
 	binding      *binding.Barrier
 	preemption   *preemption.Preemptor
 	packing      *packing.Counters
+	spread       *spread.Check
 }
 
 // newParts returns the parts of a scheduler that serves some profiles.
@@ -56,6 +58,7 @@ func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 		binding:    binding.New(g.handle, g.attempts),
 		preemption: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, g.panics, clock.RealClock{}),
 		packing:    packing.NewCounters(),
+		spread:     spread.New(planner.Planned, profiles),
 	}
 }
 
@@ -67,8 +70,9 @@ type extension struct {
 	weight int32 // of its scores; zero for the engine's default
 	// replaces is a plugin of the engine that is switched off where this one is on.
 	replaces string
-	// replacesPermit is one that is switched off at Permit only.
-	replacesPermit string
+	// replacesAt is one that is switched off at some extension points only.
+	replacesAt string
+	points     func(*schedulerconfig.Plugins) []*schedulerconfig.PluginSet
 	// unless, if set, reports whether a configuration rules the plugin out.
 	unless func(*schedulerconfig.Plugins) bool
 }
@@ -80,14 +84,19 @@ func extensions(p parts) []extension {
 	return []extension{
 		{name: queuesort.Name, make: p.queueSort.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
 		{name: belowmin.Name, make: p.belowMinimum.NewPlugin},
-		{name: binding.Name, make: p.binding.NewPlugin, replacesPermit: binding.ReplacesPermit},
+		{name: binding.Name, make: p.binding.NewPlugin, replacesAt: binding.ReplacesPermit, points: permit},
 		{name: replacement.Name, make: p.replacement.NewPlugin, weight: replacement.Weight},
 		{name: aging.Name, make: p.aging.NewPlugin},
 		{name: claims.Name, make: p.claims.NewPlugin},
 		{name: preemption.Name, make: p.preemption.NewPlugin, replaces: preemption.Replaces},
 		{name: packing.Name, make: p.packing.NewPlugin, weight: packing.Weight},
-		{name: planner.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
+		{name: planner.Name, make: p.planner.NewPlugin},                                                                              // what it plans for others have let pass
+		{name: spread.Name, make: p.spread.NewPlugin, replacesAt: spread.Replaces, points: spread.Points, unless: spread.Configured}, // asks for the plan
 	}
+}
+
+func permit(p *schedulerconfig.Plugins) []*schedulerconfig.PluginSet {
+	return []*schedulerconfig.PluginSet{&p.Permit}
 }
 
 // newEngine creates kube-scheduler's engine with our plugins in its registry and those of others, and has the planner follow it.
@@ -167,16 +176,20 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 			if !slices.ContainsFunc(set.Enabled, named) {
 				set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
 			}
-			replaceAtPermit(&profiles[i].Plugins.Permit, p)
+			if p.replacesAt != "" {
+				for _, set := range p.points(profiles[i].Plugins) {
+					replaceAt(set, p)
+				}
+			}
 		}
 	}
 }
 
-// replaceAtPermit switches off the plugin that one of ours replaces at Permit, unless the configuration has it there, or ours not.
-func replaceAtPermit(set *schedulerconfig.PluginSet, p extension) {
-	theirs := func(q schedulerconfig.Plugin) bool { return q.Name == p.replacesPermit }
+// replaceAt switches off the plugin that one of ours replaces at one extension point, unless the configuration has it there, or ours not.
+func replaceAt(set *schedulerconfig.PluginSet, p extension) {
+	theirs := func(q schedulerconfig.Plugin) bool { return q.Name == p.replacesAt }
 	without := func(q schedulerconfig.Plugin) bool { return q.Name == p.name || q.Name == "*" }
-	if p.replacesPermit != "" && !slices.ContainsFunc(set.Enabled, theirs) && !slices.ContainsFunc(set.Disabled, without) {
-		set.Disabled = append(set.Disabled, schedulerconfig.Plugin{Name: p.replacesPermit})
+	if !slices.ContainsFunc(set.Enabled, theirs) && !slices.ContainsFunc(set.Disabled, without) {
+		set.Disabled = append(set.Disabled, schedulerconfig.Plugin{Name: p.replacesAt})
 	}
 }

@@ -64,7 +64,7 @@ func TestReplacedAtPermit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			profiles := []schedulerconfig.KubeSchedulerProfile{{Plugins: &schedulerconfig.Plugins{Permit: tt.set}}}
-			enable(profiles, []extension{{name: "Ours", replacesPermit: "Theirs"}, {name: "Other"}})
+			enable(profiles, []extension{{name: "Ours", replacesAt: "Theirs", points: permit}, {name: "Other"}})
 			off := slices.ContainsFunc(profiles[0].Plugins.Permit.Disabled, func(q schedulerconfig.Plugin) bool { return q.Name == "Theirs" })
 			if off != tt.want {
 				t.Errorf("switched off: %t", off)

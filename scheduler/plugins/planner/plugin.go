@@ -172,13 +172,34 @@ type plan struct {
 // Clone implements fwk.StateData. All members share the plan.
 func (p *plan) Clone() fwk.StateData { return p }
 
-// plannedNode is the node of a member in the plan; empty if the engine refused it there, and is to find another.
-type plannedNode string
+// plannedNode is the node of a member in the plan.
+type plannedNode struct {
+	name string // empty if the engine refused it there, and is to find another
+	// onSnapshot: the plan counts the pods of the engine's snapshot, and no others.
+	onSnapshot bool
+}
 
 // Clone implements fwk.StateData.
 func (p plannedNode) Clone() fwk.StateData { return p }
 
-// PreFilter implements fwk.PreFilterPlugin. The plugin is the last, so the other plugins have let the member pass.
+// plannedFor returns the node of the member that a state is of, and whether there is one.
+func plannedFor(state fwk.CycleState) (plannedNode, bool) {
+	data, err := state.Read(memberKey)
+	if err != nil {
+		return plannedNode{}, false
+	}
+	at, ok := data.(plannedNode)
+	return at, ok && at.name != ""
+}
+
+// Planned reports whether the member that a state is of has a node in a plan that counts the same pods as the engine does: what the plan was
+// checked against holds for the engine. It is known once PreFilter of this plugin has run.
+func Planned(state fwk.CycleState) bool {
+	at, ok := plannedFor(state)
+	return ok && at.onSnapshot
+}
+
+// PreFilter implements fwk.PreFilterPlugin. All plugins that may refuse a member at PreFilter come before, so they have let it pass.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	skip := fwk.NewStatus(fwk.Skip)
 	if pl.sharesDomain(state, pod) {
@@ -204,7 +225,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	node, planned := p.nodes[pod.UID]
 	switch {
 	case planned:
-		state.Write(memberKey, plannedNode(node))
+		state.Write(memberKey, plannedNode{name: node, onSnapshot: p.onSnapshot})
 		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
 	case len(p.nodes) > 0 && p.requester == pod.UID:
 		// It might take the node of a member that the gang needs. The other members without a node come after those.
@@ -222,10 +243,8 @@ func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 	if status := checkDomain(state, node.Node()); status != nil {
 		return status
 	}
-	if data, err := state.Read(memberKey); err == nil {
-		if at, ok := data.(plannedNode); ok && at != "" && string(at) != node.Node().Name {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's placement has another node for this member")
-		}
+	if at, ok := plannedFor(state); ok && at.name != node.Node().Name {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's placement has another node for this member")
 	}
 	return nil
 }
@@ -302,20 +321,13 @@ func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
 
 // refused reports whether a member was refused on the node that was planned for it. It is then tried without a plan.
 func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) bool {
-	data, err := state.Read(memberKey)
-	if err != nil {
+	at, ok := plannedFor(state)
+	if !ok || p.refusedForOrder(pod) {
 		return false
 	}
-	at, ok := data.(plannedNode)
-	if !ok || at == "" {
-		return false
-	}
-	if p.refusedForOrder(pod) {
-		return false
-	}
-	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", string(at))
+	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", at.name)
 	p.plans.disagreements.Inc()
 	p.changed.Suspect() // should a change of a node have been missed, the next plan does not repeat it
-	state.Write(memberKey, plannedNode(""))
+	state.Write(memberKey, plannedNode{})
 	return true
 }

@@ -25,6 +25,8 @@ import (
 type verdict struct {
 	// nodes are the nodes of members, by pod; nil where the engine is to find them.
 	nodes map[types.UID]string
+	// onSnapshot: the nodes were found on the engine's snapshot, without pods that claims and nominations stand for.
+	onSnapshot bool
 	// sequence is the order in which the members have to be tried; empty for any order.
 	sequence []types.UID
 	// proven: there is no placement that makes the gang start, or none for any further member of one that has started.
@@ -239,13 +241,15 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 			chosen[a.Node] = info
 		}
 	}
+	v := q.blank()
+	v.onSnapshot = q.kept == q.free
 	if len(nominated(q.plugin.handle, slices.Collect(maps.Values(chosen)), q.cycle.group, q.priority())) > 0 {
+		v.onSnapshot = false
 		alongside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
 		if found = placement.Place(ctx, alongside, q.gang, opts); !found.Fits() {
 			return q.blank()
 		}
 	}
-	v := q.blank()
 	v.nodes = make(map[types.UID]string, len(found.Placement))
 	for _, a := range found.Placement {
 		v.nodes[q.member(a)] = a.Node

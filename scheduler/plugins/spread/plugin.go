@@ -1,0 +1,108 @@
+// Package spread leaves out the engine's check of topology spread constraints where the plan has made it.
+//
+// PodTopologySpread counts the pods of every node for each pod with a constraint. The plan of a gang has counted them once, for all members
+// together, and keeps to the constraints in the order in which the engine tries the members. The plugin GangTopologySpread is PodTopologySpread
+// at PreFilter and Filter, and skips both for a member on its planned node. All other pods are checked as by PodTopologySpread, which
+// goes on scoring.
+package spread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
+)
+
+// Name is the name of the plugin in a configuration file.
+const Name = "GangTopologySpread"
+
+// Replaces is the engine's plugin that is switched off at Points.
+const Replaces = names.PodTopologySpread
+
+// Points are the extension points of the plugin in a configuration.
+func Points(p *schedulerconfig.Plugins) []*schedulerconfig.PluginSet {
+	return []*schedulerconfig.PluginSet{&p.PreFilter, &p.Filter}
+}
+
+// Configured reports whether a configuration has PodTopologySpread off, or says itself where it is on: the plugin then stays off.
+func Configured(p *schedulerconfig.Plugins) bool {
+	for _, set := range Points(p) {
+		if slices.ContainsFunc(slices.Concat(set.Enabled, set.Disabled), func(q schedulerconfig.Plugin) bool {
+			return q.Name == Replaces || q.Name == Name || q.Name == "*"
+		}) {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(p.MultiPoint.Enabled, func(q schedulerconfig.Plugin) bool { return q.Name == Replaces })
+}
+
+// Check makes the plugin for profiles, with the arguments that each has for PodTopologySpread.
+type Check struct {
+	planned  func(fwk.CycleState) bool
+	profiles []schedulerconfig.KubeSchedulerProfile
+}
+
+// New returns the check for some profiles. Planned reports whether the pod that a state is of has a node in a plan that keeps to its
+// constraints.
+func New(planned func(fwk.CycleState) bool, profiles []schedulerconfig.KubeSchedulerProfile) *Check {
+	return &Check{planned: planned, profiles: profiles}
+}
+
+// NewPlugin is the factory of the plugin.
+func (c *Check) NewPlugin(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	theirs, err := podtopologyspread.New(ctx, c.args(handle.ProfileName()), handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+	if err != nil {
+		return nil, fmt.Errorf("create plugin %s: %w", Replaces, err)
+	}
+	check, ok := theirs.(checks)
+	if !ok {
+		return nil, fmt.Errorf("plugin %s does not check pods", Replaces)
+	}
+	return &Plugin{checks: check, planned: c.planned}, nil
+}
+
+// args returns the arguments of PodTopologySpread in a profile, by default those of Kubernetes.
+func (c *Check) args(profile string) runtime.Object {
+	for _, p := range c.profiles {
+		for _, config := range p.PluginConfig {
+			if p.SchedulerName == profile && config.Name == Replaces {
+				return config.Args
+			}
+		}
+	}
+	return &schedulerconfig.PodTopologySpreadArgs{DefaultingType: schedulerconfig.SystemDefaulting}
+}
+
+// checks are the interfaces of PodTopologySpread that refuse pods.
+type checks interface {
+	fwk.PreFilterPlugin
+	fwk.FilterPlugin
+	fwk.EnqueueExtensions
+	fwk.SignPlugin
+}
+
+// Plugin is GangTopologySpread in one profile.
+type Plugin struct {
+	checks
+	planned func(fwk.CycleState) bool
+}
+
+// Name implements fwk.Plugin.
+func (pl *Plugin) Name() string { return Name }
+
+// PreFilter implements fwk.PreFilterPlugin. A plan knows the constraints of the pod, and not those that a configuration has for pods without
+// any.
+func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if len(pod.Spec.TopologySpreadConstraints) > 0 && pl.planned(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	return pl.checks.PreFilter(ctx, state, pod, nodes)
+}
