@@ -6,7 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
+	hierarchy "k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -19,10 +24,11 @@ import (
 // membership finds what a pod belongs to: the gang that the engine knows, the one
 // that its labels name where another scheduler placed it, or the job that fails
 // without it. Of the last two no pod can be done without, for all that is known. A
-// job of a kind that cannot be suspended is one such: its pods are deleted together.
+// job of a kind that cannot be suspended is one such: its pods are deleted together. A gang that is part of a composite group which is disrupted as a
+// whole goes with all of that.
 func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 	p := pl.preemptor
-	groups := pl.handle.SnapshotSharedLister().PodGroups()
+	groups, trees := pl.handle.SnapshotSharedLister().PodGroups(), pl.handle.SnapshotSharedLister().CompositePodGroups()
 	return func(pod *corev1.Pod) (Membership, bool) {
 		m := Membership{Min: -1, Priority: corev1helpers.PodPriority(pod)}
 		job, owned := suspend.Of(pod)
@@ -38,6 +44,13 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 			return m, m.Gang != ""
 		}
 		declared, err := groups.Get(group.Namespace, group.Name)
+		if err == nil {
+			if tree := disruptedWith(declared, groups, trees); tree != nil {
+				m.Gang, m.Priority = compositeGroup+tree.Namespace+"/"+tree.Name, max(m.Priority, ptr.Deref(tree.Spec.Priority, 0))
+				m.Spared = m.Spared || owned && p.isSpared(job.Identity())
+				return m, true
+			}
+		}
 		if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
 			// Its object is gone, or declares that its pods may start one by one and, unless it states otherwise, go so.
 			if err != nil || declared.Spec.DisruptionMode != nil && declared.Spec.DisruptionMode.All != nil {
@@ -55,6 +68,25 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		}
 		return m, true
 	}
+}
+
+// compositeGroup begins the name of a composite group, where gangs are distinguished by their names.
+const compositeGroup = "composite group "
+
+// disruptedWith returns the highest of the composite groups that a gang is part of whose pods are all disrupted, or none: the gang goes with them. It
+// is nil where there is none.
+func disruptedWith(group *schedulingv1beta1.PodGroup, groups fwk.PodGroupLister, trees fwk.CompositePodGroupLister) (highest *schedulingv1alpha3.CompositePodGroup) {
+	if group.Spec.ParentCompositePodGroupName == nil {
+		return nil
+	}
+	start := fwk.PodGroupKey(group.Namespace, group.Name)
+	hierarchy.TraverseHierarchyUp(group.Namespace, start, groups, trees, func(_ fwk.EntityKey, _ *schedulingv1beta1.PodGroup, tree *schedulingv1alpha3.CompositePodGroup) bool {
+		if tree != nil && tree.Spec.DisruptionMode != nil && tree.Spec.DisruptionMode.All != nil {
+			highest = tree
+		}
+		return false
+	})
+	return highest
 }
 
 func (p *Preemptor) isSpared(job gang.Identity) bool {
@@ -114,7 +146,9 @@ func describe(units []Unit, reader audience.Reader) string {
 			continue
 		}
 		name := "the gang of pod " + first
-		if group, ok := engine.GroupOf(u.Pods[0]); ok {
+		if strings.HasPrefix(u.Gang, compositeGroup) {
+			name = u.Gang
+		} else if group, ok := engine.GroupOf(u.Pods[0]); ok {
 			name = claims.Describe(group)
 		} else if job, owned := suspend.Of(u.Pods[0]); owned {
 			name = job.String()

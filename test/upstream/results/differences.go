@@ -54,6 +54,10 @@ func Differences() []Difference {
 			preemption, "TestPodGroupPreemption/Topology-Aware_Preemption:_two_topologies,_both_eligible,_selects_higher_scored_topology", "0043",
 			"the plugin that the test adds at Score does not choose between domains", false,
 		},
+		{
+			preemption, "TestCompositePodGroupPreemption/CPG_Victim_Across_Multiple_Nodes,_CPG_DisruptionModeSingle", "0015",
+			"a gang below its minimum is of no use: it goes as a whole, and not the one pod that is in the way", false,
+		},
 		{preemption, "TestPodGroupPreemptionStatus", "0016", "the test expects kube-scheduler's text in the condition of the group", false},
 	}
 }
