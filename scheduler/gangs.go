@@ -93,7 +93,7 @@ func newGangs(c cluster) (*gangs, error) {
 	if err != nil {
 		return nil, err
 	}
-	synced.add(append(watched, known.members.HasSynced, known.objects.Informer.HasSynced)...)
+	synced.add(append(watched, known.members.HasSynced, known.objects.Informer.HasSynced, known.network.Settled)...)
 	explains := c.newExplainer(known, access.factory, next, panics)
 	g := &gangs{
 		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains, statuses: statuses, panics: panics,
@@ -140,6 +140,8 @@ type inventory struct {
 	members       *podinformer.Members
 	handler       *groupinformer.GangHandler
 	objects       groupinformer.Objects
+	nodes         *engine.NodeView
+	network       *groupinformer.NetworkHandler // puts nodes into domains
 }
 
 // newInventory returns an inventory that fills once its informers run. Each gang that may have changed is published.
@@ -157,10 +159,12 @@ func (c cluster) newInventory(why *reasons.Store, changes *topic, panics *engine
 		return inventory{}, err
 	}
 	handler := groupinformer.NewGangHandler(known, members.Live.Apply)
+	nodes := engine.NewNodeView(informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithInformerName(c.informerName)).Core().V1().Nodes().Informer())
+	network := groupinformer.NewNetworkHandler(handler, nodes.SetDomains, clock.RealClock{})
 	return inventory{
-		cache: known, virtualGroups: virtualGroups, groupView: groupView, pods: pods, members: members, handler: handler,
+		cache: known, virtualGroups: virtualGroups, groupView: groupView, pods: pods, members: members, handler: handler, nodes: nodes, network: network,
 		objects: groupinformer.Objects{Cache: known, Informer: &groupinformer.Informer{
-			Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{}, Panics: panics,
+			Client: c.dynamic, Custom: slices.Concat(groupinformer.CustomResources(), groupinformer.NetworkResources()), Handler: network, Clock: clock.RealClock{}, Panics: panics,
 			BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
 		}},
 	}, nil
@@ -220,6 +224,7 @@ func (c cluster) newEngineAccess(d decisions, known inventory, reports *status.C
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
 	engine.WatchDevices(factory, client, c.informerName)
 	factory.InformerFor(&corev1.Pod{}, engine.Informer(known.members.Live))
+	factory.InformerFor(&corev1.Node{}, engine.Informer(known.nodes))
 	factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(known.groupView))
 	return engineAccess{client: client, factory: factory}
 }
@@ -285,6 +290,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 	logger := klog.FromContext(ctx)
 	work.Go(func() { g.pods.Ended.RunWithContext(ctx) })
 	work.Go(func() { g.statuses.Run(ctx) })
+	work.Go(func() { g.network.Run(ctx) })
 	work.Go(func() {
 		if err := g.objects.Informer.Run(ctx); err != nil {
 			logger.Error(err, "Cannot read PodGroups")

@@ -39,7 +39,7 @@ func evidenceScenarios() []scenario {
 		{name: "Volcano: advice under a topology that no stage evaluates", code: answer.NodesBusy, exit: 3, never: advice, wantText: []string{"not verified"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
-				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}, "spec", "networkTopology")
+				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
 			}))
 		}},
 		{name: "Volcano: a topology that is preferred", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait}, notText: []string{"not modelled", "not verified"}, build: func(c *clustertest.Cluster) {

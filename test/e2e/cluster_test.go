@@ -187,6 +187,12 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // one that is served already is left as it is.
 func (c *cluster) define(t *testing.T, resource schema.GroupVersionResource) {
 	t.Helper()
+	c.defineKind(t, resource, "PodGroup", "Namespaced")
+}
+
+// defineKind is define for objects of any kind.
+func (c *cluster) defineKind(t *testing.T, resource schema.GroupVersionResource, kind, scope string) {
+	t.Helper()
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -195,8 +201,8 @@ func (c *cluster) define(t *testing.T, resource schema.GroupVersionResource) {
 			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for a test"},
 		},
 		"spec": map[string]any{
-			"group": resource.Group, "scope": "Namespaced",
-			"names": map[string]any{"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups", "singular": "podgroup"},
+			"group": resource.Group, "scope": scope,
+			"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": resource.Resource, "singular": strings.ToLower(kind)},
 			"versions": []any{map[string]any{
 				"name": resource.Version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": anything, "status": anything}}},

@@ -1,9 +1,11 @@
 package patch
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,16 +15,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // GroupTopology names another label for the topology that all members must share, wherever it is stated, or none.
 func GroupTopology(g *gang.Gang, to string) stage.Fix {
 	d := g.Decl
-	text := "let members be in several values of " + d.Topology.Required
-	if to != "" {
-		text = fmt.Sprintf("write %s for %s", to, d.Topology.Required)
-	}
+	text := topologyText(d.Topology.Required, to)
 	change := map[string]any{"podGroup.topology": to}
 	if d.TopologyFrom == gang.TopologyPods {
 		return Job(g, answer.Relax, text, change, podTopology(to))
@@ -40,6 +41,10 @@ func GroupTopology(g *gang.Gang, to string) stage.Fix {
 		edit = func(object metav1.Object) {
 			object.SetAnnotations(annotated(object.GetAnnotations(), gang.TopologyRequired, to))
 		}
+	case d.Key.Dialect == gang.Volcano, d.Key.Dialect == gang.Koordinator:
+		change := networkTopology(d, to)
+		fix.Command = command.MergePatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, change)
+		edit = merged(change)
 	case d.Key.Dialect == gang.Native:
 		fix.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again without spec.schedulingConstraints"
 		if to != "" {
@@ -62,6 +67,62 @@ func GroupTopology(g *gang.Gang, to string) stage.Fix {
 		return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { edit(u) })
 	}
 	return fix
+}
+
+// topologyText is what the change from one key to another, or to none, is called.
+func topologyText(from, to string) string {
+	switch title := networktopology.Title(to); {
+	case title != "":
+		return "allow a " + title
+	case to != "":
+		return fmt.Sprintf("write %s for %s", to, from)
+	case networktopology.Title(from) != "":
+		return "let members be in more than one " + networktopology.Title(from)
+	}
+	return "let members be in several values of " + from
+}
+
+// networkTopology is the merge patch that names another key for the topology that a PodGroup of Volcano or Koordinator has in a field of its own, or has
+// it be a preference. What the field cannot express is an annotation.
+func networkTopology(d *gang.Declaration, to string) map[string]any {
+	var required any
+	if to != "" {
+		required = to
+	}
+	annotations := map[string]any{gang.TopologyRequired: required}
+	if d.Key.Dialect == gang.Koordinator {
+		annotations[koordinator.TopologyAnnotation] = nil
+		return map[string]any{"metadata": map[string]any{"annotations": annotations}}
+	}
+	tier, tiered := networktopology.Tier(to)
+	switch {
+	case to == "":
+		return map[string]any{"spec": map[string]any{"networkTopology": map[string]any{"mode": "soft"}}}
+	case tiered:
+		return map[string]any{"spec": map[string]any{"networkTopology": map[string]any{"highestTierAllowed": int64(tier), "highestTierName": nil}}}
+	}
+	return map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"networkTopology": nil}}
+}
+
+// merged edits an object by a merge patch. What cannot be merged stays as it is, and helps nobody.
+func merged(patch map[string]any) func(metav1.Object) {
+	return func(object metav1.Object) {
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		before, err := u.MarshalJSON()
+		if err != nil {
+			return
+		}
+		change, err := json.Marshal(patch)
+		if err != nil {
+			return
+		}
+		if after, err := jsonpatch.MergePatch(before, change); err == nil {
+			_ = u.UnmarshalJSON(after)
+		}
+	}
 }
 
 // NoTopology takes the annotations by which members share a domain off the pods.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -47,9 +48,9 @@ func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []s
 	left := max(0, needs-int32(len(g.Bound)))
 	switch {
 	case len(at) > 1:
-		return fmt.Sprintf("all members must share one value of %s, and those with a node are at %s", key, Names(at))
+		return fmt.Sprintf("all members must share one %s, and those with a node are at %s", Domain(key), Names(at))
 	case len(at) == 1 && at[0] == "":
-		return fmt.Sprintf("all members must share one value of %s, and those with a node are where no node has it", key)
+		return fmt.Sprintf("all members must share one %s, and those with a node are where no node has it", Domain(key))
 	case len(at) == 1:
 		var there int32
 		for _, r := range rooms {
@@ -57,7 +58,23 @@ func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []s
 				there = r.Members
 			}
 		}
-		return fmt.Sprintf("its other members are at %s=%s, where there is room for %d of %d; everywhere: %s", key, at[0], there, left, Domains(rooms))
+		return fmt.Sprintf("its other members are %s, where there is room for %d of %d; everywhere: %s", At(key, at[0]), there, left, Domains(rooms))
 	}
-	return fmt.Sprintf("all %d members must share one value of %s: %s", needs, key, Domains(rooms))
+	return fmt.Sprintf("all %d members must share one %s: %s", needs, Domain(key), Domains(rooms))
+}
+
+// Domain is what one domain of a node label is called: value of rack, or HyperNode of tier 1 or lower.
+func Domain(key string) string {
+	if title := networktopology.Title(key); title != "" {
+		return title
+	}
+	return "value of " + key
+}
+
+// At is where the nodes of one domain are: at rack=r1, or in HyperNode s0.
+func At(key, value string) string {
+	if kind, _, derived := strings.Cut(networktopology.Title(key), " "); derived {
+		return "in " + kind + " " + value
+	}
+	return "at " + key + "=" + value
 }

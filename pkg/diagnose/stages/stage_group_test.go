@@ -310,10 +310,10 @@ func TestUnmodelled(t *testing.T) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, scheduledBy("batch"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
-		{name: "network topology of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology .hard, at most tier 2. of PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
+		{name: "network topology of parts of a gang of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology .hard. of parts of the gang in spec.subGroupPolicy of PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
-				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(2)}, "spec", "networkTopology")
+				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
 			}))
 		}},
 		{name: "a soft one is a wish", code: answer.Fits, exit: 3, not: []string{"network topology"}, build: func(c *clustertest.Cluster) {

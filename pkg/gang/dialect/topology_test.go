@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // annotated adds annotations to an object.
@@ -27,8 +29,16 @@ func annotated(u *unstructured.Unstructured, pairs ...string) *unstructured.Unst
 // By which labels a group object states that members share a domain, dialect by dialect. What is not read is noted.
 func TestDecodeTopology(t *testing.T) {
 	rack := gang.Topology{Required: "rack"}
-	volcano := func(mode string) map[string]any {
-		return map[string]any{"minMember": int64(2), "networkTopology": map[string]any{"mode": mode, "highestTierAllowed": int64(1)}}
+	volcano := func(mode string, highest int64) map[string]any {
+		return map[string]any{"minMember": int64(2), "networkTopology": map[string]any{"mode": mode, "highestTierAllowed": highest}}
+	}
+	layers := func(strategies string) *unstructured.Unstructured {
+		return annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), koordinator.TopologyAnnotation, `{"gatherStrategy":[`+strategies+`]}`)
+	}
+	tier := networktopology.TierKey
+	var allTiers []string
+	for n := int32(1); n <= networktopology.MaxTier; n++ {
+		allTiers = append(allTiers, tier(n))
 	}
 	for name, tc := range map[string]struct {
 		dialect   gang.Dialect
@@ -52,12 +62,21 @@ func TestDecodeTopology(t *testing.T) {
 			gang.Topology{Preferred: []string{"rack"}}, gang.TopologyField, "", false},
 		"KAI, of a subgroup": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}}}, nil),
 			gang.Topology{}, "", "spec.subGroups", true},
-		"Volcano, hard":          {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard"), nil), gang.Topology{}, "", "hard, at most tier 1", true},
-		"Volcano, by default":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano(""), nil), gang.Topology{}, "", "hard", true},
-		"Volcano, soft":          {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("soft"), nil), gang.Topology{}, "", "soft", false},
-		"Volcano, annotated":     {gang.Volcano, annotated(object("scheduling.volcano.sh/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
-		"Koordinator, must":      {gang.Koordinator, annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), "gang.scheduling.koordinator.sh/network-topology-spec", `{"gatherStrategy":[{"layer":"r","strategy":"MustGather"}]}`), gang.Topology{}, "", "network-topology-spec", true},
-		"Koordinator, preferred": {gang.Koordinator, annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), "gang.scheduling.koordinator.sh/network-topology-spec", `{"gatherStrategy":[{"layer":"r","strategy":"PreferGather"}]}`), gang.Topology{}, "", "network-topology-spec", false},
+		"Volcano, hard":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 1), nil), gang.Topology{Required: tier(1)}, gang.TopologyField, "", false},
+		"Volcano, by default": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("", 3), nil), gang.Topology{Required: tier(3), Preferred: []string{tier(1), tier(2)}}, gang.TopologyField, "", false},
+		"Volcano, soft":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("soft", 1), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "", false},
+		"Volcano, no tier":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"networkTopology": map[string]any{"mode": "hard"}}, nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "", false},
+		"Volcano, tier 20":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 20), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "at most tier 20", true},
+		"Volcano, by the name of a tier": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"networkTopology": map[string]any{"highestTierName": "block"}}, nil),
+			gang.Topology{Required: networktopology.TierNameKey("block"), Preferred: allTiers}, gang.TopologyField, "", false},
+		"Volcano, of a subgroup": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"subGroupPolicy": []any{map[string]any{"name": "a", "networkTopology": map[string]any{"mode": "hard"}}}}, nil),
+			gang.Topology{}, "", "spec.subGroupPolicy", true},
+		"Volcano, annotated":            {gang.Volcano, annotated(object("scheduling.volcano.sh/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
+		"Koordinator, must":             {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "", false},
+		"Koordinator, preferred":        {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"PreferGather"}`), gang.Topology{Preferred: []string{networktopology.LayerKey("BlockLayer"), networktopology.LayerKey("SpineLayer")}}, gang.TopologyField, "", false},
+		"Koordinator, preferred within": {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("SpineLayer"), Preferred: []string{networktopology.LayerKey("BlockLayer")}}, gang.TopologyField, "", false},
+		"Koordinator, two that must":    {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "two layers", true},
+		"Koordinator, one node":         {gang.Koordinator, layers(`{"layer":"NodeTopologyLayer","strategy":"MustGather"},{"layer":"ClusterTopologyLayer","strategy":"PreferGather"}`), gang.Topology{Required: "kubernetes.io/hostname"}, gang.TopologyField, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := reader(t, tc.dialect).Decode(tc.object)
@@ -74,6 +93,11 @@ func TestDecodeTopology(t *testing.T) {
 	}
 	if _, err := reader(t, gang.Native).Decode(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "r r"}}}}, nil)); err == nil {
 		t.Error("a key that is no label was accepted")
+	}
+	for _, text := range []string{`{`, `{"gatherStrategy":[{"layer":"r r","strategy":"MustGather"}]}`} {
+		if _, err := reader(t, gang.Koordinator).Decode(annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), koordinator.TopologyAnnotation, text)); err == nil {
+			t.Errorf("%s was accepted", text)
+		}
 	}
 	// A rule that is not understood must not be ignored: the object cannot be read.
 	for _, d := range []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.KAI} {

@@ -5,6 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // A plan has all members of a gang in one domain of the node label that the gang requires. Where the engine places a member without a plan, because
@@ -56,9 +59,17 @@ func checkDomain(state fwk.CycleState, node *corev1.Node) *fwk.Status {
 	value, labelled := node.Labels[d.key]
 	switch {
 	case !labelled:
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("the node has no label %s, of which all members need one value", d.key))
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, outside(d.key))
 	case d.known && value != d.value:
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("other members of its gang are at %s=%s", d.key, d.value))
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang are "+phrase.At(d.key, d.value))
 	}
 	return nil
+}
+
+// outside is why a node in no domain is refused.
+func outside(key string) string {
+	if title := networktopology.Title(key); title != "" {
+		return fmt.Sprintf("the node is in no %s, and all members need the same one", title)
+	}
+	return fmt.Sprintf("the node has no label %s, of which all members need one value", key)
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -48,13 +49,26 @@ func Configured(p *schedulerconfig.Plugins) bool {
 type Check struct {
 	planned  func(fwk.CycleState) bool
 	profiles []schedulerconfig.KubeSchedulerProfile
+	pods     *metrics.CounterVec
 }
 
 // New returns the check for some profiles. Planned reports whether the pod that a state is of has a node in a plan that keeps to its
 // constraints.
 func New(planned func(fwk.CycleState) bool, profiles []schedulerconfig.KubeSchedulerProfile) *Check {
-	return &Check{planned: planned, profiles: profiles}
+	return &Check{planned: planned, profiles: profiles, pods: metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "gangctl_scheduler", Name: "spread_pods_total", StabilityLevel: metrics.ALPHA,
+		Help: "Pods with topology spread constraints by who counted what their constraints select: the plan of their gang, or this plugin on all nodes.",
+	}, []string{"counted_by"})}
 }
+
+// The values of the label.
+const (
+	byPlan   = "plan"
+	byPlugin = "plugin"
+)
+
+// Register makes the metric known to a registry.
+func (c *Check) Register(register func(...metrics.Registerable)) { register(c.pods) }
 
 // NewPlugin is the factory of the plugin.
 func (c *Check) NewPlugin(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
@@ -66,7 +80,7 @@ func (c *Check) NewPlugin(ctx context.Context, _ runtime.Object, handle fwk.Hand
 	if !ok {
 		return nil, fmt.Errorf("plugin %s does not check pods", Replaces)
 	}
-	return &Plugin{checks: check, planned: c.planned}, nil
+	return &Plugin{checks: check, of: c}, nil
 }
 
 // args returns the arguments of PodTopologySpread in a profile, by default those of Kubernetes.
@@ -92,7 +106,7 @@ type checks interface {
 // Plugin is GangTopologySpread in one profile.
 type Plugin struct {
 	checks
-	planned func(fwk.CycleState) bool
+	of *Check
 }
 
 // Name implements fwk.Plugin.
@@ -101,8 +115,13 @@ func (pl *Plugin) Name() string { return Name }
 // PreFilter implements fwk.PreFilterPlugin. A plan knows the constraints of the pod, and not those that a configuration has for pods without
 // any.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if len(pod.Spec.TopologySpreadConstraints) > 0 && pl.planned(state) {
+	constrained := len(pod.Spec.TopologySpreadConstraints) > 0
+	switch {
+	case constrained && pl.of.planned(state):
+		pl.of.pods.WithLabelValues(byPlan).Inc()
 		return nil, fwk.NewStatus(fwk.Skip)
+	case constrained:
+		pl.of.pods.WithLabelValues(byPlugin).Inc()
 	}
 	return pl.checks.PreFilter(ctx, state, pod, nodes)
 }

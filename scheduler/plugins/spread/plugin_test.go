@@ -34,7 +34,7 @@ func TestPreFilter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs := &counted{}
-			pl := &Plugin{checks: theirs, planned: func(fwk.CycleState) bool { return tt.planned }}
+			pl := &Plugin{checks: theirs, of: New(func(fwk.CycleState) bool { return tt.planned }, nil)}
 			_, status := pl.PreFilter(t.Context(), framework.NewCycleState(), tt.pod, nil)
 			if theirs.n != tt.looks || status.IsSkip() == (tt.looks > 0) {
 				t.Errorf("looked at all nodes %d times, status %v", theirs.n, status)

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // scope is where a kind is read.
@@ -38,6 +39,9 @@ func custom(served []metav1.APIResource) []resource {
 	}
 	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
 		requiredKinds[kind] = true
+	}
+	for _, k := range networktopology.Kinds() {
+		requiredKinds[k.GroupKind] = true
 	}
 	for _, group := range kubebatch.Groups() {
 		requiredKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true

@@ -29,7 +29,7 @@ func causeName(c *stage.Context, cause placement.Cause) string {
 	pod := cause.Roles[0].Pod
 	switch cause.Constraint {
 	case placement.PodAffinity:
-		return fmt.Sprintf("the rule that members share one value of %s", topologyKey(c, cause.Roles[0]))
+		return fmt.Sprintf("the rule that members share one %s", phrase.Domain(topologyKey(c, cause.Roles[0])))
 	case placement.TopologySpread:
 		return spreadName(pod)
 	case placement.VolumeZone:

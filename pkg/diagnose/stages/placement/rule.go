@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -115,7 +116,7 @@ func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
 			continue
 		}
 		domain := c.View.Cluster().Node(found.Placement[0].Node).Labels[other]
-		f.Message += fmt.Sprintf("; %s=%s would do", other, domain)
+		f.Message += fmt.Sprintf("; %s would do", strings.TrimPrefix(strings.TrimPrefix(phrase.At(other, domain), "at "), "in "))
 		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
 		return
 	}

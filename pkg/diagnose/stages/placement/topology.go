@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -43,8 +44,17 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
 			continue
 		}
-		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name)).
-			Fact("role", phrase.Role(role.Name)).Fact("key", key)
+		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name))
+		if resource, ok := networktopology.Resource(key); ok {
+			if out.Denied(c, resource.String(), "") {
+				continue
+			}
+			f = stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", networktopology.Title(key), phrase.Role(role.Name))
+			for _, problem := range c.View.Domains.Problems() {
+				f.Detail("%v", problem)
+			}
+		}
+		f.Fact("role", phrase.Role(role.Name)).Fact("key", key)
 		if nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels))); nearest != "" {
 			f.Detail("did you mean the label %s?", nearest)
 			f.Fix(otherTopology(c, role, key, nearest))

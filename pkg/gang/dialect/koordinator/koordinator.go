@@ -3,6 +3,8 @@
 package koordinator
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 const (
@@ -25,8 +28,8 @@ const (
 	nameKey       = "gang.scheduling.koordinator.sh/name"
 	minKey        = "gang.scheduling.koordinator.sh/min-available"
 
-	// topologyKey lists layers of a ClusterNetworkTopology, which is not read, so that it is not known by which labels members share a domain.
-	topologyKey = "gang.scheduling.koordinator.sh/network-topology-spec"
+	// TopologyAnnotation lists layers of a ClusterNetworkTopology in whose domains members are together.
+	TopologyAnnotation = "gang.scheduling.koordinator.sh/network-topology-spec"
 )
 
 // NameOf returns the gang that a pod names: the first of two labels and an annotation.
@@ -50,8 +53,7 @@ func Reader() gang.Reader {
 			if min := u.GetAnnotations()[minKey]; min != "" && err == nil {
 				d.MinMember, err = parseMin(min)
 			}
-			d.Unapplied = networkTopology(u)
-			return d, err
+			return d, errors.Join(err, networkTopology(u, &d))
 		},
 		FromPods: fromPods,
 	}
@@ -71,8 +73,8 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			}
 			d.MinMember, declared = max(d.MinMember, n), true
 		}
-		if d.Unapplied == nil {
-			d.Unapplied = networkTopology(pod)
+		if text := pod.Annotations[TopologyAnnotation]; text != "" && d.Unapplied == nil {
+			d.Unapplied = []gang.UnappliedRule{{Text: "the network topology in annotation " + TopologyAnnotation + " of its pods", Required: strings.Contains(text, "MustGather")}}
 		}
 	}
 	if !declared {
@@ -81,13 +83,49 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 	return d, nil
 }
 
-// networkTopology is the rule by which members share a domain of a layer; nil without. A gather strategy is MustGather or PreferGather.
-func networkTopology(object metav1.Object) []gang.UnappliedRule {
-	text := object.GetAnnotations()[topologyKey]
+// gather is one layer of the annotation.
+type gather struct {
+	Layer    string `json:"layer"`
+	Strategy string `json:"strategy"`
+}
+
+// networkTopology reads the layers in whose domains members are together: they must be for one layer (MustGather), and should be for others
+// (PreferGather), in the order in which those are listed. Two layers that must are not read: which one is the narrower, only the scheduler of Koordinator
+// knows.
+func networkTopology(object metav1.Object, d *gang.Declaration) error {
+	text := object.GetAnnotations()[TopologyAnnotation]
 	if text == "" {
 		return nil
 	}
-	return []gang.UnappliedRule{{Text: "the network topology in annotation " + topologyKey, Required: strings.Contains(text, "MustGather")}}
+	var spec struct {
+		GatherStrategy []gather `json:"gatherStrategy"`
+	}
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		return fmt.Errorf("annotation %s: %w", TopologyAnnotation, err)
+	}
+	var t gang.Topology
+	for _, g := range spec.GatherStrategy {
+		key := networktopology.LayerKey(g.Layer)
+		switch {
+		case g.Layer == "NodeTopologyLayer":
+			key = corev1.LabelHostname
+		case g.Layer == "ClusterTopologyLayer":
+			continue
+		}
+		switch {
+		case g.Strategy != "MustGather":
+			t.Preferred = append(t.Preferred, key)
+		case t.Required != "":
+			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (two layers that must gather) in annotation " + TopologyAnnotation, Required: true})
+		default:
+			t.Required = key
+		}
+	}
+	if err := t.Validate(); err != nil {
+		return fmt.Errorf("annotation %s: %w", TopologyAnnotation, err)
+	}
+	d.SetTopology(t, gang.TopologyField)
+	return nil
 }
 
 func parseMin(s string) (int32, error) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 const (
@@ -66,28 +67,42 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.RoleMin = nil
 	}
 	f := gang.Fields{Object: u, Err: err}
-	d.Unapplied = append(d.Unapplied, networkTopology(&f)...)
+	networkTopology(&f, &d)
 	return d, f.Err
 }
 
-// networkTopology are the rules by which members share a HyperNode. Those are objects that list their nodes, and not labels of nodes, and are not
-// read.
-func networkTopology(f *gang.Fields) (rules []gang.UnappliedRule) {
+// networkTopology reads by which HyperNodes members are together: with the mode hard in one of at most a tier, and rather in one of a lower tier; with
+// soft, or without a tier, in one of the lowest tier that has room. The rules of parts of a gang are not read.
+func networkTopology(f *gang.Fields, d *gang.Declaration) {
 	if t := f.Map("spec", "networkTopology"); t != nil {
-		tier := cmp.Or(f.String("spec", "networkTopology", "highestTierName"), fmt.Sprint(f.Int32("spec", "networkTopology", "highestTierAllowed")))
-		rule := gang.UnappliedRule{Text: "the network topology (soft)"}
-		if t["mode"] != soft {
-			rule = gang.UnappliedRule{Text: fmt.Sprintf("the network topology (hard, at most tier %.80s)", tier), Required: true}
+		tier, name := f.Int32("spec", "networkTopology", "highestTierAllowed"), f.String("spec", "networkTopology", "highestTierName")
+		var topology gang.Topology
+		highest := int32(networktopology.MaxTier)
+		switch hard := t["mode"] != soft && (t["highestTierAllowed"] != nil || name != ""); {
+		case hard && name != "":
+			topology.Required = networktopology.TierNameKey(name)
+		case hard:
+			topology.Required, highest = networktopology.TierKey(tier), tier-1
 		}
-		rules = append(rules, rule)
+		if tier > networktopology.MaxTier || len(name) > maxTierName {
+			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: fmt.Sprintf("the network topology (at most tier %.80s)", cmp.Or(name, fmt.Sprint(tier))), Required: topology.Required != ""})
+			topology.Required, highest = "", networktopology.MaxTier
+		}
+		for tier := int32(1); tier <= highest; tier++ {
+			topology.Preferred = append(topology.Preferred, networktopology.TierKey(tier))
+		}
+		d.SetTopology(f.Topology(topology, "spec", "networkTopology"), gang.TopologyField)
 	}
 	for _, part := range f.List("spec", "subGroupPolicy") {
 		if t, ok := part["networkTopology"].(map[string]any); ok && t["mode"] != soft {
-			return append(rules, gang.UnappliedRule{Text: "the network topology (hard) of parts of the gang in spec.subGroupPolicy", Required: true})
+			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (hard) of parts of the gang in spec.subGroupPolicy", Required: true})
+			return
 		}
 	}
-	return rules
 }
+
+// maxTierName is how long the name of a tier is at most that is part of a label.
+const maxTierName = 40
 
 // soft is the mode of a network topology that is a preference. The default is hard.
 const soft = "soft"
