@@ -73,6 +73,9 @@ type extension struct {
 	// replacesAt is one that is switched off at some extension points only.
 	replacesAt string
 	points     func(*schedulerconfig.Plugins) []*schedulerconfig.PluginSet
+	// after is a plugin of the engine that this one comes right after, at each extension point but last, where it comes after all.
+	after string
+	last  func(*schedulerconfig.Plugins) *schedulerconfig.PluginSet
 	// unless, if set, reports whether a configuration rules the plugin out.
 	unless func(*schedulerconfig.Plugins) bool
 }
@@ -90,10 +93,15 @@ func extensions(p parts) []extension {
 		{name: claims.Name, make: p.claims.NewPlugin},
 		{name: preemption.Name, make: p.preemption.NewPlugin, replaces: preemption.Replaces},
 		{name: packing.Name, make: p.packing.NewPlugin, weight: packing.Weight},
-		{name: planner.Name, make: p.planner.NewPlugin},                                                                              // what it plans for others have let pass
-		{name: spread.Name, make: p.spread.NewPlugin, replacesAt: spread.Replaces, points: spread.Points, unless: spread.Configured}, // asks for the plan
+		{name: planner.Name, make: p.planner.NewPlugin}, // what it plans for others have let pass
+		{
+			name: spread.Name, make: p.spread.NewPlugin, replacesAt: spread.Replaces, points: spread.Points, unless: spread.Configured,
+			after: spread.Replaces, last: preFilter, // where it asks for the plan
+		},
 	}
 }
+
+func preFilter(p *schedulerconfig.Plugins) *schedulerconfig.PluginSet { return &p.PreFilter }
 
 func permit(p *schedulerconfig.Plugins) []*schedulerconfig.PluginSet {
 	return []*schedulerconfig.PluginSet{&p.Permit}
@@ -174,7 +182,11 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 			}
 			set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })
 			if !slices.ContainsFunc(set.Enabled, named) {
-				set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+				set.Enabled = slices.Insert(set.Enabled, p.position(set.Enabled), schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+			}
+			if p.last != nil { // the engine takes a plugin that is off for all points and on for one for the last there
+				at := p.last(profiles[i].Plugins)
+				at.Disabled, at.Enabled = append(at.Disabled, schedulerconfig.Plugin{Name: p.name}), append(at.Enabled, schedulerconfig.Plugin{Name: p.name})
 			}
 			if p.replacesAt != "" {
 				for _, set := range p.points(profiles[i].Plugins) {
@@ -183,6 +195,14 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 			}
 		}
 	}
+}
+
+// position is where the plugin is inserted among those that are on: the end, unless it comes after another.
+func (p extension) position(on []schedulerconfig.Plugin) int {
+	if at := slices.IndexFunc(on, func(q schedulerconfig.Plugin) bool { return p.after != "" && q.Name == p.after }); at >= 0 {
+		return at + 1
+	}
+	return len(on)
 }
 
 // replaceAt switches off the plugin that one of ours replaces at one extension point, unless the configuration has it there, or ours not.

@@ -73,6 +73,19 @@ func TestReplacedAtPermit(t *testing.T) {
 	}
 }
 
+// A plugin that comes right after one of the engine's comes last where it says so.
+func TestEnableInPlace(t *testing.T) {
+	profiles := []schedulerconfig.KubeSchedulerProfile{{Plugins: &schedulerconfig.Plugins{MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "Theirs"}, {Name: "Fit"}}}}}}
+	enable(profiles, []extension{{name: "Other"}, {name: "Ours", after: "Theirs", last: preFilter}, {name: "Lost", after: "Nobody"}})
+	p := profiles[0].Plugins
+	if got := fmt.Sprint(p.MultiPoint.Enabled); got != "[{Theirs 0} {Ours 0} {Fit 0} {Other 0} {Lost 0}]" {
+		t.Errorf("enabled: %s", got)
+	}
+	if got := fmt.Sprint(p.PreFilter.Enabled, p.PreFilter.Disabled, p.Filter.Enabled); got != "[{Ours 0}] [{Ours 0}] []" {
+		t.Errorf("at PreFilter and Filter: %s", got)
+	}
+}
+
 // profilesOf are the profiles of a configuration file, as kube-scheduler reads it.
 func profilesOf(t *testing.T, text string) []schedulerconfig.KubeSchedulerProfile {
 	t.Helper()

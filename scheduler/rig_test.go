@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
 	"github.com/gangctl/gangctl/internal/poll"
@@ -50,6 +51,7 @@ type rig struct {
 	serial atomic.Int64
 
 	profiles []schedulerconfig.KubeSchedulerProfile
+	others   frameworkruntime.Registry // plugins besides ours
 }
 
 // gangCycle switches the engine's gangs on for a test and its subtests.

@@ -1,12 +1,17 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/metrics"
+	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
@@ -61,12 +66,15 @@ func (r *rig) perNode(names ...string) map[string]int {
 // Members on their planned nodes are not checked again, and are spread as their constraint requires; all other pods are checked.
 func TestSpread(t *testing.T) {
 	r := newRig(t)
-	r.startWhole(preemption.Name, aging.Name)
+	counted := countedBy(t, r.startWhole(preemption.Name, aging.Name))
 	r.zoned("a", 8)
 	r.zoned("b", 8)
 	r.zoned("c", 3)
 	g := r.gangOn("g", 6, spreadOver)
 	r.waitPlaced(g...)
+	if got := counted(); !maps.Equal(got, map[string]float64{"plan": 6}) {
+		t.Errorf("counted by %v", got)
+	}
 	if got := r.perNode(g...); !maps.Equal(got, map[string]int{"node-a": 2, "node-b": 2, "node-c": 2}) {
 		t.Errorf("the gang is on %v", got)
 	}
@@ -104,5 +112,78 @@ func TestSpreadNextToAHeldPlace(t *testing.T) {
 	r.waitMessage("g-0", "topology")
 	if n := r.placed("g-0", "g-1", "g-2"); n != 0 {
 		t.Errorf("%d members are placed while the first zone has none", n)
+	}
+}
+
+// countedBy returns who counted what the constraints of pods select, and how often.
+func countedBy(t *testing.T, p parts) func() map[string]float64 {
+	t.Helper()
+	registry := metrics.NewKubeRegistry()
+	p.spread.Register(registry.MustRegister)
+	return func() map[string]float64 {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := map[string]float64{}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				n[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+		return n
+	}
+}
+
+// picky is a filter that the planner does not know.
+type picky struct{ node string }
+
+func (picky) Name() string { return "Picky" }
+
+// Filter implements fwk.FilterPlugin.
+func (p picky) Filter(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if node.Node().Name == p.node {
+		return fwk.NewStatus(fwk.Unschedulable, "a filter refuses it")
+	}
+	return nil
+}
+
+// SignPod implements fwk.SignPlugin.
+func (picky) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) { return nil, nil }
+
+// A plan of which one member is refused holds for the others no longer: they are checked, and not spread more unevenly than they may be.
+func TestSpreadOfAPlanThatFails(t *testing.T) {
+	r := newRig(t)
+	r.others = frameworkruntime.Registry{"Picky": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{"node-c"}, nil }}
+	r.startWhole(preemption.Name, aging.Name)
+	for _, zone := range []string{"a", "b", "c"} {
+		r.zoned(zone, 4)
+	}
+	names := make([]string, 6)
+	for i := range names {
+		names[i] = fmt.Sprintf("g-%d", i)
+		r.create(r.pod(names[i], DefaultName, labelled("g", 4), spreadOver))
+	}
+	r.waitMessage("g-0", "refuses")
+	if n := r.placed(names...); n != 0 {
+		t.Errorf("%d members are placed while one zone cannot be used: %v", n, r.perNode(names...))
+	}
+}
+
+// The member that is tried before there is a plan gets the place that the plan fills first.
+func TestSpreadNextToOthers(t *testing.T) {
+	r := newRig(t)
+	r.startWhole(preemption.Name, aging.Name)
+	r.zoned("a", 4)
+	r.zoned("b", 4)
+	r.create(r.pod("other", DefaultName, func(p *corev1.Pod) {
+		p.Labels, p.Spec.NodeSelector = map[string]string{"app": "even"}, map[string]string{zoneKey: "a"}
+	}))
+	r.waitPlaced("other")
+	g := r.gangOn("g", 2, spreadOver)
+	r.waitPlaced(g...)
+	if got := r.perNode("g-0"); got["node-b"] != 1 {
+		t.Errorf("the first member is on %v", got)
 	}
 }

@@ -48,9 +48,14 @@ func (r *rig) startParts(p parts, disabled ...string) parts {
 			Name: aging.Name, Args: &runtime.Unknown{Raw: []byte(`{"after":"1s"}`), ContentType: runtime.ContentTypeJSON},
 		})
 	}
+	for i := range r.profiles {
+		for name := range r.others {
+			r.profiles[i].Plugins.MultiPoint.Enabled = append(r.profiles[i].Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: name})
+		}
+	}
 	enable(r.profiles, extensions(p))
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, r.client)
-	engine, err := newEngine(ctx, p, nil, r.client, r.factory, nil,
+	engine, err := newEngine(ctx, p, r.others, r.client, r.factory, nil,
 		profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) }),
 		upstream.WithProfiles(r.profiles...), upstream.WithPodInitialBackoffSeconds(1), upstream.WithPodMaxBackoffSeconds(1))
 	r.must(err)

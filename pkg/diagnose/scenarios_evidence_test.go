@@ -11,6 +11,8 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // templated puts an annotation on the template of the workers of a TFJob.
@@ -41,6 +43,39 @@ func evidenceScenarios() []scenario {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
 			}))
+		}},
+		{name: "Volcano: below one switch there is room for one", code: answer.TopologyFragmented, exit: 3, wantText: []string{"all 2 members must share one HyperNode of tier 1 or lower: s1 has room for 1, s2 for 1", "HyperNode top would do", `"highestTierAllowed":2`},
+			notText: []string{"gangctl.dev/hypernode", "not evaluated"}, build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(with(waiting(2, 8), inNetwork(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)})))
+				hyperNode(c, "s1", 1, "Node", "n1", "n2")
+				hyperNode(c, "s2", 1, "Node", "n3", "n4")
+				hyperNode(c, "top", 2, "HyperNode", "s1", "s2")
+			}},
+		{name: "Volcano: what is below one switch may not be read", code: answer.Fits, exit: 3, wantText: []string{"hypernodes.topology.volcano.sh"}, notText: []string{"TOO_BIG", "cannot"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(with(with(waiting(2, 8), inNetwork(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)})), func(g *clustertest.Gang) { g.Age = 5 * time.Second }))
+			c.S.Denied = append(c.S.Denied, snapshot.Denial{Resource: "hypernodes.topology.volcano.sh"})
+		}},
+		{name: "a node selector by a label that only the network has", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Spec = func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{networktopology.TierKey(1): "s1"} }
+			}))
+			hyperNode(c, "s1", 1, "Node", "n1", "n2")
+		}},
+		{name: "Koordinator: in one block there is room for one", code: answer.TopologyFragmented, exit: 3, wantText: []string{"all 2 members must share one domain of layer BlockLayer: b1 has room for 1, b2 for 1", "layer s1 would do|domain s1 would do", "MustGather"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("koord-scheduler")
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Dialect, g.Scheduler = "koordinator", "koord-scheduler"
+				g.Group = set(`{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}`, "metadata", "annotations", koordinator.TopologyAnnotation)
+			}))
+			label(c, "block", "b1", "b1", "b2", "b2")
+			label(c, "spine", "s1", "s1", "s1", "s1")
+			c.Object(map[string]any{"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ClusterNetworkTopology", "metadata": map[string]any{"name": "default"},
+				"spec": map[string]any{"networkTopologySpec": []any{
+					map[string]any{"topologyLayer": "SpineLayer", "labelKey": []any{"spine"}},
+					map[string]any{"topologyLayer": "BlockLayer", "parentTopologyLayer": "SpineLayer", "labelKey": []any{"block"}},
+				}}})
 		}},
 		{name: "Volcano: a topology that is preferred", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait}, notText: []string{"not modelled", "not verified"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
@@ -134,4 +169,18 @@ func TestOperatorIsNamed(t *testing.T) {
 		c.S.Deployments = c.S.Deployments[1:]
 		c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.NoGroup, g.Job = 2, true, set(map[string]any{}, "status") }))
 	}}.play(t)
+}
+
+// inNetwork has a gang of Volcano be together in the network.
+func inNetwork(rule map[string]any) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) { g.Volcano, g.Group = "q", set(rule, "spec", "networkTopology") }
+}
+
+// hyperNode puts nodes, or other HyperNodes, into one.
+func hyperNode(c *clustertest.Cluster, name string, tier int64, kind string, names ...string) {
+	var members []any
+	for _, member := range names {
+		members = append(members, map[string]any{"type": kind, "selector": map[string]any{"exactMatch": map[string]any{"name": member}}})
+	}
+	c.Object(map[string]any{"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": map[string]any{"name": name}, "spec": map[string]any{"tier": tier, "members": members}})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // DomainRoom is how many members of a gang there is room for in one domain of a node label.
@@ -90,11 +91,14 @@ func (c *Cluster) Around(key string) []string {
 	delete(names, key)
 	maps.DeleteFunc(names, func(name string, _ bool) bool { return describesNode(name) })
 	var around []string
-	size := map[string]int{}
+	size, derived := map[string]int{}, map[int]bool{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if n, ok := c.holds(name, of); ok && names[name] && n < len(of.nodes) {
-			around, size[name] = append(around, name), n
+		n, ok := c.holds(name, of)
+		if !ok || !names[name] || n >= len(of.nodes) || networktopology.Derived(name) && derived[n] { // tiers without HyperNodes of their own
+			continue
 		}
+		around, size[name] = append(around, name), n
+		derived[n] = derived[n] || networktopology.Derived(name)
 	}
 	slices.SortStableFunc(around, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
 	return around

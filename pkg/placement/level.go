@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // A gang may have to share a domain of a topology key, and prefer narrower ones. Each key is a level, and the levels are tried from the narrowest
@@ -86,19 +88,19 @@ func (x *levelSearch) solve() solution {
 
 // levels are those of a gang, the narrowest first.
 func (x *levelSearch) levels() []level {
-	var keys []string
-	for _, key := range x.gang.Topology.Preferred {
-		if key != x.gang.Topology.Required && !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
+	keys := x.narrowestFirst()
 	all := []level{{last: true}}
 	if required := x.gang.Topology.Required; required != "" {
 		all, keys = nil, append(keys, required)
 	}
 	var wider []*topology
 	for i := len(keys) - 1; i >= 0; i-- {
-		l := level{key: keys[i], domains: x.c.topology(keys[i:]...), wider: wider, last: len(all) == 0}
+		of := x.c.topology(keys[i:]...)
+		if n := len(all); len(wider) > 0 && of.equal(wider[0]) { // another name of the same domains, as of tiers without HyperNodes
+			all[n-1].key, all[n-1].domains, wider[0] = keys[i], of, of
+			continue
+		}
+		l := level{key: keys[i], domains: of, wider: wider, last: len(all) == 0}
 		all, wider = append(all, l), append([]*topology{l.domains}, wider...)
 	}
 	slices.Reverse(all)
@@ -106,6 +108,25 @@ func (x *levelSearch) levels() []level {
 		all[i].narrower = all[i-1].domains
 	}
 	return all
+}
+
+// narrowestFirst are the keys that the gang prefers. Layers of a network are listed in any order: those with the most domains come first.
+func (x *levelSearch) narrowestFirst() (keys []string) {
+	for _, key := range x.gang.Topology.Preferred {
+		if key != x.gang.Topology.Required && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	if !slices.ContainsFunc(keys, layered) {
+		return keys
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(len(x.c.topology(b).nodes), len(x.c.topology(a).nodes)) })
+	return keys
+}
+
+func layered(key string) bool {
+	_, ok := networktopology.Layer(key)
+	return ok
 }
 
 // within are the domains of the key that the gang must share; nil without.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // levelled are nodes with 8 GPUs each, from lines like: r1 b1 used 4. Where a label is -, the node does not have it.
@@ -55,6 +56,7 @@ func TestLevels(t *testing.T) {
 		"no node has the label":                {[]string{"- b1", "- b1"}, required, 2, 0, "-"},
 		"preferred":                            {[]string{"r1 b1", "r2 b1", "r2 b1"}, rack, 2, 0, "rack r2"},
 		"preferred, and there is none":         {[]string{"r1 b1", "r2 b1", "r3 b1"}, rack, 2, 0, " "},
+		"a label that no node has":             {[]string{"r1 -", "r2 -", "r2 -"}, levels, 2, 0, "rack r2"},
 		"outward":                              {[]string{"r1 b1", "r2 b2", "r3 b2"}, levels, 2, 0, "block b2"},
 		"outward, to all nodes":                {[]string{"r1 b1", "r2 b2"}, levels, 2, 0, " "},
 		"both, the narrow one":                 {[]string{"r1 b1", "r2 b2", "r2 b2"}, both, 2, 0, "rack r2"},
@@ -315,6 +317,37 @@ func TestLevelsAgreeWithBruteForce(t *testing.T) {
 	for _, key := range []string{"rack", "block", "zone", ""} {
 		if levels["level "+key] == 0 {
 			t.Errorf("the instances prove little: %v", levels)
+		}
+	}
+}
+
+// Labels with the same domains are one level, by the name of the narrowest, and one that no node has is none.
+func TestLevelsOfTheSameDomains(t *testing.T) {
+	c := NewCluster(levelled("r1 b1", "r1 b1", "r2 b2", "- -"))
+	spine, leaf := networktopology.LayerKey("Spine"), networktopology.LayerKey("Leaf")
+	for _, n := range c.nodes {
+		if block, ok := n.obj.Labels["block"]; ok {
+			n.obj.Labels["row"], n.obj.Labels["hall"] = block, "h1"
+			n.obj.Labels[leaf], n.obj.Labels[spine] = block, "h1"
+		}
+	}
+	for _, tc := range []struct {
+		topology gang.Topology
+		want     []string
+	}{
+		{gang.Topology{Preferred: []string{"rack", "row", "block", "hall", "nobody"}}, []string{"rack", "hall", ""}},
+		{gang.Topology{Preferred: []string{"rack", "row", "hall"}, Required: "block"}, []string{"rack"}},
+		{gang.Topology{Preferred: []string{"rack"}, Required: "hall"}, []string{"rack", "hall"}},
+		{gang.Topology{Preferred: []string{"nobody"}}, []string{""}},
+		{gang.Topology{Preferred: []string{spine, leaf}}, []string{leaf, spine, ""}}, // listed in any order
+	} {
+		g := Gang{Topology: c.withDomains(tc.topology)}
+		var got []string
+		for _, l := range newLevelSearch(newTask(t.Context(), c, g, Options{}), g).levels() {
+			got = append(got, l.key)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%v: levels %q, want %q", tc.topology, got, tc.want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 		r.Unmodelled = []string{fmt.Sprintf("more than %d roles", maxRoles)}
 		return r
 	}
+	g.Topology = c.withDomains(g.Topology)
 	t := newTask(ctx, c, g, opts)
 	t.noteUnmodelled()
 	t.findConstraints(ctx)                  //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one

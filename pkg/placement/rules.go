@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // rules are the requirements of one pod on a node, parsed once.
@@ -26,6 +28,7 @@ type rules struct {
 	absent              []Violation // resources that no node of the cluster has, by name
 	selector            nodeaffinity.RequiredNodeAffinity
 	affinity            nodeaffinity.RequiredNodeAffinity
+	selectsDerived      bool   // by labels that nodes do not have for the kubelet
 	affinityText        string // what affinity requires, once a node has been without it
 	comparisonOperators bool   // toleration operators Lt and Gt are on
 	unmodelled          []string
@@ -43,6 +46,7 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 	r := &rules{pod: pod, ignore: ignore, names: c.names.list, comparisonOperators: utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators)}
 	r.selector = nodeaffinity.NewRequiredNodeAffinity(pod.Spec.NodeSelector, nil)
 	r.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, pod.Spec.Affinity)
+	_, r.selectsDerived = networktopology.Selected(pod)
 	charged := chargedTo(pod)
 	r.requests = make(vector, len(c.names.list))
 	var absent []corev1.ResourceName
@@ -156,10 +160,14 @@ func (r *rules) objectViolations(n *corev1.Node, out []Violation) []Violation {
 	if name := r.pod.Spec.NodeName; name != "" && name != n.Name {
 		add(NodeName, name)
 	}
-	if ok, _ := r.selector.Match(n); !ok {
-		add(NodeSelector, r.selectorDetail(n))
+	own := n
+	if r.selectsDerived {
+		own = networktopology.Own(n)
 	}
-	if ok, _ := r.affinity.Match(n); !ok {
+	if ok, _ := r.selector.Match(own); !ok {
+		add(NodeSelector, r.selectorDetail(own))
+	}
+	if ok, _ := r.affinity.Match(own); !ok {
 		add(NodeAffinity, r.affinityDetail())
 	}
 	if n.DeletionTimestamp != nil {

@@ -3,6 +3,8 @@ package placement
 import (
 	"slices"
 	"strings"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // topology is which nodes some labels put into which domain. It is not changed once it is made.
@@ -74,3 +76,17 @@ const (
 
 // onePerNode reports whether no two nodes share a domain.
 func (t *topology) onePerNode() bool { return len(t.numbers) == t.labelled }
+
+// equal reports whether two topologies, of which one has all labels of the other, have the same domains.
+func (t *topology) equal(other *topology) bool {
+	return len(t.nodes) == len(other.nodes) && t.labelled == other.labelled &&
+		slices.EqualFunc(t.domain, other.domain, func(a, b int) bool { return a < 0 == (b < 0) })
+}
+
+// withDomains is a topology without preferred keys that no node has: there is nothing to prefer.
+func (c *Cluster) withDomains(t gang.Topology) gang.Topology {
+	if len(t.Preferred) > 0 {
+		t.Preferred = slices.DeleteFunc(slices.Clone(t.Preferred), func(key string) bool { return c.topology(key).labelled == 0 })
+	}
+	return t
+}

@@ -205,7 +205,7 @@ func (g guardedPreFilter) PreFilter(ctx context.Context, state fwk.CycleState, p
 	return g.at.plugin.(fwk.PreFilterPlugin).PreFilter(ctx, state, pod, nodes)
 }
 
-// PreFilterExtensions implements fwk.PreFilterPlugin: none of our plugins has any, and one that got some would go without.
+// PreFilterExtensions implements fwk.PreFilterPlugin. They are not guarded: those of our plugins that have any have them of kube-scheduler's own.
 func (g guardedPreFilter) PreFilterExtensions() fwk.PreFilterExtensions {
 	return g.at.plugin.(fwk.PreFilterPlugin).PreFilterExtensions()
 }

@@ -54,14 +54,20 @@ func (v *NodeView) AddEventHandlerWithOptions(handler cache.ResourceEventHandler
 	return v.registration, nil
 }
 
-// SetDomains puts the nodes into other domains, and shows those again whose labels change by it.
+// SetDomains puts the nodes into other domains, and shows those again whose labels change by it. A node that leaves a domain is first in none, until all have
+// left: no two nodes share a domain in between that share none before or after.
 func (v *NodeView) SetDomains(domains *networktopology.Domains) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.domains = domains
-	for _, name := range slices.Sorted(maps.Keys(v.shown)) {
-		before := v.shown[name]
-		if now := domains.Label(before); now != before {
+	names := slices.Sorted(maps.Keys(v.shown))
+	for _, change := range []func(*corev1.Node) *corev1.Node{domains.Unlabel, domains.Label} {
+		for _, name := range names {
+			before := v.shown[name]
+			now := change(before)
+			if now == before {
+				continue
+			}
 			v.shown[name] = now
 			for _, handler := range v.handlers {
 				handler.OnUpdate(before, now)

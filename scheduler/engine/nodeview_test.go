@@ -71,7 +71,7 @@ func TestNodeView(t *testing.T) {
 	go view.RunWithContext(ctx)
 	expect("add n1 s1", "add n2 ")
 	view.SetDomains(below("s2", "n1", "n2"))
-	expect("from n1 s1", "to n1 s2", "from n2 ", "to n2 s2")
+	expect("from n1 s1", "to n1 ", "from n1 ", "to n1 s2", "from n2 ", "to n2 s2")
 	changed := node("n1")
 	changed.Spec.Unschedulable = true
 	if _, err := client.CoreV1().Nodes().Update(ctx, changed, metav1.UpdateOptions{}); err != nil {

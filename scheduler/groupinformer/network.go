@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -25,10 +26,13 @@ type NetworkHandler struct {
 	show  func(*networktopology.Domains)
 	clock clock.Clock
 
+	changed  chan struct{}   // has one element while there are changes that were not shown
+	reported map[string]bool // problems of objects, each reported once
+
 	mu      sync.Mutex
 	objects map[schema.GroupResource]map[string]*unstructured.Unstructured
-	changed chan struct{} // has one element while there are changes that were not shown
-	pending bool
+	pending bool // there are objects that were not shown, and none has been yet
+	shown   bool
 }
 
 // NewNetworkHandler returns a handler without objects. Show is called with the domains when they have changed, next with all other objects.
@@ -55,11 +59,15 @@ func (h *NetworkHandler) SetObject(resource schema.GroupVersionResource, u *unst
 		h.Handler.SetObject(resource, u)
 		return
 	}
-	h.change(func() {
-		if h.objects[resource.GroupResource()] == nil {
-			h.objects[resource.GroupResource()] = map[string]*unstructured.Unstructured{}
+	h.change(func() bool {
+		of := h.objects[resource.GroupResource()]
+		if of == nil {
+			of = map[string]*unstructured.Unstructured{}
+			h.objects[resource.GroupResource()] = of
 		}
-		h.objects[resource.GroupResource()][u.GetName()] = u
+		before := of[u.GetName()]
+		of[u.GetName()] = u
+		return before == nil || !equality.Semantic.DeepEqual(before.Object["spec"], u.Object["spec"]) // controllers count nodes in the status
 	})
 }
 
@@ -69,7 +77,10 @@ func (h *NetworkHandler) DeleteObject(resource schema.GroupVersionResource, name
 		h.Handler.DeleteObject(resource, namespace, name)
 		return
 	}
-	h.change(func() { delete(h.objects[resource.GroupResource()], name) })
+	h.change(func() bool {
+		delete(h.objects[resource.GroupResource()], name)
+		return true
+	})
 }
 
 // Reset implements Handler.
@@ -78,21 +89,38 @@ func (h *NetworkHandler) Reset(resource schema.GroupVersionResource) {
 		h.Handler.Reset(resource)
 		return
 	}
-	h.change(func() { delete(h.objects, resource.GroupResource()) })
+	h.change(func() bool {
+		delete(h.objects, resource.GroupResource())
+		return true
+	})
 }
 
-func (h *NetworkHandler) change(do func()) {
+// Problem implements Handler.
+func (h *NetworkHandler) Problem(resource schema.GroupVersionResource, err error) {
+	if !ofNetwork(resource) {
+		h.Handler.Problem(resource, err)
+		return
+	}
+	if err != nil {
+		klog.Background().Error(err, "Cannot read the network; gangs that must be together in it wait", "resource", resource)
+	}
+}
+
+// change changes the objects by a function that reports whether nodes may be in other domains for it.
+func (h *NetworkHandler) change(do func() bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	do()
-	h.pending = true
+	if !do() {
+		return
+	}
+	h.pending = !h.shown
 	select {
 	case h.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Settled reports whether all objects that are known have been shown.
+// Settled reports whether the objects that were there at the start have been shown; later ones come when they come.
 func (h *NetworkHandler) Settled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,11 +158,17 @@ func (h *NetworkHandler) showAll(logger klog.Logger) {
 	}
 	h.mu.Unlock()
 	domains := networktopology.New(all)
+	reported := map[string]bool{}
 	for _, problem := range domains.Problems() {
-		logger.Error(problem, "Cannot read an object of the network; it puts no node into a domain")
+		if reported[problem.Error()] = true; !h.reported[problem.Error()] {
+			logger.Error(problem, "Cannot read an object of the network; it puts no node into a domain")
+		}
 	}
+	h.reported = reported
 	h.show(domains)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.pending = len(h.changed) > 0
+	if h.pending = h.pending && len(h.changed) > 0; !h.pending {
+		h.shown = true
+	}
 }

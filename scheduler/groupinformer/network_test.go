@@ -51,10 +51,10 @@ func TestNetworkHandler(t *testing.T) {
 	in := func(d *networktopology.Domains, name string) string {
 		return d.Label(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n-" + name}}).Labels[networktopology.TierKey(1)]
 	}
-	next := func() *networktopology.Domains {
+	next := func(known bool) *networktopology.Domains {
 		t.Helper()
-		if h.Settled() {
-			t.Error("what was not shown counts as known")
+		if h.Settled() != known {
+			t.Errorf("settled: %t", !known)
 		}
 		poll.Until(t, "changes are gathered", clock.HasWaiters)
 		clock.Step(settle)
@@ -67,17 +67,17 @@ func TestNetworkHandler(t *testing.T) {
 		h.SetObject(tiers, hyperNode(fmt.Sprint("s", i)))
 	}
 	h.SetObject(groups, hyperNode("a-group"))
-	if d := next(); in(d, "s0") != "s0" || in(d, "s49") != "s49" || in(d, "a-group") != "" {
+	if d := next(false); in(d, "s0") != "s0" || in(d, "s49") != "s49" || in(d, "a-group") != "" {
 		t.Error("the domains are not all there")
 	}
 	h.DeleteObject(tiers, "", "s0")
 	h.DeleteObject(groups, "ns", "a-group")
-	if d := next(); in(d, "s0") != "" || in(d, "s49") != "s49" {
+	if d := next(true); in(d, "s0") != "" || in(d, "s49") != "s49" {
 		t.Error("a HyperNode that is gone has nodes, or one that is there has none")
 	}
 	h.Reset(groups)
 	h.Reset(tiers)
-	if d := next(); in(d, "s49") != "" {
+	if d := next(true); in(d, "s49") != "" {
 		t.Error("an API that is not served has domains")
 	}
 	if got := fmt.Sprint(others.names); got != "[a-group a-group gone podgroups gone]" {
@@ -85,5 +85,25 @@ func TestNetworkHandler(t *testing.T) {
 	}
 	if len(shown) > 0 {
 		t.Errorf("shown %d times too often", len(shown))
+	}
+}
+
+// A status that a controller writes has no node looked at.
+func TestNetworkHandlerPassesOverStatuses(t *testing.T) {
+	tiers := NetworkResources()[0].WithVersion("v1alpha1")
+	h := NewNetworkHandler(&passedOn{}, func(*networktopology.Domains) {}, clocktesting.NewFakeClock(time.Now()))
+	h.SetObject(tiers, hyperNode("s1"))
+	<-h.changed
+	counted := hyperNode("s1")
+	counted.Object["status"] = map[string]any{"nodeCount": int64(1)}
+	h.SetObject(tiers, counted)
+	if len(h.changed) > 0 {
+		t.Error("a status is a change")
+	}
+	counted = counted.DeepCopy()
+	counted.Object["spec"] = map[string]any{"tier": int64(2)}
+	h.SetObject(tiers, counted)
+	if len(h.changed) == 0 {
+		t.Error("another tier is no change")
 	}
 }

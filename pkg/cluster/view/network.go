@@ -3,6 +3,7 @@ package view
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -17,24 +18,39 @@ func networkObjects(s *snapshot.Snapshot) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// inDomains returns a snapshot whose nodes have a label for each domain that they are in, and these domains: those of base where the same objects
-// describe them. It is the same snapshot where there are none.
-func inDomains(s *snapshot.Snapshot, base *View) (*snapshot.Snapshot, *networktopology.Domains) {
+// network is what the objects of a snapshot say of the nodes.
+type network struct {
+	domains *networktopology.Domains
+	// labelled has the nodes with their labels, by what they were and by what they are.
+	labelled map[*corev1.Node]*corev1.Node
+}
+
+// inDomains returns a snapshot whose nodes have a label for each domain that they are in. What base knows of the same objects and nodes is not computed again: one
+// cluster has many what-ifs. It is the same snapshot where no object describes a network.
+func inDomains(s *snapshot.Snapshot, base *View) (*snapshot.Snapshot, network) {
 	objects := networkObjects(s)
-	var domains *networktopology.Domains
+	n := network{domains: networktopology.New(nil)}
 	switch {
 	case base != nil && slices.Equal(objects, networkObjects(base.Snap)):
-		domains = base.Domains
-	default:
-		domains = networktopology.New(objects)
+		n = base.network
+	case len(objects) > 0 || base != nil:
+		n = network{domains: networktopology.New(objects), labelled: map[*corev1.Node]*corev1.Node{}}
 	}
-	if len(objects) == 0 && (base == nil || base.Domains == domains) {
-		return s, domains
+	if n.labelled == nil {
+		return s, n
 	}
 	labelled := *s
 	labelled.Nodes = slices.Clone(s.Nodes)
-	for i, n := range labelled.Nodes {
-		labelled.Nodes[i] = domains.Label(n)
+	for i, node := range labelled.Nodes {
+		known, ok := n.labelled[node]
+		if !ok {
+			known = n.domains.Label(node)
+			n.labelled[node], n.labelled[known] = known, known
+		}
+		labelled.Nodes[i] = known
 	}
-	return &labelled, domains
+	return &labelled, n
 }
+
+// Domains are the domains of the network that objects put nodes into; the nodes of the snapshot have labels for them.
+func (w *View) Domains() *networktopology.Domains { return w.network.domains }

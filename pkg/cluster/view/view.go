@@ -14,7 +14,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -25,8 +24,6 @@ type View struct {
 	Now time.Time
 	// Assumed is true for a snapshot in which something was changed: the events of the real one are history then.
 	Assumed bool
-	// Domains are the domains of the network that objects put nodes into; the nodes of Snap have labels for them.
-	Domains *networktopology.Domains
 
 	byController func() podIndex
 	antiAffinity func() sets.Set[string]
@@ -43,6 +40,8 @@ type View struct {
 	problems     []problem
 	known        map[any]any
 	common       map[string]*placement.Cluster // what-if clusters, by what they are called
+
+	network network
 
 	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
@@ -78,8 +77,8 @@ func (w *View) Assume(s *snapshot.Snapshot) *View {
 }
 
 func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
-	s, domains := inDomains(s, base)
-	w := &View{Snap: s, Domains: domains, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
+	s, network := inDomains(s, base)
+	w := &View{Snap: s, network: network, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)
 	w.antiAffinity = sync.OnceValue(w.antiAffinityLabels)
 	w.podsByName = sync.OnceValue(w.indexPodNames)

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // maxValues is how many values of one label are tried. Nodes may have a label with a value each, such as their name.
@@ -52,7 +53,7 @@ func (s relaxer) otherValues() {
 func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 	values := map[string]bool{}
 	for _, n := range s.w.Cluster().Nodes() {
-		if v, ok := n.Labels[r.Key]; ok && v != "" && !slices.Contains(r.Values, v) {
+		if v, ok := networktopology.Own(n).Labels[r.Key]; ok && v != "" && !slices.Contains(r.Values, v) {
 			values[v] = true
 		}
 	}

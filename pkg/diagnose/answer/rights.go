@@ -39,6 +39,7 @@ func (r Right) OfCluster() bool {
 	switch r.Resource {
 	case "nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments", "priorityclasses",
 		"runtimeclasses", "resourceslices", "deviceclasses", "queues", "clusterqueues", "resourceflavors",
+		"hypernodes", "clusternetworktopologies",
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "clusterroles", "clusterrolebindings":
 		return true
 	}

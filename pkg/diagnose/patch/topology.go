@@ -3,6 +3,7 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -82,26 +83,37 @@ func topologyText(from, to string) string {
 	return "let members be in several values of " + from
 }
 
-// networkTopology is the merge patch that names another key for the topology that a PodGroup of Volcano or Koordinator has in a field of its own, or has
-// it be a preference. What the field cannot express is an annotation.
-func networkTopology(d *gang.Declaration, to string) map[string]any {
-	var required any
-	if to != "" {
-		required = to
-	}
-	annotations := map[string]any{gang.TopologyRequired: required}
-	if d.Key.Dialect == gang.Koordinator {
-		annotations[koordinator.TopologyAnnotation] = nil
-		return map[string]any{"metadata": map[string]any{"annotations": annotations}}
-	}
-	tier, tiered := networktopology.Tier(to)
+// CanRequire reports whether the topology of a gang, where it is stated, can name a key: a field for tiers or layers takes no label of nodes, and a scheduler that
+// is not ours knows no labels but those.
+func CanRequire(d *gang.Declaration, key string) bool {
+	_, tiered := networktopology.Tier(key)
+	_, layered := networktopology.Layer(key)
 	switch {
-	case to == "":
-		return map[string]any{"spec": map[string]any{"networkTopology": map[string]any{"mode": "soft"}}}
-	case tiered:
-		return map[string]any{"spec": map[string]any{"networkTopology": map[string]any{"highestTierAllowed": int64(tier), "highestTierName": nil}}}
+	case d.TopologyFrom != gang.TopologyField:
+		return true // our annotations
+	case d.Key.Dialect == gang.Volcano:
+		return tiered
+	case d.Key.Dialect == gang.Koordinator:
+		return layered
 	}
-	return map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"networkTopology": nil}}
+	return !networktopology.Derived(key)
+}
+
+// networkTopology is the merge patch that names another key for the topology that a PodGroup of Volcano or Koordinator has in a field of its own, or has
+// it be a preference.
+func networkTopology(d *gang.Declaration, to string) map[string]any {
+	if d.Key.Dialect == gang.Koordinator {
+		t := gang.Topology{Required: to, Preferred: d.Topology.Preferred}
+		if to == "" {
+			t.Preferred = append(slices.Clone(t.Preferred), d.Topology.Required)
+		}
+		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{koordinator.TopologyAnnotation: koordinator.GatherStrategy(t)}}}
+	}
+	change := map[string]any{"mode": "soft"}
+	if tier, ok := networktopology.Tier(to); ok {
+		change = map[string]any{"highestTierAllowed": int64(tier), "highestTierName": nil}
+	}
+	return map[string]any{"spec": map[string]any{"networkTopology": change}}
 }
 
 // merged edits an object by a merge patch. What cannot be merged stays as it is, and helps nobody.

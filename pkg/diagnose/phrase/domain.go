@@ -1,6 +1,7 @@
 package phrase
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -71,10 +72,21 @@ func Domain(key string) string {
 	return "value of " + key
 }
 
+// Level is what a key is called where it stands for all its domains: rack, or HyperNode of tier 1 or lower.
+func Level(key string) string { return cmp.Or(networktopology.Title(key), key) }
+
+// Place is one domain by name: rack=r1, or HyperNode s0.
+func Place(key, value string) string {
+	if kind, _, derived := strings.Cut(networktopology.Title(key), " "); derived {
+		return kind + " " + value
+	}
+	return key + "=" + value
+}
+
 // At is where the nodes of one domain are: at rack=r1, or in HyperNode s0.
 func At(key, value string) string {
-	if kind, _, derived := strings.Cut(networktopology.Title(key), " "); derived {
-		return "in " + kind + " " + value
+	if networktopology.Title(key) != "" {
+		return "in " + Place(key, value)
 	}
-	return "at " + key + "=" + value
+	return "at " + Place(key, value)
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestDecodeTopology(t *testing.T) {
 	}
 	tier := networktopology.TierKey
 	var allTiers []string
-	for n := int32(1); n <= networktopology.MaxTier; n++ {
+	for n := range networktopology.MaxTier + 1 {
 		allTiers = append(allTiers, tier(n))
 	}
 	for name, tc := range map[string]struct {
@@ -62,10 +63,13 @@ func TestDecodeTopology(t *testing.T) {
 			gang.Topology{Preferred: []string{"rack"}}, gang.TopologyField, "", false},
 		"KAI, of a subgroup": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}}}, nil),
 			gang.Topology{}, "", "spec.subGroups", true},
-		"Volcano, hard":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 1), nil), gang.Topology{Required: tier(1)}, gang.TopologyField, "", false},
-		"Volcano, by default": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("", 3), nil), gang.Topology{Required: tier(3), Preferred: []string{tier(1), tier(2)}}, gang.TopologyField, "", false},
+		"Volcano, hard":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 1), nil), gang.Topology{Required: tier(1), Preferred: []string{tier(0)}}, gang.TopologyField, "", false},
+		"Volcano, by default": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("", 3), nil), gang.Topology{Required: tier(3), Preferred: []string{tier(0), tier(1), tier(2)}}, gang.TopologyField, "", false},
 		"Volcano, soft":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("soft", 1), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "", false},
 		"Volcano, no tier":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"networkTopology": map[string]any{"mode": "hard"}}, nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "", false},
+		"Volcano, tier 0":     {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 0), nil), gang.Topology{Required: tier(0)}, gang.TopologyField, "", false},
+		"Volcano, the least":  {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", math.MinInt32), nil), gang.Topology{Required: tier(-1)}, gang.TopologyField, "", false},
+		"Volcano, the most":   {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", math.MaxInt32), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "at most tier 2147483647", true},
 		"Volcano, tier 20":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 20), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "at most tier 20", true},
 		"Volcano, by the name of a tier": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"networkTopology": map[string]any{"highestTierName": "block"}}, nil),
 			gang.Topology{Required: networktopology.TierNameKey("block"), Preferred: allTiers}, gang.TopologyField, "", false},
@@ -75,7 +79,8 @@ func TestDecodeTopology(t *testing.T) {
 		"Koordinator, must":             {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "", false},
 		"Koordinator, preferred":        {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"PreferGather"}`), gang.Topology{Preferred: []string{networktopology.LayerKey("BlockLayer"), networktopology.LayerKey("SpineLayer")}}, gang.TopologyField, "", false},
 		"Koordinator, preferred within": {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("SpineLayer"), Preferred: []string{networktopology.LayerKey("BlockLayer")}}, gang.TopologyField, "", false},
-		"Koordinator, two that must":    {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "two layers", true},
+		"Koordinator, two that must":    {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "further layers", true},
+		"Koordinator, a multiple":       {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather","podCountMultiple":2}`), gang.Topology{Preferred: []string{networktopology.LayerKey("BlockLayer")}}, gang.TopologyField, "podCountMultiple", true},
 		"Koordinator, one node":         {gang.Koordinator, layers(`{"layer":"NodeTopologyLayer","strategy":"MustGather"},{"layer":"ClusterTopologyLayer","strategy":"PreferGather"}`), gang.Topology{Required: "kubernetes.io/hostname"}, gang.TopologyField, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

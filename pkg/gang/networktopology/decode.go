@@ -16,13 +16,13 @@ import (
 // hyperNode is a HyperNode of Volcano.
 type hyperNode struct {
 	name     string
-	tier     int32
+	tier     int
 	tierName string
-	// nodes and children select its members; a child is another HyperNode.
-	nodes, children []selector
+	nodes    []selector // its members
+	children []string   // members that are HyperNodes
 }
 
-// selector selects members by one of these.
+// selector selects nodes by one of these.
 type selector struct {
 	name    string
 	pattern *regexp.Regexp
@@ -38,9 +38,9 @@ type layer struct {
 // decodeHyperNode reads a HyperNode. One that has a rule which cannot be read is an error: part of a domain would be another domain.
 func decodeHyperNode(u *unstructured.Unstructured) (*hyperNode, error) {
 	f := gang.Fields{Object: u}
-	h := &hyperNode{name: u.GetName(), tier: f.Int32("spec", "tier"), tierName: f.String("spec", "tierName")}
-	if f.Err == nil && (h.tier < 1 || h.tier > MaxTier) {
-		return nil, fmt.Errorf("HyperNode %s: tier %d is not from 1 to %d", h.name, h.tier, MaxTier)
+	h := &hyperNode{name: u.GetName(), tier: int(f.Int32("spec", "tier")), tierName: f.String("spec", "tierName")}
+	if f.Err == nil && (h.tier < 0 || h.tier > MaxTier) {
+		return nil, fmt.Errorf("HyperNode %s: tier %d is not from 0 to %d", h.name, h.tier, MaxTier)
 	}
 	for _, member := range f.List("spec", "members") {
 		s, err := decodeSelector(member)
@@ -51,7 +51,10 @@ func decodeHyperNode(u *unstructured.Unstructured) (*hyperNode, error) {
 		case "Node":
 			h.nodes = append(h.nodes, s)
 		case "HyperNode":
-			h.children = append(h.children, s)
+			if s.name == "" {
+				return nil, fmt.Errorf("HyperNode %s: HyperNodes are members by their names only", h.name)
+			}
+			h.children = append(h.children, s.name)
 		default:
 			return nil, fmt.Errorf("HyperNode %s: members of type %.80q are not known", h.name, fmt.Sprint(kind))
 		}
@@ -81,6 +84,8 @@ func decodeSelector(member map[string]any) (selector, error) {
 		s.name = by.ExactMatch.Name
 	case by.RegexMatch != nil:
 		s.pattern, err = regexp.Compile(by.RegexMatch.Pattern)
+	case by.LabelMatch != nil && len(by.LabelMatch.MatchLabels)+len(by.LabelMatch.MatchExpressions) == 0:
+		s.labels = labels.Nothing() // as for Volcano
 	case by.LabelMatch != nil:
 		s.labels, err = metav1.LabelSelectorAsSelector(by.LabelMatch)
 	default:
@@ -92,7 +97,7 @@ func decodeSelector(member map[string]any) (selector, error) {
 	return s, nil
 }
 
-// selects reports whether an object of a name and labels is selected.
+// selects reports whether a node of a name and labels is selected.
 func (s selector) selects(name string, set labels.Set) bool {
 	switch {
 	case s.pattern != nil:

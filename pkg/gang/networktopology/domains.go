@@ -2,6 +2,7 @@ package networktopology
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -15,7 +16,7 @@ type Domains struct {
 	byNode   map[string][]*hyperNode     // by the name of a node that they name
 	byRule   []*hyperNode                // those that select nodes otherwise
 	around   map[*hyperNode][]*hyperNode // a HyperNode and all that it is in
-	tierOf   map[string]int32            // by tierName: the highest tier of that name
+	tierOf   map[string]int              // by tierName: the highest tier of that name
 	layers   []layer
 	problems []error
 }
@@ -25,7 +26,7 @@ func (d *Domains) Problems() []error { return d.problems }
 
 // New reads the objects of [Kinds]; others are passed over.
 func New(objects []*unstructured.Unstructured) *Domains {
-	d := &Domains{byNode: map[string][]*hyperNode{}, around: map[*hyperNode][]*hyperNode{}, tierOf: map[string]int32{}}
+	d := &Domains{byNode: map[string][]*hyperNode{}, around: map[*hyperNode][]*hyperNode{}, tierOf: map[string]int{}}
 	var all []*hyperNode
 	for _, u := range slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) }) {
 		switch u.GroupVersionKind().GroupKind() {
@@ -37,6 +38,9 @@ func New(objects []*unstructured.Unstructured) *Domains {
 			}
 			all = append(all, h)
 		case layers.GroupKind:
+			if u.GetName() != theLayers {
+				continue // as for Koordinator
+			}
 			list, err := decodeLayers(u)
 			if err != nil {
 				d.problems = append(d.problems, err)
@@ -47,6 +51,7 @@ func New(objects []*unstructured.Unstructured) *Domains {
 	for _, h := range all {
 		d.add(h)
 	}
+	d.fewNames()
 	parents := parentsOf(all)
 	for _, h := range all {
 		d.around[h] = ancestors(h, parents)
@@ -55,7 +60,7 @@ func New(objects []*unstructured.Unstructured) *Domains {
 }
 
 func (d *Domains) add(h *hyperNode) {
-	if h.tierName != "" {
+	if h.tierName != "" && len(h.tierName) <= MaxTierName {
 		d.tierOf[h.tierName] = max(d.tierOf[h.tierName], h.tier)
 	}
 	rules := false
@@ -71,6 +76,15 @@ func (d *Domains) add(h *hyperNode) {
 	}
 }
 
+// fewNames forgets names of tiers above the number that is read.
+func (d *Domains) fewNames() {
+	names := slices.Sorted(maps.Keys(d.tierOf))
+	for _, name := range names[min(len(names), maxTierNames):] {
+		delete(d.tierOf, name)
+		d.problems = append(d.problems, fmt.Errorf("tier name %.80q: no more than %d names of tiers are read", name, maxTierNames))
+	}
+}
+
 // parentsOf are the HyperNodes that have another one as a member.
 func parentsOf(all []*hyperNode) map[*hyperNode][]*hyperNode {
 	byName := map[string]*hyperNode{}
@@ -79,17 +93,9 @@ func parentsOf(all []*hyperNode) map[*hyperNode][]*hyperNode {
 	}
 	parents := map[*hyperNode][]*hyperNode{}
 	for _, parent := range all {
-		for _, s := range parent.children {
-			if s.pattern == nil && s.labels == nil {
-				if child := byName[s.name]; child != nil {
-					parents[child] = append(parents[child], parent)
-				}
-				continue
-			}
-			for _, child := range all {
-				if s.selects(child.name, nil) {
-					parents[child] = append(parents[child], parent)
-				}
+		for _, name := range parent.children {
+			if child := byName[name]; child != nil {
+				parents[child] = append(parents[child], parent)
 			}
 		}
 	}
@@ -113,46 +119,108 @@ func ancestors(h *hyperNode, parents map[*hyperNode][]*hyperNode) []*hyperNode {
 
 // Label returns a node with a label for each domain that it is in: the same pointer where nothing is to be added or removed.
 func (d *Domains) Label(n *corev1.Node) *corev1.Node {
-	domains := d.of(n)
-	had := 0
-	same := true
-	for key, value := range n.Labels {
-		if derived(key) {
-			had++
-			same = same && domains[key] == value
-		}
-	}
-	if same && had == len(domains) {
+	own := withoutDerived(n.Labels)
+	domains := d.of(n.Name, own)
+	if len(own)+len(domains) == len(n.Labels) && maps.Equal(domains, derivedOf(n.Labels)) {
 		return n
 	}
-	labelled := *n
-	labelled.Labels = maps.Clone(n.Labels)
-	maps.DeleteFunc(labelled.Labels, func(key, _ string) bool { return derived(key) })
-	if labelled.Labels == nil {
-		labelled.Labels = map[string]string{}
+	return relabelled(n, own, domains)
+}
+
+// Unlabel returns a node without the labels that [Domains.Label] will give another value or take away: the same pointer where there is none. A node may
+// be shown like this before any is shown anew, so that none with an old value stands next to one with a new one.
+func (d *Domains) Unlabel(n *corev1.Node) *corev1.Node {
+	before := derivedOf(n.Labels)
+	if len(before) == 0 {
+		return n
 	}
+	own := withoutDerived(n.Labels)
+	domains, count := d.of(n.Name, own), len(before)
+	maps.DeleteFunc(before, func(key, value string) bool { return domains[key] != value })
+	if len(before) == count {
+		return n
+	}
+	return relabelled(n, own, before)
+}
+
+// Own is a node with the labels that it has by itself, which are those that its kubelet knows: the same pointer where it has no others.
+func Own(n *corev1.Node) *corev1.Node {
+	own := withoutDerived(n.Labels)
+	if len(own) == len(n.Labels) {
+		return n
+	}
+	return relabelled(n, own, nil)
+}
+
+// Selected returns a derived label by which a pod requires its node: no node has it for the kubelet, which would refuse the pod.
+func Selected(pod *corev1.Pod) (key string, ok bool) {
+	for key := range pod.Spec.NodeSelector {
+		if Derived(key) {
+			return key, true
+		}
+	}
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return "", false
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if Derived(e.Key) {
+				return e.Key, true
+			}
+		}
+	}
+	return "", false
+}
+
+func relabelled(n *corev1.Node, own, domains map[string]string) *corev1.Node {
+	labelled := *n
+	labelled.Labels = make(map[string]string, len(own)+len(domains))
+	maps.Copy(labelled.Labels, own)
 	maps.Copy(labelled.Labels, domains)
 	return &labelled
 }
 
-// of are the labels of a node.
-func (d *Domains) of(n *corev1.Node) map[string]string {
+// withoutDerived are the labels that a node has by itself.
+func withoutDerived(all map[string]string) map[string]string {
+	for key := range all {
+		if Derived(key) {
+			own := maps.Clone(all)
+			maps.DeleteFunc(own, func(key, _ string) bool { return Derived(key) })
+			return own
+		}
+	}
+	return all
+}
+
+func derivedOf(all map[string]string) map[string]string {
+	derived := map[string]string{}
+	for key, value := range all {
+		if Derived(key) {
+			derived[key] = value
+		}
+	}
+	return derived
+}
+
+// of are the labels of a node for the domains that it is in.
+func (d *Domains) of(name string, own map[string]string) map[string]string {
 	if len(d.around)+len(d.layers) == 0 {
 		return nil
 	}
 	all := map[string]string{}
 	for _, l := range d.layers {
 		for _, key := range l.labels {
-			if value, ok := n.Labels[key]; ok {
+			if value := own[key]; value != "" {
 				all[LayerKey(l.name)] = value
 				break
 			}
 		}
 	}
-	highest := d.highest(n)
+	highest := d.highest(name, own)
 	for tier, h := range highest {
 		if h != nil {
-			all[TierKey(int32(tier))] = h.name //nolint:gosec // at most MaxTier
+			all[TierKey(tier)] = h.name
 		}
 	}
 	for name, tier := range d.tierOf {
@@ -164,7 +232,7 @@ func (d *Domains) of(n *corev1.Node) map[string]string {
 }
 
 // highest is, by tier, the HyperNode of the highest tier up to that which has the node; of several the first by name.
-func (d *Domains) highest(n *corev1.Node) (highest [MaxTier + 1]*hyperNode) {
+func (d *Domains) highest(name string, own map[string]string) (highest [MaxTier + 1]*hyperNode) {
 	take := func(direct *hyperNode) {
 		for _, h := range d.around[direct] {
 			if at := highest[h.tier]; at == nil || h.name < at.name {
@@ -172,12 +240,12 @@ func (d *Domains) highest(n *corev1.Node) (highest [MaxTier + 1]*hyperNode) {
 			}
 		}
 	}
-	for _, h := range d.byNode[n.Name] {
+	for _, h := range d.byNode[name] {
 		take(h)
 	}
 	for _, h := range d.byRule {
 		if slices.ContainsFunc(h.nodes, func(s selector) bool {
-			return (s.pattern != nil || s.labels != nil) && s.selects(n.Name, labels.Set(n.Labels))
+			return (s.pattern != nil || s.labels != nil) && s.selects(name, labels.Set(own))
 		}) {
 			take(h)
 		}

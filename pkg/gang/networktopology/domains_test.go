@@ -48,7 +48,7 @@ func node(name string, pairs ...string) *corev1.Node {
 // tiers are the labels of a node by HyperNodes, by tier.
 func tiers(n *corev1.Node) string {
 	var all []string
-	for tier := int32(1); tier <= MaxTier; tier++ {
+	for tier := 1; tier <= MaxTier; tier++ {
 		all = append(all, n.Labels[TierKey(tier)])
 	}
 	return strings.TrimRight(strings.Join(all, " "), " ")
@@ -57,7 +57,7 @@ func tiers(n *corev1.Node) string {
 func TestHyperNodes(t *testing.T) {
 	tree := hyper("s0", 1, exact("Node", "n0", "n1")) + "---\n" + hyper("s1", 1, "{type: Node, selector: {regexMatch: {pattern: '^n[23]$'}}}") + "---\n" +
 		hyper("s2", 1, "{type: Node, selector: {labelMatch: {matchLabels: {rack: r2}}}}") + "---\n" + hyper("b0", 3, exact("HyperNode", "s0", "s1")) + "---\n" +
-		hyper("top", 4, "{type: HyperNode, selector: {regexMatch: {pattern: '^(b|s2)'}}}")
+		hyper("top", 4, exact("HyperNode", "b0", "s2"))
 	d := New(objects(t, tree))
 	if len(d.Problems()) > 0 {
 		t.Fatal(d.Problems())
@@ -66,9 +66,9 @@ func TestHyperNodes(t *testing.T) {
 		node *corev1.Node
 		want string
 	}{
-		"by name":          {node("n0"), "s0 s0 b0 top top top top top"},
-		"by a pattern":     {node("n3"), "s1 s1 b0 top top top top top"},
-		"by a label":       {node("n7", "rack", "r2"), "s2 s2 s2 top top top top top"},
+		"by name":          {node("n0"), "s0 s0 b0 top top top top"},
+		"by a pattern":     {node("n3"), "s1 s1 b0 top top top top"},
+		"by a label":       {node("n7", "rack", "r2"), "s2 s2 s2 top top top top"},
 		"in none":          {node("n8"), ""},
 		"almost a pattern": {node("n23"), ""},
 	} {
@@ -89,6 +89,13 @@ func TestHyperNodes(t *testing.T) {
 			}
 		})
 	}
+	if got := tiers(New(objects(t, hyper("none", 1, "{type: Node, selector: {labelMatch: {}}}"))).Label(node("n0"))); got != "" {
+		t.Errorf("an empty selector selects the node: %q", got)
+	}
+	zero := New(objects(t, hyper("leaf", 0, exact("Node", "n0")))).Label(node("n0"))
+	if zero.Labels[TierKey(0)] != "leaf" || zero.Labels[TierKey(MaxTier)] != "leaf" {
+		t.Errorf("labels of tier 0: %v", zero.Labels)
+	}
 	if n := node("n9"); d.Label(n) != n {
 		t.Error("a node in no HyperNode is copied")
 	}
@@ -96,7 +103,7 @@ func TestHyperNodes(t *testing.T) {
 
 func TestHyperNodesInCircles(t *testing.T) {
 	d := New(objects(t, hyper("a", 1, exact("Node", "n0")+", "+exact("HyperNode", "b"))+"---\n"+hyper("b", 2, exact("HyperNode", "a", "b"))))
-	if got := tiers(d.Label(node("n0"))); got != "a b b b b b b b" {
+	if got := tiers(d.Label(node("n0"))); got != "a b b b b b b" {
 		t.Errorf("tiers %q", got)
 	}
 }
@@ -122,6 +129,7 @@ func TestLayers(t *testing.T) {
 		{node("n0", "example.com/spine", "s1", "example.com/block", "b1"), map[string]string{LayerKey("SpineLayer"): "s1", LayerKey("BlockLayer"): "b1"}},
 		{node("n1", "example.com/old-block", "b2"), map[string]string{LayerKey("BlockLayer"): "b2"}},
 		{node("n2", "example.com/rack", "r1"), nil},
+		{node("n3", "example.com/block", "", "example.com/old-block", "b2"), map[string]string{LayerKey("BlockLayer"): "b2"}},
 	} {
 		got := maps.Clone(d.Label(tt.node).Labels)
 		for key := range tt.node.Labels {
@@ -138,8 +146,9 @@ func TestUnreadableHyperNodes(t *testing.T) {
 	good := hyper("good", 1, exact("Node", "n0"))
 	for name, bad := range map[string]string{
 		"pattern":    hyper("bad", 1, "{type: Node, selector: {regexMatch: {pattern: '('}}}"),
-		"tier":       hyper("bad", 0, exact("Node", "n0")),
-		"high tier":  hyper("bad", 9, exact("Node", "n0")),
+		"tier":       hyper("bad", -1, exact("Node", "n0")),
+		"high tier":  hyper("bad", 8, exact("Node", "n0")),
+		"HyperNodes": hyper("bad", 1, "{type: HyperNode, selector: {labelMatch: {matchExpressions: [{key: a, operator: DoesNotExist}]}}}"),
 		"selector":   hyper("bad", 1, "{type: Node, selector: {}}"),
 		"type":       hyper("bad", 1, exact("Rack", "n0")),
 		"labels":     hyper("bad", 1, "{type: Node, selector: {labelMatch: {matchExpressions: [{key: a, operator: Like}]}}}"),
@@ -154,5 +163,34 @@ func TestUnreadableHyperNodes(t *testing.T) {
 				t.Errorf("tiers %q", got)
 			}
 		})
+	}
+}
+
+// Of the layers only those of the name default count, and of the names of tiers the first few.
+func TestOneNetwork(t *testing.T) {
+	other := "{apiVersion: scheduling.koordinator.sh/v1alpha1, kind: ClusterNetworkTopology, metadata: {name: old}, spec: {networkTopologySpec: [{topologyLayer: BlockLayer, labelKey: [rack]}]}}"
+	if n := node("n0", "rack", "r1"); New(objects(t, other)).Label(n) != n {
+		t.Error("layers of another name count")
+	}
+	var all []string
+	for i := range 20 {
+		all = append(all, strings.ReplaceAll(hyper(fmt.Sprint("s", i), 1, exact("Node", "n0")), "tier: 1", fmt.Sprintf("tier: 1, tierName: name-%02d", i)))
+	}
+	d := New(objects(t, strings.Join(all, "---\n")))
+	if got := d.Label(node("n0")).Labels; got[TierNameKey("name-07")] == "" || got[TierNameKey("name-08")] != "" || len(d.Problems()) != 12 {
+		t.Errorf("labels %v, problems %v", got, d.Problems())
+	}
+}
+
+// Before nodes change places, those that do are in none: none is in an old domain next to one in a new domain of the same name.
+func TestUnlabel(t *testing.T) {
+	before := New(objects(t, hyper("s1", 1, exact("Node", "n1", "n2"))+"---\n"+hyper("s2", 1, exact("Node", "n3"))))
+	after := New(objects(t, hyper("s2", 1, exact("Node", "n1", "n4"))+"---\n"+hyper("s1", 1, exact("Node", "n2"))))
+	for name, want := range map[string]string{"n1": "", "n2": "s1 s1 s1 s1 s1 s1 s1", "n3": "", "n4": ""} {
+		shown := before.Label(node(name))
+		got := after.Unlabel(shown)
+		if tiers(got) != want || want != "" && got != shown {
+			t.Errorf("%s: in between %q, want %q", name, tiers(got), want)
+		}
 	}
 }

@@ -12,8 +12,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// MaxTier is the highest tier of HyperNodes that is read. Each is a label of every node.
-const MaxTier = gang.MaxTopologyKeys
+// Each tier of HyperNodes, and each name of one, is a label of nodes, and a level of the search for a place.
+const (
+	// MaxTier is the highest tier that is read; the lowest is 0.
+	MaxTier = gang.MaxTopologyKeys - 1
+	// MaxTierName is how long the name of a tier is at most.
+	MaxTierName = 40
+	// maxTierNames is how many names of tiers are read, the first in their order.
+	maxTierNames = 8
+)
 
 // The labels that nodes get begin with one of these.
 const (
@@ -23,7 +30,7 @@ const (
 )
 
 // TierKey is the label of which nodes have the same value that are in one HyperNode of a tier, or of a lower one.
-func TierKey(tier int32) string { return fmt.Sprint(tierPrefix, tier) }
+func TierKey(tier int) string { return fmt.Sprint(tierPrefix, tier) }
 
 // TierNameKey is TierKey for the tier of a name, as HyperNodes have it in spec.tierName.
 func TierNameKey(name string) string { return namePrefix + name }
@@ -55,14 +62,20 @@ func Tier(key string) (tier int, ok bool) {
 	return tier, err == nil
 }
 
-// derived reports whether a label is one of ours.
-func derived(key string) bool { return Title(key) != "" }
+// Layer is the layer of a key of [LayerKey]; ok is false of others.
+func Layer(key string) (layer string, ok bool) { return strings.CutPrefix(key, layerPrefix) }
+
+// Derived reports whether a label is one that nodes get here, and do not have by themselves.
+func Derived(key string) bool { return strings.HasPrefix(key, "gangctl.dev/") && Title(key) != "" }
 
 // Of two kinds of objects levels are read.
 var (
 	hyperNodes = gang.Served{GroupKind: schema.GroupKind{Group: "topology.volcano.sh", Kind: "HyperNode"}, Resource: "hypernodes"}
 	layers     = gang.Served{GroupKind: schema.GroupKind{Group: "scheduling.koordinator.sh", Kind: "ClusterNetworkTopology"}, Resource: "clusternetworktopologies"}
 )
+
+// theLayers is the name of the one ClusterNetworkTopology that counts.
+const theLayers = "default"
 
 // Kinds are the kinds of the objects that are read. They have no namespace.
 func Kinds() []gang.Served { return []gang.Served{hyperNodes, layers} }
@@ -72,7 +85,7 @@ func Resource(key string) (resource schema.GroupResource, ok bool) {
 	switch {
 	case strings.HasPrefix(key, layerPrefix):
 		return schema.GroupResource{Group: layers.Group, Resource: layers.Resource}, true
-	case derived(key):
+	case Derived(key):
 		return schema.GroupResource{Group: hyperNodes.Group, Resource: hyperNodes.Resource}, true
 	}
 	return schema.GroupResource{}, false

@@ -28,6 +28,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
@@ -167,6 +168,8 @@ type plan struct {
 	verdict
 	// requester is the member that the engine was trying when the plan was made.
 	requester types.UID
+	// given is how many members have been offered their nodes.
+	given int
 }
 
 // Clone implements fwk.StateData. All members share the plan.
@@ -175,8 +178,9 @@ func (p *plan) Clone() fwk.StateData { return p }
 // plannedNode is the node of a member in the plan.
 type plannedNode struct {
 	name string // empty if the engine refused it there, and is to find another
-	// onSnapshot: the plan counts the pods of the engine's snapshot, and no others.
-	onSnapshot bool
+	of   *plan
+	// inTurn: all members that the plan has before it have their planned nodes.
+	inTurn bool
 }
 
 // Clone implements fwk.StateData.
@@ -192,15 +196,31 @@ func plannedFor(state fwk.CycleState) (plannedNode, bool) {
 	return at, ok && at.name != ""
 }
 
-// Planned reports whether the member that a state is of has a node in a plan that counts the same pods as the engine does: what the plan was
-// checked against holds for the engine. It is known once PreFilter of this plugin has run.
+// Planned reports whether the member that a state is of has a node in a plan that holds for the engine as it is: the plan counts the same pods, and the
+// engine has followed it so far. It is known once PreFilter of this plugin has run.
 func Planned(state fwk.CycleState) bool {
 	at, ok := plannedFor(state)
-	return ok && at.onSnapshot
+	return ok && at.inTurn && at.of.onSnapshot
+}
+
+// offer gives a member its node. A plan whose members are not all where it has them is a plan no longer: what it was checked against may not hold for the
+// members that are left.
+func (pl *Plugin) offer(state fwk.CycleState, pod *corev1.Pod, p *plan, group types.NamespacedName) *fwk.PreFilterResult {
+	node := p.nodes[pod.UID]
+	members, err := pl.handle.SnapshotSharedLister().PodGroupStates().Get(group.Namespace, group.Name)
+	p.onSnapshot = p.onSnapshot && err == nil && members.ScheduledPodsCount() == int(p.bound)+p.given
+	p.given++
+	// The requester was tried before there was a plan, be it its turn or not.
+	inTurn := p.requester != pod.UID || len(p.sequence) == 0 || p.sequence[0] == pod.UID
+	state.Write(memberKey, plannedNode{name: node, of: p, inTurn: inTurn})
+	return &fwk.PreFilterResult{NodeNames: sets.New(node)}
 }
 
 // PreFilter implements fwk.PreFilterPlugin. All plugins that may refuse a member at PreFilter come before, so they have let it pass.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if key, ok := networktopology.Selected(pod); ok {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("it selects nodes by %s, which no node has as a label: its kubelet would refuse the pod", key))
+	}
 	skip := fwk.NewStatus(fwk.Skip)
 	if pl.sharesDomain(state, pod) {
 		skip = nil // Filter is called where PreFilter does not skip
@@ -222,11 +242,11 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	if p.proven || p.postponed > 0 || p.waitsForVolumes {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.reason.Sentence())
 	}
-	node, planned := p.nodes[pod.UID]
+	_, planned := p.nodes[pod.UID]
+	group, _ := engine.GroupOf(pod)
 	switch {
 	case planned:
-		state.Write(memberKey, plannedNode{name: node, onSnapshot: p.onSnapshot})
-		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+		return pl.offer(state, pod, p, group), nil
 	case len(p.nodes) > 0 && p.requester == pod.UID:
 		// It might take the node of a member that the gang needs. The other members without a node come after those.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
@@ -322,7 +342,11 @@ func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
 // refused reports whether a member was refused on the node that was planned for it. It is then tried without a plan.
 func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) bool {
 	at, ok := plannedFor(state)
-	if !ok || p.refusedForOrder(pod) {
+	if !ok {
+		return false
+	}
+	at.of.onSnapshot = false
+	if p.refusedForOrder(pod) {
 		return false
 	}
 	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", at.name)

@@ -51,6 +51,7 @@ func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
 	sum := map[string]int64{}
 	for _, role := range q.members.roles {
 		state := framework.NewCycleState()
+		state.Write(memberKey, scored()) // scores need no count of what constraints select
 		if _, status, _ := f.RunPreFilterPlugins(ctx, state, role.Pod); !status.IsSuccess() {
 			continue
 		}
@@ -72,4 +73,9 @@ func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
 		}
 	}
 	return func(n *corev1.Node) int64 { return sum[n.Name] }
+}
+
+// scored is the node of a role that is only scored: any.
+func scored() plannedNode {
+	return plannedNode{name: "*", of: &plan{verdict: verdict{onSnapshot: true}}, inTurn: true}
 }

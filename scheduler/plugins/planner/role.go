@@ -7,6 +7,9 @@ import (
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -64,6 +67,45 @@ func (p *memberRoles) examples() []*corev1.Pod {
 		pods = append(pods, r.Pod)
 	}
 	return pods
+}
+
+// assign gives the nodes of a placement to members: of each role in the order in which it has its members come, so that the first member of a role, which the
+// engine may have been trying already, has the role's first place. Sequence is empty where any order will do.
+func (p *memberRoles) assign(found placement.Result) (nodes map[types.UID]string, sequence []types.UID) {
+	nodes = make(map[types.UID]string, len(found.Placement))
+	next := make([]int, len(p.roles))
+	give := func(a placement.Assignment) types.UID {
+		i := slices.IndexFunc(p.roles, func(r placement.Role) bool { return r.Name == a.Role })
+		pod := p.pods[i][next[i]]
+		next[i]++
+		nodes[pod.UID] = a.Node
+		return pod.UID
+	}
+	if len(found.Sequence) != len(found.Placement) {
+		for _, a := range found.Placement {
+			give(a)
+		}
+		return nodes, nil
+	}
+	for _, a := range found.Sequence {
+		sequence = append(sequence, give(a))
+	}
+	return nodes, sequence
+}
+
+// spreadOver reports whether a topology spread constraint of a member counts one of some pods.
+func (p *memberRoles) spreadOver(pods []*corev1.Pod) bool {
+	for _, r := range p.roles {
+		for _, c := range r.Pod.Spec.TopologySpreadConstraints {
+			selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
+			if err != nil || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+				return pod.Namespace == r.Pod.Namespace && selector.Matches(labels.Set(pod.Labels))
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inspect records which constraints a member has.

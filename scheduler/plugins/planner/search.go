@@ -25,7 +25,7 @@ import (
 type verdict struct {
 	// nodes are the nodes of members, by pod; nil where the engine is to find them.
 	nodes map[types.UID]string
-	// onSnapshot: the nodes were found on the engine's snapshot, without pods that claims and nominations stand for.
+	// onSnapshot: of what members must be spread over, the plan counts the pods of the engine's snapshot, and no others.
 	onSnapshot bool
 	// sequence is the order in which the members have to be tried; empty for any order.
 	sequence []types.UID
@@ -242,31 +242,21 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 		}
 	}
 	v := q.blank()
-	v.onSnapshot = q.kept == q.free
+	standIns := claims.PlacedPods(q.claims)
 	if len(nominated(q.plugin.handle, slices.Collect(maps.Values(chosen)), q.cycle.group, q.priority())) > 0 {
-		v.onSnapshot = false
-		alongside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
+		others := nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())
+		standIns = append(standIns, others...)
+		alongside := q.kept.With(others...)
 		if found = placement.Place(ctx, alongside, q.gang, opts); !found.Fits() {
 			return q.blank()
 		}
 	}
-	v.nodes = make(map[types.UID]string, len(found.Placement))
-	for _, a := range found.Placement {
-		v.nodes[q.member(a)] = a.Node
-	}
-	for _, a := range found.Sequence {
-		v.sequence = append(v.sequence, q.member(a))
-	}
+	v.onSnapshot = !q.members.spreadOver(standIns)
+	v.nodes, v.sequence = q.members.assign(found)
 	if claims := q.unprovisioned(v.nodes); len(claims) > 0 {
 		return q.waitsForVolumes(claims, claims)
 	}
 	return v
-}
-
-// member returns the pod of an assignment.
-func (q *query) member(a placement.Assignment) types.UID {
-	i := slices.IndexFunc(q.members.roles, func(r placement.Role) bool { return r.Name == a.Role })
-	return q.members.pods[i][a.Member].UID
 }
 
 // unproven are the constraints that no proof rests on. They depend on more than the planner sees (volumes and devices that are being

@@ -65,7 +65,7 @@ func costOf(units []Unit, b *budgets) Cost {
 		switch u.Kind {
 		case Single:
 		case Whole:
-			l.Gangs++
+			l.Gangs += u.Gangs
 		case AboveMin:
 			l.AboveMin++
 		}

@@ -46,7 +46,8 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		declared, err := groups.Get(group.Namespace, group.Name)
 		if err == nil {
 			if tree := disruptedWith(declared, groups, trees); tree != nil {
-				m.Gang, m.Priority = compositeGroup+tree.Namespace+"/"+tree.Name, max(m.Priority, ptr.Deref(tree.Spec.Priority, 0))
+				m.Gang, m.Part = compositeGroup+tree.Namespace+"/"+tree.Name, group.String()
+				m.Priority = max(m.Priority, ptr.Deref(declared.Spec.Priority, m.Priority), ptr.Deref(tree.Spec.Priority, m.Priority))
 				m.Spared = m.Spared || owned && p.isSpared(job.Identity())
 				return m, true
 			}

@@ -32,7 +32,9 @@ func (k Kind) String() string { return [...]string{"single", "above-minimum", "g
 type Unit struct {
 	Kind Kind
 	// Gang distinguishes the gangs; empty for a single.
-	Gang     string
+	Gang string
+	// Gangs is how many gangs go with a whole one: more than one of a composite group.
+	Gangs    int
 	Pods     []*corev1.Pod
 	Priority int32
 }
@@ -41,6 +43,8 @@ type Unit struct {
 type Membership struct {
 	// Gang distinguishes gangs and jobs.
 	Gang string
+	// Part distinguishes the gangs of a composite group that goes as one; empty for others.
+	Part string
 	// Min is how many of the members must keep their places; negative for all of
 	// them.
 	Min int
@@ -65,6 +69,7 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 	c := Candidates{Spare: map[string]int{}}
 	members := map[string][]*corev1.Pod{}
 	gangs := map[string]Membership{}
+	parts := map[string]map[string]bool{}
 	var names []string
 	for _, pod := range staying {
 		m, ok := of(pod)
@@ -82,6 +87,12 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 				names = append(names, m.Gang)
 			}
 			members[m.Gang] = append(members[m.Gang], pod)
+			if m.Part != "" && parts[m.Gang] == nil {
+				parts[m.Gang] = map[string]bool{}
+			}
+			if m.Part != "" {
+				parts[m.Gang][m.Part] = true
+			}
 		case corev1helpers.PodPriority(pod) < below && !placement.DaemonSetPod(pod):
 			c.Units = append(c.Units, Unit{Kind: Single, Pods: []*corev1.Pod{pod}, Priority: corev1helpers.PodPriority(pod)})
 		}
@@ -92,7 +103,7 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 		if m.Spared || m.Priority >= below || len(pods) == 0 {
 			continue
 		}
-		c.Units = append(c.Units, Unit{Kind: Whole, Gang: name, Pods: pods, Priority: m.Priority})
+		c.Units = append(c.Units, Unit{Kind: Whole, Gang: name, Gangs: max(1, len(parts[name])), Pods: pods, Priority: m.Priority})
 		if spare := len(pods) - m.Min; m.Min >= 0 && spare > 0 {
 			c.Spare[name] = min(spare, len(pods)-1)
 			for _, pod := range pods {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // Name is the name of the plugin in a configuration file.
@@ -57,7 +59,7 @@ type Check struct {
 func New(planned func(fwk.CycleState) bool, profiles []schedulerconfig.KubeSchedulerProfile) *Check {
 	return &Check{planned: planned, profiles: profiles, pods: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "spread_pods_total", StabilityLevel: metrics.ALPHA,
-		Help: "Pods with topology spread constraints by who counted what their constraints select: the plan of their gang, or this plugin on all nodes.",
+		Help: "Attempts at pods with required topology spread constraints by who counted what their constraints select: the plan of their gang, or this plugin on all nodes.",
 	}, []string{"counted_by"})}
 }
 
@@ -71,8 +73,12 @@ const (
 func (c *Check) Register(register func(...metrics.Registerable)) { register(c.pods) }
 
 // NewPlugin is the factory of the plugin.
-func (c *Check) NewPlugin(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	theirs, err := podtopologyspread.New(ctx, c.args(handle.ProfileName()), handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+func (c *Check) NewPlugin(ctx context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	if _, err := args.Decode(object, noArgs{}); err != nil {
+		return nil, fmt.Errorf("%w: its arguments are those of %s", err, Replaces)
+	}
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
+	theirs, err := podtopologyspread.New(ctx, c.args(handle.ProfileName()), handle, features)
 	if err != nil {
 		return nil, fmt.Errorf("create plugin %s: %w", Replaces, err)
 	}
@@ -80,8 +86,14 @@ func (c *Check) NewPlugin(ctx context.Context, _ runtime.Object, handle fwk.Hand
 	if !ok {
 		return nil, fmt.Errorf("plugin %s does not check pods", Replaces)
 	}
-	return &Plugin{checks: check, of: c}, nil
+	return &Plugin{checks: check, of: c, labelKeys: features.EnableMatchLabelKeysInPodTopologySpread}, nil
 }
+
+// noArgs are the arguments of the plugin itself.
+type noArgs struct{}
+
+// Validate implements args.Args.
+func (noArgs) Validate() error { return nil }
 
 // args returns the arguments of PodTopologySpread in a profile, by default those of Kubernetes.
 func (c *Check) args(profile string) runtime.Object {
@@ -106,7 +118,8 @@ type checks interface {
 // Plugin is GangTopologySpread in one profile.
 type Plugin struct {
 	checks
-	of *Check
+	of        *Check
+	labelKeys bool // the engine knows matchLabelKeys, as plans do
 }
 
 // Name implements fwk.Plugin.
@@ -115,13 +128,17 @@ func (pl *Plugin) Name() string { return Name }
 // PreFilter implements fwk.PreFilterPlugin. A plan knows the constraints of the pod, and not those that a configuration has for pods without
 // any.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	constrained := len(pod.Spec.TopologySpreadConstraints) > 0
-	switch {
-	case constrained && pl.of.planned(state):
+	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, required) {
+		return pl.checks.PreFilter(ctx, state, pod, nodes)
+	}
+	if pl.labelKeys && pl.of.planned(state) {
 		pl.of.pods.WithLabelValues(byPlan).Inc()
 		return nil, fwk.NewStatus(fwk.Skip)
-	case constrained:
-		pl.of.pods.WithLabelValues(byPlugin).Inc()
 	}
+	pl.of.pods.WithLabelValues(byPlugin).Inc()
 	return pl.checks.PreFilter(ctx, state, pod, nodes)
+}
+
+func required(c corev1.TopologySpreadConstraint) bool {
+	return c.WhenUnsatisfiable == corev1.DoNotSchedule
 }

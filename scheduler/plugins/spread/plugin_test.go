@@ -22,19 +22,24 @@ func (c *counted) PreFilter(context.Context, fwk.CycleState, *corev1.Pod, []fwk.
 }
 
 func TestPreFilter(t *testing.T) {
-	constrained := &corev1.Pod{Spec: corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}}}
+	constrained := &corev1.Pod{Spec: corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule}}}}
+	preferring := constrained.DeepCopy()
+	preferring.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.ScheduleAnyway
 	for name, tt := range map[string]struct {
-		pod     *corev1.Pod
-		planned bool
-		looks   int
+		pod       *corev1.Pod
+		planned   bool
+		labelKeys bool
+		looks     int
 	}{
-		"planned":                      {constrained, true, 0},
-		"not planned":                  {constrained, false, 1},
-		"by the configuration's alone": {&corev1.Pod{}, true, 1},
+		"planned":                      {constrained, true, true, 0},
+		"not planned":                  {constrained, false, true, 1},
+		"without matchLabelKeys":       {constrained, true, false, 1},
+		"preferred":                    {preferring, true, true, 1},
+		"by the configuration's alone": {&corev1.Pod{}, true, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs := &counted{}
-			pl := &Plugin{checks: theirs, of: New(func(fwk.CycleState) bool { return tt.planned }, nil)}
+			pl := &Plugin{checks: theirs, of: New(func(fwk.CycleState) bool { return tt.planned }, nil), labelKeys: tt.labelKeys}
 			_, status := pl.PreFilter(t.Context(), framework.NewCycleState(), tt.pod, nil)
 			if theirs.n != tt.looks || status.IsSkip() == (tt.looks > 0) {
 				t.Errorf("looked at all nodes %d times, status %v", theirs.n, status)

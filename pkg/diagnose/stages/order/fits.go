@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -74,14 +75,20 @@ func fits(c *stage.Context) *stage.Finding {
 func domain(c *stage.Context, f *stage.Finding) {
 	p := c.Placement
 	if p.Level != "" {
-		f.Message += fmt.Sprintf(", all at %s=%s", p.Level, p.Domain)
+		f.Message += ", all " + phrase.At(p.Level, p.Domain)
 		f.Fact("topologyKey", p.Level).Fact("domain", p.Domain)
 	}
+	var narrower []placement.DomainRoom
 	for _, key := range c.Request.Topology.Preferred {
 		if key == p.Level {
 			return
 		}
-		f.Detail("no value of %s, which it prefers, has room for all: %s", key, phrase.Domains(c.Domains(key)))
+		rooms := c.Domains(key)
+		if networktopology.Derived(key) && (len(rooms) == 0 || slices.Equal(rooms, narrower)) {
+			continue // a tier without HyperNodes of its own
+		}
+		f.Detail("no %s, which it prefers, has room for all: %s", phrase.Domain(key), phrase.Domains(rooms))
+		narrower = rooms
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -135,8 +136,8 @@ func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
 	return f.Run("kubectl auth can-i list nodes").Run("kubectl auth can-i list pods --all-namespaces")
 }
 
-// unreadable are the constraints behind lists that may not be read: those that placement needs for the volumes and the claimed devices of the gang's pods. What cannot be
-// seen must not count as missing.
+// unreadable are the constraints behind lists that may not be read: those that placement needs for the network in which members are together, and for the volumes and the
+// claimed devices of the gang's pods. What cannot be seen must not count as missing.
 func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 	volumes, devices := false, false
 	for _, r := range c.Request.Roles {
@@ -146,6 +147,9 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 		}
 	}
 	all := placement.Constraints{}
+	if resource, derived := networktopology.Resource(c.Request.Topology.Required); derived && out.Denied(c, resource.String(), "") {
+		all.Insert(placement.Topology)
+	}
 	if volumes {
 		own := out.Denied(c, "persistentvolumeclaims", c.Gang.Meta.Namespace)
 		if out.DeniedAny(c, "", "persistentvolumes", "storageclasses.storage.k8s.io") || own {

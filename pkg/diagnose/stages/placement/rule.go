@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -92,7 +92,7 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if text := attraction(c, role); text != "" {
 		f.Message = fmt.Sprintf("%s: %d of %d members fit there", text, c.Placed(*c.Placement), c.Gang.Total())
 	}
-	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
+	f.Detail("places by %s: %s", phrase.Level(key), phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
 	wider(c, f, role)
 }
 
@@ -105,7 +105,7 @@ func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if key == "" {
 		return
 	}
-	around := c.View.Cluster().Around(key)
+	around := slices.DeleteFunc(c.View.Cluster().Around(key), func(other string) bool { return c.Gang.Decl == nil || !patch.CanRequire(c.Gang.Decl, other) })
 	for _, other := range around[:min(len(around), maxWider)] {
 		request := c.Request
 		if request.Topology.Required = other; request.Shape != "" {
@@ -116,7 +116,7 @@ func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
 			continue
 		}
 		domain := c.View.Cluster().Node(found.Placement[0].Node).Labels[other]
-		f.Message += fmt.Sprintf("; %s would do", strings.TrimPrefix(strings.TrimPrefix(phrase.At(other, domain), "at "), "in "))
+		f.Message += fmt.Sprintf("; %s would do", phrase.Place(other, domain))
 		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -91,7 +92,7 @@ func comparedLabels(spec corev1.PodSpec) (keys []string) {
 func valuesOf(c *stage.Context, key string) map[string]int {
 	values := map[string]int{}
 	for _, n := range c.View.Cluster().Nodes() {
-		if v, ok := n.Labels[key]; ok {
+		if v, ok := networktopology.Own(n).Labels[key]; ok {
 			values[v]++
 		}
 	}
@@ -155,7 +156,7 @@ func describeRequirements(spec corev1.PodSpec) string {
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
 	values, keys := valuesOf(c, w.Key), map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {
-		for key := range n.Labels {
+		for key := range networktopology.Own(n).Labels {
 			keys[key] = true
 		}
 	}

@@ -37,6 +37,9 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	return keys
 }
 
+// maxProblems is how many objects of a network are listed that cannot be read.
+const maxProblems = 4
+
 // topology checks that some node has the labels by which members are to share a place, or to be spread over places.
 func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	labels := labelsOfNodes(c.View)
@@ -50,12 +53,17 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 				continue
 			}
 			f = stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", networktopology.Title(key), phrase.Role(role.Name))
-			for _, problem := range c.View.Domains.Problems() {
+			problems := c.View.Domains().Problems()
+			for _, problem := range problems[:min(len(problems), maxProblems)] {
 				f.Detail("%v", problem)
+			}
+			if more := len(problems) - maxProblems; more > 0 {
+				f.Detail("and %s that cannot be read", phrase.Count(more, "more object"))
 			}
 		}
 		f.Fact("role", phrase.Role(role.Name)).Fact("key", key)
-		if nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels))); nearest != "" {
+		nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels)))
+		if ofGang := key == c.Request.Topology.Required && c.Gang.Decl != nil; nearest != "" && (!ofGang || patch.CanRequire(c.Gang.Decl, nearest)) {
 			f.Detail("did you mean the label %s?", nearest)
 			f.Fix(otherTopology(c, role, key, nearest))
 		}

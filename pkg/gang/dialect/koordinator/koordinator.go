@@ -85,13 +85,14 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 
 // gather is one layer of the annotation.
 type gather struct {
-	Layer    string `json:"layer"`
-	Strategy string `json:"strategy"`
+	Layer    string          `json:"layer"`
+	Strategy string          `json:"strategy"`
+	Multiple json.RawMessage `json:"podCountMultiple,omitempty"`
 }
 
 // networkTopology reads the layers in whose domains members are together: they must be for one layer (MustGather), and should be for others
-// (PreferGather), in the order in which those are listed. Two layers that must are not read: which one is the narrower, only the scheduler of Koordinator
-// knows.
+// (PreferGather), in any order: which one is the narrower, nodes tell. Of several layers that must gather only the first is applied, and of how many pods each
+// domain has to have a multiple, is not.
 func networkTopology(object metav1.Object, d *gang.Declaration) error {
 	text := object.GetAnnotations()[TopologyAnnotation]
 	if text == "" {
@@ -104,28 +105,69 @@ func networkTopology(object metav1.Object, d *gang.Declaration) error {
 		return fmt.Errorf("annotation %s: %w", TopologyAnnotation, err)
 	}
 	var t gang.Topology
+	more, multiple := false, false
 	for _, g := range spec.GatherStrategy {
-		key := networktopology.LayerKey(g.Layer)
-		switch {
-		case g.Layer == "NodeTopologyLayer":
-			key = corev1.LabelHostname
-		case g.Layer == "ClusterTopologyLayer":
-			continue
-		}
-		switch {
+		multiple = multiple || len(g.Multiple) > 0
+		switch key := layerKey(g.Layer); {
+		case key == "":
 		case g.Strategy != "MustGather":
 			t.Preferred = append(t.Preferred, key)
-		case t.Required != "":
-			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (two layers that must gather) in annotation " + TopologyAnnotation, Required: true})
-		default:
+		case t.Required == "":
 			t.Required = key
+		default:
+			more = true
 		}
+	}
+	if more {
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (further layers that must gather) in annotation " + TopologyAnnotation, Required: true})
+	}
+	if multiple {
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "podCountMultiple of the network topology in annotation " + TopologyAnnotation, Required: true})
 	}
 	if err := t.Validate(); err != nil {
 		return fmt.Errorf("annotation %s: %w", TopologyAnnotation, err)
 	}
 	d.SetTopology(t, gang.TopologyField)
 	return nil
+}
+
+// layerKey is the label of nodes that are in one domain of a layer; empty for the layer of the whole cluster.
+func layerKey(layer string) string {
+	switch layer {
+	case "NodeTopologyLayer":
+		return corev1.LabelHostname
+	case "ClusterTopologyLayer":
+		return ""
+	}
+	return networktopology.LayerKey(layer)
+}
+
+// GatherStrategy is the annotation of a topology by layers; empty for one that has other labels.
+func GatherStrategy(t gang.Topology) string {
+	var all []gather
+	add := func(key, strategy string) bool {
+		layer, ok := networktopology.Layer(key)
+		if key == corev1.LabelHostname {
+			layer, ok = "NodeTopologyLayer", true
+		}
+		all = append(all, gather{Layer: layer, Strategy: strategy})
+		return ok
+	}
+	for _, key := range t.Preferred {
+		if !add(key, "PreferGather") {
+			return ""
+		}
+	}
+	if t.Required != "" && !add(t.Required, "MustGather") {
+		return ""
+	}
+	text, err := json.Marshal(struct {
+		GatherStrategy []gather `json:"gatherStrategy"`
+	}{all})
+	if err != nil {
+		return "" // texts have an encoding
+	}
+	return string(text)
 }
 
 func parseMin(s string) (int32, error) {

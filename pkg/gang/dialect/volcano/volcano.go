@@ -75,23 +75,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 // soft, or without a tier, in one of the lowest tier that has room. The rules of parts of a gang are not read.
 func networkTopology(f *gang.Fields, d *gang.Declaration) {
 	if t := f.Map("spec", "networkTopology"); t != nil {
-		tier, name := f.Int32("spec", "networkTopology", "highestTierAllowed"), f.String("spec", "networkTopology", "highestTierName")
-		var topology gang.Topology
-		highest := int32(networktopology.MaxTier)
-		switch hard := t["mode"] != soft && (t["highestTierAllowed"] != nil || name != ""); {
-		case hard && name != "":
-			topology.Required = networktopology.TierNameKey(name)
-		case hard:
-			topology.Required, highest = networktopology.TierKey(tier), tier-1
-		}
-		if tier > networktopology.MaxTier || len(name) > maxTierName {
-			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: fmt.Sprintf("the network topology (at most tier %.80s)", cmp.Or(name, fmt.Sprint(tier))), Required: topology.Required != ""})
-			topology.Required, highest = "", networktopology.MaxTier
-		}
-		for tier := int32(1); tier <= highest; tier++ {
-			topology.Preferred = append(topology.Preferred, networktopology.TierKey(tier))
-		}
-		d.SetTopology(f.Topology(topology, "spec", "networkTopology"), gang.TopologyField)
+		d.SetTopology(f.Topology(ofTiers(f, d, t), "spec", "networkTopology"), gang.TopologyField)
 	}
 	for _, part := range f.List("spec", "subGroupPolicy") {
 		if t, ok := part["networkTopology"].(map[string]any); ok && t["mode"] != soft {
@@ -101,8 +85,24 @@ func networkTopology(f *gang.Fields, d *gang.Declaration) {
 	}
 }
 
-// maxTierName is how long the name of a tier is at most that is part of a label.
-const maxTierName = 40
+// ofTiers is the topology by tiers. A tier above those that are read is not applied; users write any number.
+func ofTiers(f *gang.Fields, d *gang.Declaration, rule map[string]any) (topology gang.Topology) {
+	tier, name := int(f.Int32("spec", "networkTopology", "highestTierAllowed")), f.String("spec", "networkTopology", "highestTierName")
+	below := networktopology.MaxTier + 1 // tiers that are preferred are lower
+	switch hard := rule["mode"] != soft; {
+	case !hard || rule["highestTierAllowed"] == nil && name == "":
+	case tier > networktopology.MaxTier || len(name) > networktopology.MaxTierName:
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: fmt.Sprintf("the network topology (at most tier %.80s)", cmp.Or(name, fmt.Sprint(tier))), Required: true})
+	case name != "":
+		topology.Required = networktopology.TierNameKey(name)
+	default:
+		topology.Required, below = networktopology.TierKey(max(tier, -1)), tier
+	}
+	for t := range max(below, 0) {
+		topology.Preferred = append(topology.Preferred, networktopology.TierKey(t))
+	}
+	return topology
+}
 
 // soft is the mode of a network topology that is a preference. The default is hard.
 const soft = "soft"
