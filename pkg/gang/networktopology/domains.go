@@ -154,7 +154,7 @@ func Own(n *corev1.Node) *corev1.Node {
 
 // Selected returns a derived label by which a pod requires its node: no node has it for the kubelet, which would refuse the pod.
 func Selected(pod *corev1.Pod) (key string, ok bool) {
-	for key := range pod.Spec.NodeSelector {
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if Derived(key) {
 			return key, true
 		}
