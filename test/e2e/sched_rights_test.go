@@ -53,6 +53,9 @@ func TestRightsOfTheScheduler(t *testing.T) {
 			c.define(t, w.resource)
 		}
 	}
+	for _, n := range networks() {
+		c.defineKind(t, n.resource, n.kind, "Cluster")
+	}
 	proxy, err := faultproxy.Start(c.Config)
 	must(t, err)
 	t.Cleanup(func() { must(t, proxy.Close()) })

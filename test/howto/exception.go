@@ -40,6 +40,8 @@ func Exceptions() []Exception {
 		e(`^gangctl (?:submit -f jobset\.yaml|why-pending jobset/\S+)$`, "gangctl submit --help", "needs the controller of JobSet, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl (?:submit -f trainjob\.yaml|submit train .*|why-pending trainjob/\S+)$`, "gangctl submit train --help", "needs the controller of Kubeflow Trainer, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl top node --by topology\.\S+$`, "gangctl top node --by kubernetes.io/arch", "the sandbox's nodes are in no zone"),
+		e(`^gangctl submit (.*--topology.*)$`, "gangctl submit --dry-run=client $1", "the sandbox's nodes are in no zone; test/e2e places gangs in racks"),
+		e(`^gangctl fit (.*--topology.*)$`, "gangctl fit --help", "the sandbox's nodes are in no zone; test/e2e places gangs in racks"),
 		e(`^gangctl submit (.*--queue research.*)$`, "gangctl submit --dry-run=client $1", "needs Kueue, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl (?:submit -f rayjob\.yaml|why-pending rayjob/\S+)$`, "gangctl submit --help", "needs the operator of KubeRay, which the sandbox has not; test/e2e runs it"),
 		e(`^gangctl submit ray (.*)$`, "gangctl submit ray --dry-run=client $1", "needs the operator of KubeRay, which the sandbox has not; test/e2e runs it"),
