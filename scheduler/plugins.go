@@ -174,26 +174,32 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 		if profiles[i].Plugins == nil {
 			profiles[i].Plugins = &schedulerconfig.Plugins{}
 		}
-		set := &profiles[i].Plugins.MultiPoint
 		for _, p := range plugins {
-			named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
-			if slices.ContainsFunc(set.Disabled, named) || p.unless != nil && p.unless(profiles[i].Plugins) {
-				continue
-			}
-			set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })
-			if !slices.ContainsFunc(set.Enabled, named) {
-				set.Enabled = slices.Insert(set.Enabled, p.position(set.Enabled), schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
-			}
-			if p.last != nil { // the engine takes a plugin that is off for all points and on for one for the last there
-				at := p.last(profiles[i].Plugins)
-				at.Disabled, at.Enabled = append(at.Disabled, schedulerconfig.Plugin{Name: p.name}), append(at.Enabled, schedulerconfig.Plugin{Name: p.name})
-			}
-			if p.replacesAt != "" {
-				for _, set := range p.points(profiles[i].Plugins) {
-					replaceAt(set, p)
-				}
-			}
+			p.enable(profiles[i].Plugins)
 		}
+	}
+}
+
+// enable adds the plugin to those of a profile, and switches off what it replaces.
+func (p extension) enable(plugins *schedulerconfig.Plugins) {
+	set, ours := &plugins.MultiPoint, schedulerconfig.Plugin{Name: p.name}
+	named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
+	if slices.ContainsFunc(set.Disabled, named) || p.unless != nil && p.unless(plugins) {
+		return
+	}
+	set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })
+	if !slices.ContainsFunc(set.Enabled, named) {
+		set.Enabled = slices.Insert(set.Enabled, p.position(set.Enabled), schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+	}
+	if p.last != nil { // the engine takes a plugin that is off for all points and on for one for the last there
+		at := p.last(plugins)
+		at.Disabled, at.Enabled = append(at.Disabled, ours), append(at.Enabled, ours)
+	}
+	if p.replacesAt == "" {
+		return
+	}
+	for _, at := range p.points(plugins) {
+		replaceAt(at, p)
 	}
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -19,11 +18,10 @@ import (
 type NodeView struct {
 	cache.SharedIndexInformer
 
-	mu           sync.Mutex
-	domains      *networktopology.Domains
-	handlers     []cache.ResourceEventHandler
-	registration cache.ResourceEventHandlerRegistration
-	shown        map[string]*corev1.Node // by name: as the handlers saw it last
+	mu       sync.Mutex
+	domains  *networktopology.Domains
+	handlers handlerList
+	shown    map[string]*corev1.Node // by name: as the handlers saw it last
 }
 
 // NewNodeView returns the view of nodes, in no domains yet.
@@ -40,18 +38,7 @@ func (v *NodeView) AddEventHandler(handler cache.ResourceEventHandler) (cache.Re
 func (v *NodeView) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.HasSynced() {
-		return nil, errors.New("watch nodes: a handler was added after the start")
-	}
-	if v.registration == nil {
-		registration, err := v.SharedIndexInformer.AddEventHandlerWithOptions(nodeEvents{v}, options)
-		if err != nil {
-			return nil, err
-		}
-		v.registration = registration
-	}
-	v.handlers = append(v.handlers, handler)
-	return v.registration, nil
+	return v.handlers.add("nodes", v.SharedIndexInformer, nodeEvents{v}, handler, options)
 }
 
 // SetDomains puts the nodes into other domains, and shows those again whose labels change by it. A node that leaves a domain is first in none, until all have
@@ -60,19 +47,30 @@ func (v *NodeView) SetDomains(domains *networktopology.Domains) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.domains = domains
-	names := slices.Sorted(maps.Keys(v.shown))
-	for _, change := range []func(*corev1.Node) *corev1.Node{domains.Unlabel, domains.Label} {
-		for _, name := range names {
-			before := v.shown[name]
-			now := change(before)
-			if now == before {
-				continue
-			}
-			v.shown[name] = now
-			for _, handler := range v.handlers {
-				handler.OnUpdate(before, now)
-			}
+	changed := map[string]*corev1.Node{}
+	for name, before := range v.shown {
+		if now := domains.Label(before); now != before {
+			changed[name] = now
 		}
+	}
+	names := slices.Sorted(maps.Keys(changed))
+	for _, name := range names {
+		v.show(networktopology.Between(v.shown[name], changed[name]))
+	}
+	for _, name := range names {
+		v.show(changed[name])
+	}
+}
+
+// show shows the handlers what has become of a node that they know. The lock must be held.
+func (v *NodeView) show(now *corev1.Node) {
+	before := v.shown[now.Name]
+	if now == before {
+		return
+	}
+	v.shown[now.Name] = now
+	for _, handler := range v.handlers.all {
+		handler.OnUpdate(before, now)
 	}
 }
 
@@ -87,7 +85,7 @@ func (e nodeEvents) OnAdd(obj any, initial bool) {
 		node = e.domains.Label(node)
 		e.shown[node.Name], obj = node, node
 	}
-	for _, handler := range e.handlers {
+	for _, handler := range e.handlers.all {
 		handler.OnAdd(obj, initial)
 	}
 }
@@ -103,7 +101,7 @@ func (e nodeEvents) OnUpdate(old, obj any) {
 		node = e.domains.Label(node)
 		e.shown[node.Name], obj = node, node
 	}
-	for _, handler := range e.handlers {
+	for _, handler := range e.handlers.all {
 		handler.OnUpdate(old, obj)
 	}
 }
@@ -120,7 +118,7 @@ func (e nodeEvents) OnDelete(obj any) {
 	} else if last, missed := obj.(cache.DeletedFinalStateUnknown); missed {
 		delete(e.shown, last.Key)
 	}
-	for _, handler := range e.handlers {
+	for _, handler := range e.handlers.all {
 		handler.OnDelete(obj)
 	}
 }

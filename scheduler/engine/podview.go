@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -30,12 +29,11 @@ type PodView struct {
 	touch       func(gang.Key)
 	waitHandled func([]types.NamespacedName)
 
-	mu           sync.Mutex
-	handlers     []cache.ResourceEventHandler
-	registration cache.ResourceEventHandlerRegistration
-	shown        map[types.UID]shownPod
-	withheld     map[types.UID]*withheldPod
-	delay        time.Duration // for which a pod is withheld
+	mu       sync.Mutex
+	handlers handlerList
+	shown    map[types.UID]shownPod
+	withheld map[types.UID]*withheldPod
+	delay    time.Duration // for which a pod is withheld
 }
 
 // shownPod is a pod of ours, and the copy of it that the engine was shown last.
@@ -62,18 +60,7 @@ func (v *PodView) AddEventHandler(handler cache.ResourceEventHandler) (cache.Res
 func (v *PodView) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.HasSynced() {
-		return nil, errors.New("watch pods: a handler was added after the start")
-	}
-	if v.registration == nil {
-		registration, err := v.SharedIndexInformer.AddEventHandlerWithOptions(podEvents{v}, options)
-		if err != nil {
-			return nil, err
-		}
-		v.registration = registration
-	}
-	v.handlers = append(v.handlers, handler)
-	return v.registration, nil
+	return v.handlers.add("pods", v.SharedIndexInformer, podEvents{v}, handler, options)
 }
 
 // GetIndexer implements cache.SharedIndexInformer; the engine's listers read it.
@@ -87,7 +74,7 @@ func (v *PodView) GetStore() cache.Store { return v.GetIndexer() }
 // Known reports whether the gang cache has every pod that existed at the start.
 func (v *PodView) Known() bool {
 	v.mu.Lock()
-	registration := v.registration
+	registration := v.handlers.registration
 	v.mu.Unlock()
 	return registration != nil && registration.HasSynced()
 }
@@ -129,7 +116,7 @@ func (v *PodView) show(before, pod *corev1.Pod) {
 	v.shown[pod.UID] = shownPod{pod, view}
 	was, _ := GroupOf(before)
 	now, _ := GroupOf(view)
-	for _, handler := range v.handlers {
+	for _, handler := range v.handlers.all {
 		// A pod with a node is not in the queue, and the cache handles the update.
 		if before.Spec.NodeName != "" || was == now {
 			handler.OnUpdate(before, view)
@@ -159,7 +146,7 @@ func (e podEvents) OnAdd(obj any, initial bool) {
 	} else if ok {
 		e.follow(e.gangs.SetForeign(pod), "")
 	}
-	for _, handler := range e.handlers {
+	for _, handler := range e.handlers.all {
 		handler.OnAdd(obj, initial)
 	}
 }
@@ -180,7 +167,7 @@ func (e podEvents) OnUpdate(old, obj any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ours(pod) {
-		for _, handler := range e.handlers {
+		for _, handler := range e.handlers.all {
 			handler.OnUpdate(old, obj)
 		}
 		if !equality.Semantic.DeepEqual(before.Labels, pod.Labels) || !equality.Semantic.DeepEqual(before.Annotations, pod.Annotations) {
@@ -223,7 +210,7 @@ func (e podEvents) OnDelete(obj any) {
 			obj = cache.DeletedFinalStateUnknown{Key: last.Key, Obj: view}
 		}
 	}
-	for _, handler := range e.handlers {
+	for _, handler := range e.handlers.all {
 		handler.OnDelete(obj)
 	}
 	switch {
@@ -267,7 +254,7 @@ func (v *PodView) clear(uid types.UID) bool {
 	}
 	view := v.gangs.View(d.pod)
 	v.shown[uid] = shownPod{d.pod, view}
-	for _, handler := range v.handlers {
+	for _, handler := range v.handlers.all {
 		handler.OnAdd(view, false)
 	}
 	return true

@@ -51,9 +51,12 @@ func (s relaxer) otherValues() {
 
 // valuesOf are the other values that nodes have of a label, those with the most room first.
 func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
+	if networktopology.Derived(r.Key) {
+		return nil // the kubelet knows no value of it
+	}
 	values := map[string]bool{}
 	for _, n := range s.w.Cluster().Nodes() {
-		if v, ok := networktopology.Own(n).Labels[r.Key]; ok && v != "" && !slices.Contains(r.Values, v) {
+		if v, ok := n.Labels[r.Key]; ok && v != "" && !slices.Contains(r.Values, v) {
 			values[v] = true
 		}
 	}

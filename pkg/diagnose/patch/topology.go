@@ -1,12 +1,10 @@
 package patch
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // GroupTopology names another label for the topology that all members must share, wherever it is stated, or none.
@@ -123,16 +122,8 @@ func merged(patch map[string]any) func(metav1.Object) {
 		if !ok {
 			return
 		}
-		before, err := u.MarshalJSON()
-		if err != nil {
-			return
-		}
-		change, err := json.Marshal(patch)
-		if err != nil {
-			return
-		}
-		if after, err := jsonpatch.MergePatch(before, change); err == nil {
-			_ = u.UnmarshalJSON(after)
+		if change, err := resize.Merged(u, patch); err == nil {
+			u.Object = change.After.Object
 		}
 	}
 }

@@ -127,20 +127,19 @@ func (d *Domains) Label(n *corev1.Node) *corev1.Node {
 	return relabelled(n, own, domains)
 }
 
-// Unlabel returns a node without the labels that [Domains.Label] will give another value or take away: the same pointer where there is none. A node may
-// be shown like this before any is shown anew, so that none with an old value stands next to one with a new one.
-func (d *Domains) Unlabel(n *corev1.Node) *corev1.Node {
-	before := derivedOf(n.Labels)
-	if len(before) == 0 {
-		return n
+// Between returns a node as it was, without the derived labels that have another value now or are gone; it is one of the two where these are alike. Nodes may be
+// shown like this before any is shown as it is now, so that none with an old value stands next to one with a new one.
+func Between(before, now *corev1.Node) *corev1.Node {
+	kept := derivedOf(before.Labels)
+	count := len(kept)
+	maps.DeleteFunc(kept, func(key, value string) bool { return now.Labels[key] != value })
+	switch len(kept) {
+	case count:
+		return before
+	case len(derivedOf(now.Labels)):
+		return now
 	}
-	own := withoutDerived(n.Labels)
-	domains, count := d.of(n.Name, own), len(before)
-	maps.DeleteFunc(before, func(key, value string) bool { return domains[key] != value })
-	if len(before) == count {
-		return n
-	}
-	return relabelled(n, own, before)
+	return relabelled(before, withoutDerived(before.Labels), kept)
 }
 
 // Own is a node with the labels that it has by itself, which are those that its kubelet knows: the same pointer where it has no others.
@@ -244,9 +243,7 @@ func (d *Domains) highest(name string, own map[string]string) (highest [MaxTier 
 		take(h)
 	}
 	for _, h := range d.byRule {
-		if slices.ContainsFunc(h.nodes, func(s selector) bool {
-			return (s.pattern != nil || s.labels != nil) && s.selects(name, labels.Set(own))
-		}) {
+		if slices.ContainsFunc(h.nodes, func(s selector) bool { return s.selects(name, labels.Set(own)) }) {
 			take(h)
 		}
 	}

@@ -183,12 +183,12 @@ func TestOneNetwork(t *testing.T) {
 }
 
 // Before nodes change places, those that do are in none: none is in an old domain next to one in a new domain of the same name.
-func TestUnlabel(t *testing.T) {
+func TestBetween(t *testing.T) {
 	before := New(objects(t, hyper("s1", 1, exact("Node", "n1", "n2"))+"---\n"+hyper("s2", 1, exact("Node", "n3"))))
 	after := New(objects(t, hyper("s2", 1, exact("Node", "n1", "n4"))+"---\n"+hyper("s1", 1, exact("Node", "n2"))))
 	for name, want := range map[string]string{"n1": "", "n2": "s1 s1 s1 s1 s1 s1 s1", "n3": "", "n4": ""} {
 		shown := before.Label(node(name))
-		got := after.Unlabel(shown)
+		got := Between(shown, after.Label(shown))
 		if tiers(got) != want || want != "" && got != shown {
 			t.Errorf("%s: in between %q, want %q", name, tiers(got), want)
 		}

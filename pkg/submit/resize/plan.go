@@ -95,7 +95,7 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	if p.Job, err = patched(job, steps); err != nil {
 		return nil, err
 	}
-	if p.Group, err = merged(group, whatif.GroupPatch(g, spec)); err != nil {
+	if p.Group, err = Merged(group, whatif.GroupPatch(g, spec)); err != nil {
 		return nil, err
 	}
 	if p.Original = group; begun != nil {
@@ -118,11 +118,11 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 // another client may have changed that.
 func Restored(g *gang.Gang, group *unstructured.Unstructured, begun Intent) (Object, error) {
 	if begun.Was == nil || g.Decl == nil {
-		return merged(group, nil)
+		return Merged(group, nil)
 	}
 	was := *begun.Was
 	was.Min = max(1, min(was.Min, g.Total()))
-	return merged(group, whatif.DeclarePatch(g.Decl, was))
+	return Merged(group, whatif.DeclarePatch(g.Decl, was))
 }
 
 // stepsOf are what an edit changes of the job: by role, and as one patch of its object.
@@ -214,8 +214,8 @@ func patched(object *unstructured.Unstructured, steps []command.Patch) (Object, 
 	})
 }
 
-// merged is an object after a merge patch; nil for no object.
-func merged(object *unstructured.Unstructured, patch map[string]any) (Object, error) {
+// Merged is an object after a merge patch; empty for no object.
+func Merged(object *unstructured.Unstructured, patch map[string]any) (Object, error) {
 	if object == nil {
 		return Object{}, nil
 	}

@@ -179,7 +179,7 @@ func (p *plan) Clone() fwk.StateData { return p }
 type plannedNode struct {
 	name string // empty if the engine refused it there, and is to find another
 	of   *plan
-	// inTurn: all members that the plan has before it have their planned nodes.
+	// inTurn: the member is tried when the plan has it tried.
 	inTurn bool
 }
 

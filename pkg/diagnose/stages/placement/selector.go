@@ -88,11 +88,14 @@ func comparedLabels(spec corev1.PodSpec) (keys []string) {
 	return keys
 }
 
-// valuesOf counts the nodes by their value of a label.
+// valuesOf counts the nodes by their value of a label; none of one that only the network has, as the kubelet does not know it.
 func valuesOf(c *stage.Context, key string) map[string]int {
 	values := map[string]int{}
+	if networktopology.Derived(key) {
+		return values
+	}
 	for _, n := range c.View.Cluster().Nodes() {
-		if v, ok := networktopology.Own(n).Labels[key]; ok {
+		if v, ok := n.Labels[key]; ok {
 			values[v]++
 		}
 	}
@@ -156,10 +159,11 @@ func describeRequirements(spec corev1.PodSpec) string {
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
 	values, keys := valuesOf(c, w.Key), map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {
-		for key := range networktopology.Own(n).Labels {
+		for key := range n.Labels {
 			keys[key] = true
 		}
 	}
+	maps.DeleteFunc(keys, func(key string, _ bool) bool { return networktopology.Derived(key) })
 	have := valueNames(values)
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s", w).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)

@@ -47,21 +47,10 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
 			continue
 		}
-		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name))
-		if resource, ok := networktopology.Resource(key); ok {
-			if out.Denied(c, resource.String(), "") {
-				continue
-			}
-			f = stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", networktopology.Title(key), phrase.Role(role.Name))
-			problems := c.View.Domains().Problems()
-			for _, problem := range problems[:min(len(problems), maxProblems)] {
-				f.Detail("%v", problem)
-			}
-			if more := len(problems) - maxProblems; more > 0 {
-				f.Detail("and %s that cannot be read", phrase.Count(more, "more object"))
-			}
+		if resource, ok := networktopology.Resource(key); ok && out.Denied(c, resource.String(), "") {
+			continue
 		}
-		f.Fact("role", phrase.Role(role.Name)).Fact("key", key)
+		f := noDomain(c, key, role).Fact("role", phrase.Role(role.Name)).Fact("key", key)
 		nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels)))
 		if ofGang := key == c.Request.Topology.Required && c.Gang.Decl != nil; nearest != "" && (!ofGang || patch.CanRequire(c.Gang.Decl, nearest)) {
 			f.Detail("did you mean the label %s?", nearest)
@@ -70,6 +59,23 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		out.Add(f.Fix(otherTopology(c, role, key, "")))
 		return
 	}
+}
+
+// noDomain finds that no node has a label, or is in a domain of the network; of the objects that describe that some may be unreadable.
+func noDomain(c *stage.Context, key string, role placement.Role) *stage.Finding {
+	title := networktopology.Title(key)
+	if title == "" {
+		return stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name))
+	}
+	f := stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", title, phrase.Role(role.Name))
+	problems := c.View.Domains().Problems()
+	for _, problem := range problems[:min(len(problems), maxProblems)] {
+		f.Detail("%v", problem)
+	}
+	if more := len(problems) - maxProblems; more > 0 {
+		f.Detail("and %s that cannot be read", phrase.Count(more, "more object"))
+	}
+	return f
 }
 
 // unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.
