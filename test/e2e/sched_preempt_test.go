@@ -38,6 +38,9 @@ func TestPreemption(t *testing.T) {
 		t.Run("T12 preemption breaks no gang, "+w.name, func(t *testing.T) { c.with(t, w).breaksNoGang() })
 		t.Run("T19 mixed priorities, "+w.name, func(t *testing.T) { c.with(t, w).mixedPriorities() })
 	}
+	for _, w := range wires() {
+		t.Run("members above the minimum preempt, "+w.name, func(t *testing.T) { c.with(t, w.ranked("urgent")).furtherMembers() })
+	}
 	for _, w := range []wire{wires()[1], wires()[7]} {
 		t.Run("above the minimum before the core, "+w.name, func(t *testing.T) { c.with(t, w).aboveMinimumFirst() })
 		t.Run("one pod breaks no gang, "+w.name, func(t *testing.T) { c.with(t, w).onePodBreaksNoGang() })
@@ -198,6 +201,34 @@ func (g team) aboveMinimumFirst() {
 	}
 	g.sweep(g.t)
 	g.drop(l, a)
+}
+
+// furtherMembers: a gang that has its minimum preempts for its further members, but not those of its own priority.
+func (g team) furtherMembers() {
+	a := g.wire.name + "-elastic"
+	low := g.singles(g.t, a, 8)
+	g.declare(a, 3)
+	g.members(a, 3, 3, class("urgent"))
+	g.placed(g.t, g.names(a, 3)...)
+	if left := g.left(g.t, low...); len(left) != 5 {
+		g.t.Errorf("%s of the pods of a lower priority are left, want five", left)
+	}
+	equal := plain(a+"-equal", g.scheduler, "1")
+	class("urgent")(equal)
+	g.create(g.t, equal)
+	g.placed(g.t, equal.Name)
+	for _, name := range g.names(a, 7)[3:] {
+		further := plain(name, g.scheduler, "1")
+		g.setGroup(further, a, 3)
+		class("urgent")(further)
+		g.create(g.t, further)
+	}
+	g.placed(g.t, append(g.names(a, 7), equal.Name)...)
+	if left := g.left(g.t, low...); len(left) != 0 {
+		g.t.Errorf("%s of the pods of a lower priority are left, want none", left)
+	}
+	g.sweep(g.t)
+	g.drop(a)
 }
 
 // onePodBreaksNoGang: a pod on its own takes the place of another one, or those

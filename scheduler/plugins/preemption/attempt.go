@@ -25,6 +25,7 @@ type cause struct {
 	pods     []*corev1.Pod // that wait
 	bound    []types.UID   // members that have places
 	min      int32         // how many must have one, those included
+	more     bool          // its minimum has places: min is one more, and as many as possible are to have one
 	topology gang.Topology
 	priority int32
 	never    bool // it must not preempt
@@ -33,7 +34,8 @@ type cause struct {
 	judge func(ctx context.Context, assigned map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error)
 }
 
-// causeOf reads a gang; ok is false for one that has what it needs.
+// causeOf reads a gang; ok is false for one of which all members have places. Members above its minimum preempt when that has places, as pods of
+// their priority that are in no gang.
 func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 	group := info.GetPodGroup()
 	if group == nil || len(info.GetUnscheduledPods()) == 0 {
@@ -48,12 +50,9 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 		c.bound = append(c.bound, pod.UID)
 	}
 	c.topology = engine.TopologyOf(group)
-	c.min = int32(len(c.bound)) + 1
-	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
-		if int(policy.MinCount) <= len(c.bound) {
-			return cause{}, false, nil // no victim has to go for more than it needs
-		}
-		c.min = policy.MinCount
+	c.min, c.more = int32(len(c.bound))+1, true
+	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil && policy.MinCount >= c.min {
+		c.min, c.more = policy.MinCount, false
 	}
 	if group.Spec.Priority != nil {
 		c.priority = *group.Spec.Priority
@@ -106,6 +105,9 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 // helpless is the message where no victims would help.
 const helpless = "preemption does not help"
 
+// fitsWithout is the message where no victim is needed.
+const fitsWithout = "there is room without preemption"
+
 func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err error) {
 	p := pl.preemptor
 	q, err := p.planner.Request(pl.handle, c.key, c.pods, c.bound, c.min)
@@ -156,7 +158,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 // for another reason, and no pod that leaves helps it.
 func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.PlacementRequest, h occupants, r placement.Result, reserve bool) (result, what string) {
 	if len(h.away()) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept()...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
-		return "", "there is room without preemption"
+		return "", fitsWithout
 	}
 	if reserve && h.preempted(c.priority) {
 		// Most likely a scheduler before this one freed these nodes for the same preemptor.
@@ -166,12 +168,27 @@ func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.Placeme
 	return resultWaits, "waits for pods that leave"
 }
 
-// choose finds victims, tries the preemptor on the engine without them, and has them evicted.
+// choose finds victims and has them evicted: for as many members above the minimum as can have a place, or else for one.
 func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementRequest, query Query, h occupants) (result, what string, err error) {
-	p, logger, budget := pl.preemptor, klog.FromContext(ctx), pl.args.SearchBudget.Duration
+	budget := pl.args.SearchBudget.Duration
 	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
 		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
+	if c.more && len(c.pods) > 1 {
+		budget /= 2 // for each of the two searches
+		if query.Gang.MinMember = query.Most(ctx, budget); query.Gang.MinMember > c.min {
+			if result, what, err = pl.chooseFor(ctx, c, q, query, h, budget); err != nil || result == resultEvicts {
+				return result, what, err
+			}
+		}
+		query.Gang.MinMember = c.min
+	}
+	return pl.chooseFor(ctx, c, q, query, h, budget)
+}
+
+// chooseFor finds victims, tries the preemptor on the engine without them, and has them evicted.
+func (pl *Plugin) chooseFor(ctx context.Context, c cause, q planner.PlacementRequest, query Query, h occupants, budget time.Duration) (result, what string, err error) {
+	p, logger := pl.preemptor, klog.FromContext(ctx)
 	choice, verdict := Choose(ctx, query, budget)
 	switch verdict {
 	case Found:
@@ -184,9 +201,21 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 	if err != nil {
 		return "", "", err
 	}
-	if assigned == nil {
+	if len(c.bound)+placed(assigned) < int(query.Gang.MinMember) {
 		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", claims.Describe(c.key))
-		return resultRefused, helpless, nil
+		var unknown bool
+		choice.Cheapest = false
+		if choice.Units, assigned, unknown, err = pl.chooseByEngine(ctx, c, query, h, budget); err != nil {
+			return "", "", err
+		}
+		switch {
+		case unknown:
+			return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
+		case assigned == nil:
+			return resultRefused, helpless, nil
+		case len(choice.Units) == 0:
+			return "", fitsWithout, nil
+		}
 	}
 	what = "preempts " + describe(choice.Units, p.claims.Reader(c.key.Namespace))
 	logger.Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units, audience.Reader{}), "cheapest", choice.Cheapest)
@@ -195,6 +224,14 @@ func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementReques
 	}
 	pl.keep(c, choice.Units, assigned, h.leaving, what)
 	return resultEvicts, what, nil
+}
+
+// placed is how many pods have a node.
+func placed(assigned map[string][]*corev1.Pod) (n int) {
+	for _, pods := range assigned {
+		n += len(pods)
+	}
+	return n
 }
 
 // keep opens a reservation for a preemptor, and has its victims evicted.

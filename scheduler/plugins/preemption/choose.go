@@ -149,6 +149,13 @@ func Choose(ctx context.Context, q Query, budget time.Duration) (Choice, Verdict
 	return *s.best, Found
 }
 
+// Most is how many members, those with a node included, can have one if all candidates leave.
+func (q Query) Most(ctx context.Context, budget time.Duration) int32 {
+	s := newSearch(ctx, q, budget)
+	r := s.place(s.everything(func(Unit) bool { return true }), placement.Options{})
+	return int32(len(q.Gang.Bound) + len(r.Placement))
+}
+
 // set is which of the units are evicted. With Whole, the same gang's AboveMin
 // is not in it.
 type set []bool

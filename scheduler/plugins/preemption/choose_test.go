@@ -96,6 +96,31 @@ func TestWhoHasToGo(t *testing.T) {
 	}
 }
 
+// Of a gang whose minimum is placed as many members may have a place as pods of a lower priority leave room for.
+func TestMost(t *testing.T) {
+	for name, c := range map[string]struct {
+		running []*corev1.Pod
+		want    int32
+	}{
+		"all places are of pods that go": {[]*corev1.Pod{aPod("a", "n1", 1), aPod("b", "n1", 1), aPod("c", "n1", 1)}, 4},
+		"one of a higher priority":       {[]*corev1.Pod{aPod("a", "n1", 1), aPod("b", "n1", 1), aPod("c", "n1", 1, ranked(200))}, 3},
+		"none of a lower priority":       {[]*corev1.Pod{aPod("a", "n1", 3, ranked(100))}, 1},
+		"a gang, of which all go":        {[]*corev1.Pod{aPod("l-0", "n1", 1, in("l", 2)), aPod("l-1", "n1", 2, in("l", 2))}, 4},
+		"fewer wait than have room":      {nil, 6},
+	} {
+		bound := aPod("bound", "n1", 1, ranked(100))
+		nodes := []*corev1.Node{aNode("n1", 4)}
+		if c.running == nil {
+			nodes = append(nodes, aNode("n2", 4))
+		}
+		q := newQuery(nodes, append(c.running, bound), 5, 1)
+		q.Gang.Bound, q.Gang.MinMember = []types.UID{bound.UID}, 2
+		if got := q.Most(t.Context(), generous); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // Thousands of pods may have to go for a gang of hundreds. What is spared of them is asked by amounts, which takes no placement each.
 func TestManyVictims(t *testing.T) {
 	const size = 300

@@ -3,6 +3,7 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,23 @@ func TestNoPodIsEvictedForNothing(t *testing.T) {
 	r.members("a", 9, 9, 200)
 	r.waitMessage("a-0", "of the 9 members that its gang needs fit")
 	r.quiet(time.Second)
+}
+
+// A gang that has its minimum preempts for its further members as for pods of their priority, and for no more than can have a place.
+func TestMembersAboveTheMinimumPreempt(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 6))
+	r.Create(enginetest.Pod("high", "", enginetest.Priority(200)), enginetest.Pod("equal", "", enginetest.Priority(100)))
+	r.WaitPlaced("high", "equal")
+	r.WaitPlaced(r.singles(3)...)
+	a := r.members("a", 5, 1, 100)
+	r.Wait("four have places", func() bool { return r.Placed(a...) == 4 })
+	waits := slices.DeleteFunc(a, func(name string) bool { return r.Placed(name) == 1 })
+	r.waitMessage(waits[0], "its gang has the 4 members that it needs, and there is no room for more")
+	r.quiet(time.Second)
+	if got := r.evicted(); got != "s-0 s-1 s-2" {
+		t.Errorf("evicted %s", got)
+	}
 }
 
 // A volume that members share is being made for a node. They have places on two nodes, and nobody has to go so that they all are on that one.
@@ -233,6 +251,53 @@ func TestNoVictimForAPodThatTheEngineRefuses(t *testing.T) {
 	r.waitMessage("a-0", "members that its gang needs fit")
 	r.waitMessage("p", "preemption does not help")
 	r.quiet(500 * time.Millisecond)
+}
+
+// shy is a filter that package placement does not know: pods of one priority go to no node with a pod that has a label.
+type shy struct{}
+
+func (shy) Name() string { return "Shy" }
+
+func (shy) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	loud := slices.ContainsFunc(node.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().Labels["loud"] != "" })
+	if loud && corev1helpers.PodPriority(pod) == 77 {
+		return fwk.NewStatus(fwk.Unschedulable, "too loud")
+	}
+	return nil
+}
+
+// Where the engine refuses those who would be enough by amounts, it is the one that decides who has to go, and nobody else does.
+func TestVictimsByTheEngine(t *testing.T) {
+	for name, preemptor := range map[string]func(r *rig) []string{
+		"a gang": func(r *rig) []string { return r.members("a", 2, 2, 77) },
+		"a pod on its own": func(r *rig) []string {
+			r.Create(enginetest.Pod("p", "", enginetest.Priority(77), enginetest.CPUs(2)))
+			return []string{"p"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startWith(t, "", []enginetest.Plugin{{Name: "Shy", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return shy{}, nil }}})
+			r.Create(enginetest.Node("n1", 5), enginetest.Node("n2", 5))
+			loud := func(p *corev1.Pod) { p.Labels = map[string]string{"loud": "yes"} }
+			for _, node := range []string{"n1", "n2"} {
+				priority := int32(60)
+				if node == "n2" {
+					priority = 50
+				}
+				r.Create(enginetest.Pod("loud-"+node, "", enginetest.On(node), enginetest.Priority(priority), loud))
+				for i := range 4 {
+					r.Create(enginetest.Pod(fmt.Sprintf("quiet-%s-%d", node, i), "", enginetest.On(node), started(i)))
+				}
+			}
+			r.Create(enginetest.Pod("known", "", never)) // it is refused when the engine knows the others
+			r.waitMessage("known", "Insufficient cpu")
+			r.WaitPlaced(preemptor(r)...)
+			r.quiet(500 * time.Millisecond)
+			if got := r.evicted(); got != "loud-n2 quiet-n2-3" {
+				t.Errorf("evicted %s", got)
+			}
+		})
+	}
 }
 
 // A pod that leaves elsewhere keeps no nodes for those whom the engine refuses on nodes with room.

@@ -45,6 +45,9 @@ func patience() wait.Backoff {
 // does not need the room any more by then evicts no pod.
 func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	suspended, ok := p.checkJobs(ctx, r)
+	if ok {
+		p.awaitNominations(ctx, r)
+	}
 	if !ok || !p.current(r) || !p.suspendJobs(ctx, r, suspended) {
 		return
 	}

@@ -1,9 +1,12 @@
 package preemption
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 
@@ -24,6 +27,35 @@ func (p *Preemptor) nominations(key types.NamespacedName) map[types.NamespacedNa
 		}
 	}
 	return nodes
+}
+
+const (
+	// nominatedWithin is how long a victim stays for the nominations to be seen: they are written with the reason why the members wait, which may be
+	// put off.
+	nominatedWithin = 250 * time.Millisecond
+	// nominatedPeriod is how often they are looked for.
+	nominatedPeriod = 5 * time.Millisecond
+)
+
+// awaitNominations waits until the members of a gang are seen to be nominated, but not for long: who sees a victim go can then see for whom, even where
+// it ends at once.
+func (p *Preemptor) awaitNominations(ctx context.Context, r *reservation) {
+	if claims.IsSingle(r.key) {
+		return
+	}
+	_ = wait.PollUntilContextTimeout(ctx, nominatedPeriod, nominatedWithin, true, func(context.Context) (bool, error) { return p.nominated(r), nil })
+}
+
+// nominated reports whether all members for which nodes are reserved are nominated for them, or wait no more.
+func (p *Preemptor) nominated(r *reservation) bool {
+	for node, pods := range r.assigned {
+		for _, pod := range pods {
+			if now := p.engine.Pod(pod); now != nil && now.Spec.NodeName == "" && now.Status.NominatedNodeName != node {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Follow has the filters of an engine leave the members out for whom room is reserved, of the pods that are nominated for a node. Claims keep others away

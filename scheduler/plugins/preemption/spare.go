@@ -22,7 +22,7 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 	assigned := s.assignedCounts(r.Placement)
 	onAssigned := slices.Clone(pool)
 	for i, u := range s.units {
-		onAssigned[i] = onAssigned[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
+		onAssigned[i] = onAssigned[i] && u.on(func(name string) bool { return assigned[name] != nil })
 	}
 	amounts := s.amountsOn(assigned)
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {

@@ -146,6 +146,11 @@ func startOf(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
+// on reports whether a pod of the unit has one of some nodes.
+func (u Unit) on(nodes func(name string) bool) bool {
+	return slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return nodes(p.Spec.NodeName) })
+}
+
 func (u Unit) uids() []types.UID {
 	all := make([]types.UID, 0, len(u.Pods))
 	for _, pod := range u.Pods {

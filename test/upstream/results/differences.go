@@ -2,20 +2,16 @@ package results
 
 // Differences are the tests that our scheduler fails by design, each with the decision that argues it.
 func Differences() []Difference {
-	const podgroup, queueing, topology, preemption = "podgroup", "podgroup/queueing", "podgroup/topology_aware_scheduling", "preemption/podgroup"
-	const beyond = "TestPodGroupScheduling/gang_schedules_with_workload-aware_preemption_(TopologyAwareWorkloadScheduling_enabled:"
-	const aboveMinimum = "no pod is preempted for a member above the minimum of the gang"
+	const queueing, topology, preemption = "podgroup/queueing", "podgroup/topology_aware_scheduling", "preemption/podgroup"
 	const consumed = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_pod_group_preemption_when_resources_are_consumed_by_lower_priority_existing_pods_"
 	const percentage = "TestTopologyAwareSchedulingWithGangPolicy/gang_uses_preemption_and_schedules_on_a_single_rack," +
 		"_choosing_placement_with_highest_allocation_percentage_with_pre-existing_pods_in_cluster_"
-	const additional = "TestTopologyAwareSchedulingWithGangPolicy/gang_with_minCount_<_pod_count_schedules_on_a_single_rack_without_preemption," +
-		"_additional_pod_triggers_preemption_on_the_same_rack_"
 	const youngest = "the youngest pod goes, and the gang to its rack; the test expects the fullest rack, which it is if the pods were created in the same second"
 	const added = "_pod_group_member_pod_added_mid-cycle_is_correctly_buffered_and_retried_after_unschedulable_attempt"
 	const planned = "the gang has no placement, and is refused before the plugin of the test is called that would add a member"
+	const binding = "TestPodGroupPreemption/Binding_first_before_preemption_for_"
+	const alongside = "the attempt for the last member, which preempts, does not wait for the binding of the one before to be written"
 	return []Difference{
-		{podgroup, beyond + "_true)", "0015", aboveMinimum, false},
-		{podgroup, beyond + "_false)", "0015", aboveMinimum, false},
 		{queueing, "TestPodGroupQueueing/Gang_scheduling" + added, "0009", planned, false},
 		{queueing, "TestPodGroupQueueing/Basic_policy" + added, "0009", planned, false},
 		{
@@ -24,32 +20,11 @@ func Differences() []Difference {
 		},
 		{topology, consumed + "(CPG:_false)", "0015", "the gang has its places when one pod is gone, and the test expects two to go", false},
 		{topology, consumed + "(CPG:_true)", "0012", "members are packed onto as few nodes as hold them, so that one pod has to go, and the test expects two to go", false},
-		{topology, additional + "(CPG:_false)", "0015", aboveMinimum, false},
-		{topology, additional + "(CPG:_true)", "0015", aboveMinimum, false},
 		{topology, percentage + "(CPG:_false)", "0015", youngest, true},
 		{topology, percentage + "(CPG:_true)", "0015", youngest, true},
-		{
-			preemption, "TestPodGroupPreemption/Partial_Preemption", "0015",
-			"the victim ends at once, so that the last member has its node at times before its nomination is seen", true,
-		},
 		{preemption, "TestPodGroupPreemption/Partial_Preemption_with_basic_policy", "0015", "the pod of the lowest priority goes, and not that on the node with the best score", false},
-		{
-			preemption, "TestPodGroupPreemption/Gang_scheduling:_schedule_as_many_pods_as_possible_without_preempting_higher_priority_pods,_but_still_more_than_minCount", "0015",
-			aboveMinimum, false,
-		},
-		{preemption, "TestPodGroupPreemption/Binding_first_before_preemption_for_gang_policy", "0015", aboveMinimum, false},
-		{
-			preemption, "TestPodGroupPreemption/Binding_first_before_preemption_for_basic_policy", "0001",
-			"the test expects the name of the group in a call of the engine, which has that of the virtual group there", false,
-		},
-		{
-			preemption, "TestPodGroupPreemption/Gang_scheduling:_preemption_with_node_resources,_prioritizes_reprieval_of_higher_priority_pods", "0015",
-			"the victim ends at once, so that the last member has its node at times before its nomination is seen", true,
-		},
-		{
-			preemption, "TestPodGroupPreemption/Reserve_plugins_are_called_during_preemption_simulation,_so_second_pod_fails", "0009",
-			"the plugin that the test adds at Reserve is not called for a plan of a whole gang", false,
-		},
+		{preemption, binding + "gang_policy", "0015", alongside, true},
+		{preemption, binding + "basic_policy", "0015", alongside, true},
 		{
 			preemption, "TestPodGroupPreemption/Topology-Aware_Preemption:_two_topologies,_both_eligible,_selects_higher_scored_topology", "0043",
 			"the plugin that the test adds at Score does not choose between domains", false,
