@@ -52,13 +52,9 @@ func (k Key) String() string {
 }
 
 // VirtualName is the name under which the gang is shown to an engine that
-// knows one flat kind of group per namespace. Kubernetes' own PodGroups have the
-// name that plugins of others know them by. The colon of all others cannot occur in the
-// name of an API object, so that they never collide with those.
+// knows one flat kind of group per namespace. The colon cannot occur in the
+// name of an API object, so a virtual name never collides with a real one.
 func (k Key) VirtualName() string {
-	if k.Dialect == Native {
-		return k.Name
-	}
 	return string(k.Dialect) + ":" + k.Name
 }
 
@@ -70,11 +66,8 @@ func (k Key) VirtualGroup() types.NamespacedName {
 // ParseVirtualName is the inverse of [Key.VirtualName].
 func ParseVirtualName(namespace, virtual string) (Key, error) {
 	dialect, name, ok := strings.Cut(virtual, ":")
-	if !ok && virtual != "" {
-		return Key{Dialect: Native, Namespace: namespace, Name: virtual}, nil
-	}
-	if dialect == "" || name == "" || Dialect(dialect) == Native {
-		return Key{}, fmt.Errorf("parse virtual gang name %q: want DIALECT:NAME, or NAME of Kubernetes' own PodGroups", virtual)
+	if !ok || dialect == "" || name == "" {
+		return Key{}, fmt.Errorf("parse virtual gang name %q: want DIALECT:NAME", virtual)
 	}
 	return Key{Dialect: Dialect(dialect), Namespace: namespace, Name: name}, nil
 }

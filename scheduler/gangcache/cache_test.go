@@ -342,7 +342,7 @@ func TestBasicGroupsAreNoGangs(t *testing.T) {
 	r.SetObject(key, o)
 	name := "llama"
 	r.SetPod(pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name} }))
-	group := published["research/llama"]
+	group := published["research/native:llama"]
 	if group == nil || group.Spec.SchedulingPolicy.Basic == nil || group.Spec.SchedulingPolicy.Gang != nil || group.Spec.DisruptionMode.Single == nil {
 		t.Errorf("published %+v", group)
 	}

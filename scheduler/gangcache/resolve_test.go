@@ -41,7 +41,7 @@ func TestWhichGangCounts(t *testing.T) {
 		{"Koordinator's annotations", pod("a", koordinated, koordMin), nil, "", "koordinator:g"},
 		{"labels and an object that is missing", pod("a", ofLabels, ofObject), nil, "", "labels:llama"},
 		{"labels and an object that exists", pod("a", label("pod-group.scheduling.sigs.k8s.io/name", "l"), label("scheduling.x-k8s.io/pod-group", "g")), []gang.Dialect{gang.SchedulerPlugins}, "", "scheduler-plugins:g"},
-		{"Kubernetes' field before all", pod("a", inField("n"), early), []gang.Dialect{gang.SchedulerPlugins}, "", "n"},
+		{"Kubernetes' field before all", pod("a", inField("n"), early), []gang.Dialect{gang.SchedulerPlugins}, "", "native:n"},
 		{"an annotation of two dialects", pod("a", annotated), []gang.Dialect{gang.KubeBatch}, "", "kube-batch:g"},
 		{"both exist", pod("a", annotated), []gang.Dialect{gang.KubeBatch, gang.Volcano}, "", "volcano:g"},
 		{"both exist, the name decides", pod("a", annotated, scheduler("kube-batch")), []gang.Dialect{gang.KubeBatch, gang.Volcano}, "", "kube-batch:g"},

@@ -63,11 +63,30 @@ func (p *Planner) refusal(c *cycle, pod *corev1.Pod) *reasons.Reason {
 		return c.reported
 	}
 	if c.reason = p.withProgress(c.group, c.explain()); c.reason == nil {
+		c.reason = p.freeing(c)
+	}
+	if c.reason == nil {
 		return nil
 	}
 	reported, again := p.reasons.Report(c.group, *c.reason, alreadyReported(pod, c.reason))
 	c.reported, c.again = &reported, again
 	return c.reported
+}
+
+// freeing returns the reason of further members for which nodes are being freed; nil if none are. It stays the same while that goes on: a new one is a
+// write to each.
+func (p *Planner) freeing(c *cycle) *reasons.Reason {
+	progress := p.claims.Progress(c.group)
+	if v := c.verdict; progress == "" || v == nil || v.bound < v.minCount {
+		return nil
+	}
+	if last, ok := p.reasons.Get(c.group); ok && last.AboveMin && strings.HasSuffix(last.Finding.Message, progress) {
+		return &last
+	}
+	return &reasons.Reason{
+		Finding:  answer.Finding{Code: answer.VictimsTerminating, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody, Message: progress},
+		Required: c.verdict.bound + 1, Fit: c.verdict.bound, AboveMin: true, Nodes: c.verdict.nodeCount, Retry: c.verdict.retry,
+	}
 }
 
 // alreadyReported reports whether a pod has the message of a reason already.

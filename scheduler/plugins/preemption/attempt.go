@@ -3,6 +3,8 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +92,9 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 		return "", "preemption: its volumes are being made"
 	}
 	start := time.Now()
-	result, what, err := pl.try(ctx, c)
+	within, cancel := context.WithTimeout(ctx, pl.args.SearchBudget.Duration)
+	defer cancel()
+	result, what, err := pl.try(ctx, within, c, c.more && len(c.pods) > 1)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot free nodes", "for", claims.Describe(c.key))
 		return "", "preemption failed"
@@ -102,13 +106,17 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 	return result, what
 }
 
-// helpless is the message where no victims would help.
-const helpless = "preemption does not help"
+const (
+	// helpless is the message where no victims would help.
+	helpless = "preemption does not help"
+	// fitsWithout is the message where no victim is needed.
+	fitsWithout = "there is room without preemption"
+	// othersLeave is the message where those are enough who leave by themselves.
+	othersLeave = "waits for pods that leave"
+)
 
-// fitsWithout is the message where no victim is needed.
-const fitsWithout = "there is room without preemption"
-
-func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err error) {
+// try looks for victims, while within lasts; for all of further members that can have a place at once if most is set, and otherwise for what is missing.
+func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, what string, err error) {
 	p := pl.preemptor
 	q, err := p.planner.Request(pl.handle, c.key, c.pods, c.bound, c.min)
 	if err != nil {
@@ -128,11 +136,11 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 		return resultImpossible, helpless, nil
 	}
 
-	if r := placement.Place(ctx, cluster, q.Gang, placement.Options{Budget: budget}); r.Fits() {
+	if r := placement.Place(within, cluster, q.Gang, placement.Options{Budget: budget}); r.Fits() {
 		if mine != nil && !cleared {
 			return resultWaits, mine.text, nil
 		}
-		result, what = pl.waitForLeaving(ctx, c, q, h, r, mine == nil)
+		result, what = pl.waitForLeaving(within, c, q, h, r, mine == nil)
 		return result, what, nil
 	}
 	if mine != nil { // others had to have the nodes that were reserved for it
@@ -151,7 +159,16 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	if len(candidates.Units) == 0 {
 		return resultImpossible, helpless, nil
 	}
-	return pl.choose(ctx, c, q, query, h)
+	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
+		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	if most {
+		if result, what, err = pl.chooseMost(ctx, within, c, q, query, h); err != nil || result == resultEvicts {
+			return result, what, err
+		}
+		return pl.try(ctx, within, c, false) // from the start: an attempt of the engine changes the index of nodes that the cluster is of
+	}
+	return pl.choose(ctx, within, c, q, query, h)
 }
 
 // waitForLeaving waits for pods that leave by themselves, if there is no room without theirs. There may be: then the engine refuses the preemptor
@@ -163,81 +180,96 @@ func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.Placeme
 	if reserve && h.preempted(c.priority) {
 		// Most likely a scheduler before this one freed these nodes for the same preemptor.
 		// They would be lost to others of a lower priority.
-		pl.keep(c, nil, assignedPods(q.Member, r.Placement), h.leaving, "waits for pods that leave")
+		pl.keep(c, nil, assignedPods(q.Member, r.Placement), h.leaving, othersLeave)
 	}
-	return resultWaits, "waits for pods that leave"
+	return resultWaits, othersLeave
 }
 
-// choose finds victims and has them evicted: for as many members above the minimum as can have a place, or else for one.
-func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementRequest, query Query, h occupants) (result, what string, err error) {
-	budget := pl.args.SearchBudget.Duration
-	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
-		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
+// chooseMost has others evicted for as many members above the minimum as can have a place.
+func (pl *Plugin) chooseMost(ctx, within context.Context, c cause, q planner.PlacementRequest, query Query, h occupants) (result, what string, err error) {
+	budget := pl.args.SearchBudget.Duration / 2 // the rest is for one
+	if query.Gang.MinMember = query.Most(within, budget); query.Gang.MinMember <= c.min {
+		return "", "", nil
 	}
-	if c.more && len(c.pods) > 1 {
-		budget /= 2 // for each of the two searches
-		if query.Gang.MinMember = query.Most(ctx, budget); query.Gang.MinMember > c.min {
-			if result, what, err = pl.chooseFor(ctx, c, q, query, h, budget); err != nil || result == resultEvicts {
-				return result, what, err
-			}
-		}
-		query.Gang.MinMember = c.min
+	choice, verdict := Choose(within, query, budget)
+	if verdict != Found {
+		return "", "", nil
 	}
-	return pl.chooseFor(ctx, c, q, query, h, budget)
+	assigned, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), h.away()...), assignedPods(q.Member, choice.Placement))
+	if err != nil || !c.placed(assigned, query) {
+		return "", "", err
+	}
+	return resultEvicts, pl.evicts(ctx, c, choice, assigned, h), nil
 }
 
-// chooseFor finds victims, tries the preemptor on the engine without them, and has them evicted.
-func (pl *Plugin) chooseFor(ctx context.Context, c cause, q planner.PlacementRequest, query Query, h occupants, budget time.Duration) (result, what string, err error) {
-	p, logger := pl.preemptor, klog.FromContext(ctx)
-	choice, verdict := Choose(ctx, query, budget)
+// choose finds victims, tries the preemptor on the engine without them, and has them evicted. If the engine refuses it, that finds them.
+func (pl *Plugin) choose(ctx, within context.Context, c cause, q planner.PlacementRequest, query Query, h occupants) (result, what string, err error) {
+	choice, verdict := Choose(within, query, pl.args.SearchBudget.Duration)
 	switch verdict {
 	case Found:
 	case Impossible:
 		return resultImpossible, helpless, nil
 	case Unknown:
-		return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
+		return resultUnknown, pl.unknown(), nil
 	}
 	assigned, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), h.away()...), assignedPods(q.Member, choice.Placement))
 	if err != nil {
 		return "", "", err
 	}
-	if len(c.bound)+placed(assigned) < int(query.Gang.MinMember) {
-		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", claims.Describe(c.key))
-		var unknown bool
-		choice.Cheapest = false
-		if choice.Units, assigned, unknown, err = pl.chooseByEngine(ctx, c, query, h, budget); err != nil {
-			return "", "", err
-		}
-		switch {
-		case unknown:
-			return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
-		case assigned == nil:
-			return resultRefused, helpless, nil
-		case len(choice.Units) == 0:
-			return "", fitsWithout, nil
-		}
+	if c.placed(assigned, query) {
+		return resultEvicts, pl.evicts(ctx, c, choice, assigned, h), nil
 	}
+	klog.FromContext(ctx).V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", claims.Describe(c.key))
+	choice, assigned, verdict, err = pl.chooseByEngine(ctx, within, c, query, h)
+	switch {
+	case err != nil:
+		return "", "", err
+	case verdict == Impossible:
+		return resultRefused, helpless, nil
+	case verdict == Unknown:
+		return resultUnknown, pl.unknown(), nil
+	case len(choice.Units) > 0:
+		return resultEvicts, pl.evicts(ctx, c, choice, assigned, h), nil
+	case len(h.away()) > 0:
+		return resultWaits, othersLeave, nil
+	}
+	return "", fitsWithout, nil
+}
+
+// unknown is the message where the time was over before victims were found.
+func (pl *Plugin) unknown() string {
+	return fmt.Sprintf("no victims of preemption found within %s", pl.args.SearchBudget.Duration)
+}
+
+// evicts has victims evicted, and reports whom.
+func (pl *Plugin) evicts(ctx context.Context, c cause, choice Choice, assigned map[string][]*corev1.Pod, h occupants) (what string) {
+	p := pl.preemptor
 	what = "preempts " + describe(choice.Units, p.claims.Reader(c.key.Namespace))
-	logger.Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units, audience.Reader{}), "cheapest", choice.Cheapest)
+	klog.FromContext(ctx).Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units, audience.Reader{}), "cheapest", choice.Cheapest)
 	for _, u := range choice.Units {
 		p.count.victims.WithLabelValues(u.Kind.String()).Add(float64(len(u.Pods)))
 	}
 	pl.keep(c, choice.Units, assigned, h.leaving, what)
-	return resultEvicts, what, nil
+	return what
 }
 
-// placed is how many pods have a node.
-func placed(assigned map[string][]*corev1.Pod) (n int) {
+// placed reports whether as many pods have a node as are asked for.
+func (c cause) placed(assigned map[string][]*corev1.Pod, query Query) bool {
+	n := len(c.bound)
 	for _, pods := range assigned {
 		n += len(pods)
 	}
-	return n
+	return len(assigned) > 0 && n >= int(query.Gang.MinMember)
 }
 
 // keep opens a reservation for a preemptor, and has its victims evicted.
 func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
+	pods := c.pods
+	if c.more { // others may wait for good
+		pods = slices.Concat(slices.Collect(maps.Values(assigned))...)
+	}
 	r := &reservation{
-		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
+		key: c.key, priority: c.priority, pods: pods, singly: c.more, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
 		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
 	}
 	for _, pod := range podsOf(units) {

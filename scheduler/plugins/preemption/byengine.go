@@ -3,6 +3,7 @@ package preemption
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -18,7 +19,19 @@ const (
 	mostNodes = 100
 	// mostLevels is how many priorities of victims are tried for a gang, the highest among them. Each takes the engine an attempt.
 	mostLevels = 8
+	// restFactor is for how many times what the engine took for a namespace it is not asked again for that: 5 % of the time.
+	restFactor = 20
 )
+
+// engineSearch looks for victims by attempts of the engine, for where a plugin of it has a rule that package placement does not know, and refuses the
+// preemptor without the victims that are enough by the amounts.
+type engineSearch struct {
+	*search
+	single bool // the preemptor is a pod on its own
+	// try returns where the engine has the preemptor without a set of candidates; nil if it refuses it, and without an attempt when the time is over.
+	// A pod on its own is tried on one node.
+	try func(evicted set, node string) (assigned map[string][]*corev1.Pod)
+}
 
 // pool is a set of candidates, all of which are evicted first and then spared one by one.
 type pool struct {
@@ -26,114 +39,197 @@ type pool struct {
 	node    string // where a pod on its own is to go; empty for a gang
 }
 
-// chooseByEngine finds victims by the engine alone, for where a plugin of it has a rule that package placement does not know, and refuses the preemptor
-// without the victims that are enough by the amounts: without all candidates up to a priority, then with as many of them, the most important first, as it accepts.
-// assigned is nil if the engine accepts none, and unknown reports that there was too little time to find out who can be spared.
-func (pl *Plugin) chooseByEngine(ctx context.Context, c cause, query Query, h occupants, budget time.Duration) (units []Unit, assigned map[string][]*corev1.Pod, unknown bool, err error) {
-	limited, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	s := newSearch(limited, query, budget)
-	try := func(e set, node string) (found map[string][]*corev1.Pod) {
-		if err != nil || limited.Err() != nil {
+// chooseByEngine finds victims by the engine alone. The verdict is Impossible if it accepts none of those that there was time to try, and Unknown if it
+// accepts some and there was no time to find out who of them can be spared, or if the namespace has had its share of time.
+func (pl *Plugin) chooseByEngine(ctx, within context.Context, c cause, query Query, h occupants) (choice Choice, assigned map[string][]*corev1.Pod, verdict Verdict, err error) {
+	p := pl.preemptor
+	if p.rests(c.key.Namespace) {
+		return Choice{}, nil, Unknown, nil
+	}
+	start := p.clock.Now()
+	defer func() { p.rest(c.key.Namespace, restFactor*p.clock.Since(start)) }()
+	x := engineSearch{search: newSearch(within, query, pl.args.SearchBudget.Duration), single: claims.IsSingle(c.key)}
+	x.try = func(evicted set, node string) (found map[string][]*corev1.Pod) {
+		if err != nil || within.Err() != nil {
 			return nil
 		}
 		where := map[string][]*corev1.Pod{}
-		if node != "" {
+		if x.single {
 			where[node] = c.pods
 		}
-		found, err = pl.rehearse(ctx, c, slices.Concat(podsOf(s.chosen(e)), h.away()), where)
-		if len(c.bound)+placed(found) < int(query.Gang.MinMember) {
+		found, err = pl.rehearse(ctx, c, slices.Concat(podsOf(x.chosen(evicted)), h.away()), where)
+		if !c.placed(found, query) {
 			return nil
 		}
 		return found
 	}
-	for _, p := range s.pools(c) {
-		if assigned = try(p.evicted, p.node); assigned == nil {
-			continue
-		}
-		e := p.evicted
-		if on := s.on(e, assigned); try(on, p.node) != nil {
-			e = on // who is elsewhere is in nobody's way
-		}
-		e = s.spare(e, s.guardedFirst(), func(without set, _ Unit) bool { return try(without, p.node) != nil })
-		assigned = try(e, p.node)
-		return s.chosen(e), assigned, assigned == nil, err
-	}
-	return nil, nil, limited.Err() != nil, err
+	choice, assigned, verdict = x.choose()
+	return choice, assigned, verdict, err
 }
 
-// pools are the candidates up to each priority for a gang, the lowest first, and for a pod on its own those of each node, the cheapest first.
-func (s *search) pools(c cause) (pools []pool) {
-	if claims.IsSingle(c.key) {
-		return s.byNode()
+// choose tries the pools: for a pod on its own the cheapest choice of those that there is time for counts, and for a gang the first.
+func (x *engineSearch) choose() (best Choice, assigned map[string][]*corev1.Pod, verdict Verdict) {
+	verdict = Impossible
+	for p := range x.pools() {
+		found := x.try(p.evicted, p.node)
+		if found == nil {
+			continue
+		}
+		evicted, found, ok := x.spared(p, found)
+		if !ok {
+			if verdict == Impossible {
+				verdict = Unknown
+			}
+			break
+		}
+		choice := Choice{Units: x.chosen(evicted)}
+		if choice.Cost = costOf(choice.Units, x.budgets); verdict != Found || choice.Cost.Compare(best.Cost) < 0 {
+			best, assigned, verdict = choice, found, Found
+		}
+		if !x.single {
+			break
+		}
 	}
+	return best, assigned, verdict
+}
+
+// spared takes those out of a pool whom the engine does not need: who is elsewhere first, then each, whom budgets guard and the most important first. ok is
+// false if the time was over before that was found out.
+func (x *engineSearch) spared(p pool, found map[string][]*corev1.Pod) (evicted set, assigned map[string][]*corev1.Pod, ok bool) {
+	evicted, assigned = p.evicted, found
+	elsewhere := func() {
+		if on := x.on(evicted, assigned); !slices.Equal(on, evicted) {
+			if again := x.try(on, p.node); again != nil {
+				evicted, assigned = on, again
+			}
+		}
+	}
+	elsewhere()
+	spared := x.spare(evicted, x.guardedFirst(), func(without set, _ Unit) bool { return x.try(without, p.node) != nil })
+	if again := x.try(spared, p.node); again != nil {
+		evicted, assigned = spared, again
+		elsewhere()
+	}
+	return evicted, assigned, x.ctx.Err() == nil
+}
+
+// pools are the candidates up to each priority for a gang, the lowest first, and for a pod on its own those of each node, the cheapest first; of either
+// those that no budget guards before all.
+func (x *engineSearch) pools() iter.Seq[pool] {
+	guarded := x.guarded()
+	accepts := []func(i int) bool{func(int) bool { return true }}
+	if slices.Contains(guarded, true) {
+		accepts = append([]func(i int) bool{func(i int) bool { return !guarded[i] }}, accepts...)
+	}
+	each := x.byLevel
+	if x.single {
+		each = x.byNode
+	}
+	return func(yield func(pool) bool) {
+		for _, accept := range accepts {
+			for p := range each(accept) {
+				if x.ctx.Err() != nil || !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// byLevel are the candidates up to each priority.
+func (x *engineSearch) byLevel(accept func(i int) bool) iter.Seq[pool] {
 	levels := sets.New[int32]()
-	for _, u := range s.units {
+	for _, u := range x.units {
 		levels.Insert(u.Priority)
 	}
 	sorted := sets.List(levels)
 	if n := len(sorted); n > mostLevels {
 		sorted = append(sorted[:mostLevels-1], sorted[n-1])
 	}
-	for _, level := range sorted {
-		pools = append(pools, pool{evicted: s.everything(func(u Unit) bool { return u.Priority <= level })})
+	return func(yield func(pool) bool) {
+		for _, level := range sorted {
+			if !yield(pool{evicted: x.those(func(i int) bool { return accept(i) && x.units[i].Priority <= level })}) {
+				return
+			}
+		}
 	}
-	return pools
 }
 
-// byNode are the candidates of each node, the cheapest first.
-func (s *search) byNode() (pools []pool) {
+// byNode are the candidates of each node.
+func (x *engineSearch) byNode(accept func(i int) bool) iter.Seq[pool] {
 	nodes := map[string][]Unit{}
-	for i, in := range s.everything(func(Unit) bool { return true }) {
+	for i, in := range x.those(accept) {
 		if !in {
 			continue
 		}
-		for node := range nodesOf(s.units[i]) {
-			nodes[node] = append(nodes[node], s.units[i])
+		for _, pod := range x.units[i].Pods {
+			if of := nodes[pod.Spec.NodeName]; len(of) == 0 || of[len(of)-1].Pods[0] != x.units[i].Pods[0] {
+				nodes[pod.Spec.NodeName] = append(of, x.units[i])
+			}
 		}
 	}
 	costs := map[string]Cost{}
 	for node, units := range nodes {
-		costs[node] = costOf(units, s.budgets)
+		costs[node] = costOf(units, x.budgets)
 	}
 	names := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return cmp.Or(costs[a].Compare(costs[b]), cmp.Compare(a, b)) })
-	for _, node := range names[:min(len(names), mostNodes)] {
-		pools = append(pools, pool{evicted: s.everything(func(u Unit) bool { return u.on(func(name string) bool { return name == node }) }), node: node})
+	return func(yield func(pool) bool) {
+		for _, node := range names[:min(len(names), mostNodes)] {
+			here := func(name string) bool { return name == node }
+			if !yield(pool{x.those(func(i int) bool { return accept(i) && x.units[i].on(here) }), node}) {
+				return
+			}
+		}
 	}
-	return pools
 }
 
-// nodesOf are the nodes that have a pod of a unit.
-func nodesOf(u Unit) sets.Set[string] {
-	nodes := sets.New[string]()
-	for _, pod := range u.Pods {
-		nodes.Insert(pod.Spec.NodeName)
+// those are the units that are accepted, gangs as a whole.
+func (x *engineSearch) those(accept func(i int) bool) set {
+	e := make(set, len(x.units))
+	for i, u := range x.units {
+		e[i] = u.Kind != AboveMin && accept(i)
 	}
-	return nodes
+	return e
 }
 
 // on are those of a set that have a pod on a node that members are assigned to.
-func (s *search) on(e set, assigned map[string][]*corev1.Pod) set {
+func (x *engineSearch) on(e set, assigned map[string][]*corev1.Pod) set {
 	on := slices.Clone(e)
-	for i, u := range s.units {
+	for i, u := range x.units {
 		on[i] = e[i] && u.on(func(name string) bool { return assigned[name] != nil })
 	}
 	return on
 }
 
+// guarded are the units whose eviction alone exceeds a budget.
+func (x *engineSearch) guarded() []bool {
+	guarded := make([]bool, len(x.units))
+	for i, u := range x.units {
+		guarded[i] = x.budgets.violations([]Unit{u}) > 0
+	}
+	return guarded
+}
+
 // guardedFirst has those whom budgets guard before others, and of either the most important first.
-func (s *search) guardedFirst() []int {
-	order := s.byImportance()
-	guarded := func(i int) bool { return s.budgets.violations([]Unit{s.units[i]}) > 0 }
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch a, b := guarded(i), guarded(j); {
-		case a == b:
-			return 0
-		case a:
-			return -1
-		default:
-			return 1
-		}
-	})
-	return order
+func (x *engineSearch) guardedFirst() []int {
+	guarded := x.guarded()
+	of := func(is bool) []int {
+		return slices.DeleteFunc(x.byImportance(), func(i int) bool { return guarded[i] != is })
+	}
+	return append(of(true), of(false)...)
+}
+
+// rests reports whether the engine is not asked for victims for a namespace now. While it is, nothing else is scheduled, and what it takes is for
+// users to determine.
+func (p *Preemptor) rests(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.Now().Before(p.resting[namespace])
+}
+
+// rest has the engine not asked for victims for a namespace for a while.
+func (p *Preemptor) rest(namespace string, during time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting[namespace] = p.clock.Now().Add(during)
 }

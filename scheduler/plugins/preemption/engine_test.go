@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -61,6 +62,90 @@ func TestMembersAboveTheMinimumPreempt(t *testing.T) {
 	if got := r.evicted(); got != "s-0 s-1 s-2" {
 		t.Errorf("evicted %s", got)
 	}
+}
+
+// All further members that wait have others evicted at once. What is freed is kept for each of them, until each has a place.
+func TestRoomForFurtherMembersIsKept(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 1))
+	a := r.members("a", 4, 1, 100)
+	r.Wait("one has its place", func() bool { return r.Placed(a...) == 1 })
+	waiting := slices.DeleteFunc(slices.Clone(a), func(name string) bool { return r.Placed(name) == 1 })
+	for _, name := range waiting {
+		r.waitMessage(name, "there is no room for more")
+	}
+	singles := r.singles(3, enginetest.On("n2"))
+	r.Create(enginetest.Node("n2", 3))
+	r.Wait("all are evicted", func() bool { return r.evicted() == strings.Join(singles, " ") })
+	r.Create(enginetest.Pod("rival", "", enginetest.Priority(100)))
+	for i, name := range singles {
+		r.leave(name)
+		r.Wait("another has its place", func() bool { return r.Placed(a...) == 2+i })
+		for _, name := range waiting {
+			if r.Placed(name) == 0 {
+				r.waitMessage(name, "preempts 3 pods")
+			}
+		}
+	}
+	if r.Placed("rival") != 0 {
+		t.Error("another pod has the place of a member")
+	}
+}
+
+// few is a filter that package placement does not know: a node has two pods of one priority at most.
+type few struct{}
+
+func (few) Name() string { return "Few" }
+
+func (few) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	n := 0
+	for _, p := range node.GetPods() {
+		if corev1helpers.PodPriority(p.GetPod()) == 77 {
+			n++
+		}
+	}
+	if n >= 2 && corev1helpers.PodPriority(pod) == 77 {
+		return fwk.NewStatus(fwk.Unschedulable, "two are enough")
+	}
+	return nil
+}
+
+// If the engine refuses as many further members as have a place by amounts, others are evicted for one.
+func TestOneFurtherMember(t *testing.T) {
+	r := startWith(t, "", []enginetest.Plugin{{Name: "Few", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return few{}, nil }}})
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.singles(3)...)
+	a := r.members("a", 3, 1, 77)
+	r.Wait("two have places", func() bool { return r.Placed(a...) == 2 })
+	r.quiet(time.Second)
+	if got := r.evicted(); got != "s-2" {
+		t.Errorf("evicted %s", got)
+	}
+}
+
+// A member is nominated before a victim goes, and not any more when nothing is freed for it.
+func TestNominations(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	unseen := make(chan string, 4)
+	r.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for _, name := range []string{"a-0", "a-1"} {
+			member, err := r.Client.Tracker().Get(podResource, enginetest.Namespace, name) // the client waits for its reactors
+			if err != nil || member.(*corev1.Pod).Status.NominatedNodeName == "" {
+				unseen <- action.(clienttesting.DeleteAction).GetName()
+			}
+		}
+		return false, nil, nil
+	})
+	r.members("a", 2, 2, 100)
+	r.Wait("two are evicted", func() bool { return r.evicted() == "s-0 s-1" })
+	if len(unseen) > 0 {
+		t.Errorf("%s went before the members were nominated", <-unseen)
+	}
+	r.Create(enginetest.Pod("high", "", enginetest.On("n1"), enginetest.Priority(200), enginetest.CPUs(2)))
+	r.leave("s-0", "s-1")
+	r.Wait("no member is nominated", func() bool { return r.nominated("a-0")+r.nominated("a-1") == "" })
 }
 
 // A volume that members share is being made for a node. They have places on two nodes, and nobody has to go so that they all are on that one.
@@ -297,6 +382,23 @@ func TestVictimsByTheEngine(t *testing.T) {
 				t.Errorf("evicted %s", got)
 			}
 		})
+	}
+}
+
+// Of all nodes where the engine would have a pod, it is the one where the least harm is done.
+func TestTheLeastVictimByTheEngine(t *testing.T) {
+	r := startWith(t, "", []enginetest.Plugin{{Name: "Shy", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return shy{}, nil }}})
+	r.Create(enginetest.Node("n1", 1), enginetest.Node("n2", 3))
+	loud := func(p *corev1.Pod) { p.Labels = map[string]string{"loud": "yes"} }
+	r.Create(enginetest.Pod("loud-50", "", enginetest.On("n1"), enginetest.Priority(50), loud))
+	r.Create(enginetest.Pod("quiet-60", "", enginetest.On("n2"), enginetest.Priority(60)), enginetest.Pod("loud-10", "", enginetest.On("n2"), enginetest.Priority(10), loud),
+		enginetest.Pod("quiet-0", "", enginetest.On("n2")))
+	r.Create(enginetest.Pod("known", "", never))
+	r.waitMessage("known", "Insufficient cpu")
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(77)))
+	r.WaitPlaced("p")
+	if got := r.evicted(); got != "loud-10" {
+		t.Errorf("evicted %s", got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package preemption
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,15 +64,45 @@ func (p *Preemptor) end(r *reservation, how string) {
 	p.claims.Wake()
 }
 
-// used ends the reservation of a pod or a gang that is being placed.
-func (p *Preemptor) used(pod *corev1.Pod) {
+// used ends the reservation of a pod or a gang that is being placed. Of members above the minimum, each ends its own part of it.
+func (p *Preemptor) used(pod *corev1.Pod, node string) {
 	key := claims.ConsumerOf(pod)
 	p.mu.Lock()
 	r := p.reservations[key]
+	if r != nil && r.singly {
+		r.take(pod, node)
+		if len(r.assigned) > 0 {
+			p.claims.ReplaceFor(claims.Preemption, key, r.claims())
+			p.mu.Unlock()
+			return
+		}
+	}
 	delete(p.failed, key)
 	p.mu.Unlock()
 	if r != nil {
 		p.end(r, endUsed)
+	}
+}
+
+// take takes a pod that has a place out of a reservation, or another one that was to have that place. The preemptor's lock must be held.
+func (r *reservation) take(pod *corev1.Pod, node string) {
+	taken, at := pod.UID, ""
+	for name, pods := range r.assigned {
+		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
+			at = name
+		}
+	}
+	if pods := r.assigned[node]; at == "" && len(pods) > 0 {
+		taken, at = pods[0].UID, node
+	}
+	if at == "" {
+		return
+	}
+	is := func(p *corev1.Pod) bool { return p.UID == taken }
+	r.pods = slices.DeleteFunc(slices.Clone(r.pods), is)
+	r.assigned = maps.Clone(r.assigned)
+	if r.assigned[at] = slices.DeleteFunc(slices.Clone(r.assigned[at]), is); len(r.assigned[at]) == 0 {
+		delete(r.assigned, at)
 	}
 }
 
@@ -128,6 +160,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 			due[key] = b.pods
 		}
 	}
+	maps.DeleteFunc(p.resting, func(_ string, until time.Time) bool { return now.After(until) })
 	for job, until := range p.spared {
 		if now.After(until) {
 			delete(p.spared, job)

@@ -136,9 +136,34 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	if len(w.woken) != 1 || w.claims.Progress(r.key) != "preempts 1 pod" || len(w.claims.Nodes(r.key)) != 1 || !w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) {
 		t.Errorf("woken %v", w.woken)
 	}
-	w.used(aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }))
+	w.used(aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }), "n1")
 	if w.isOpen(r) || w.released != 1 || w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) || w.claims.Progress(r.key) != "" {
 		t.Error("it is still kept when it is used")
+	}
+}
+
+// Members above the minimum are placed one by one: each ends its part, and what is kept for the others stays.
+func TestMembersThatArePlacedOneByOne(t *testing.T) {
+	w := watch(t)
+	r := w.room()
+	member := func(name string) *corev1.Pod {
+		return aPod(name, "", 2, ranked(100), func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} })
+	}
+	p, q := member("p"), member("q")
+	w.knows(p, q)
+	r.singly, r.pods, r.assigned = true, []*corev1.Pod{p, q}, map[string][]*corev1.Pod{"n1": {p}, "n2": {q}}
+	w.open(r)
+	w.used(member("other"), "n3") // for which nothing is freed
+	if nodes := w.claims.Nodes(r.key); len(nodes) != 2 {
+		t.Errorf("room is kept on %v", nodes)
+	}
+	w.used(member("other"), "n2") // in the place of q
+	if nodes := w.claims.Nodes(r.key); !w.isOpen(r) || len(nodes) != 1 || nodes[0] != "n1" || !w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) {
+		t.Errorf("room is kept on %v", nodes)
+	}
+	w.used(p, "n2") // elsewhere than it was to be
+	if nodes := w.claims.Nodes(r.key); w.isOpen(r) || len(nodes) != 0 {
+		t.Errorf("room is kept on %v", nodes)
 	}
 }
 

@@ -5,11 +5,16 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -48,6 +53,8 @@ func (p *Preemptor) awaitNominations(ctx context.Context, r *reservation) {
 
 // nominated reports whether all members for which nodes are reserved are nominated for them, or wait no more.
 func (p *Preemptor) nominated(r *reservation) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for node, pods := range r.assigned {
 		for _, pod := range pods {
 			if now := p.engine.Pod(pod); now != nil && now.Spec.NodeName == "" && now.Status.NominatedNodeName != node {
@@ -59,12 +66,32 @@ func (p *Preemptor) nominated(r *reservation) bool {
 }
 
 // Follow has the filters of an engine leave the members out for whom room is reserved, of the pods that are nominated for a node. Claims keep others away
-// and report for whom; and members of one gang, which may change their nodes among them, would be in each other's way.
-func (p *Preemptor) Follow(engine *upstream.Scheduler) *upstream.Scheduler {
-	for _, profile := range engine.Profiles {
-		profile.SetPodNominator(nominator{engine.SchedulingQueue, p})
+// and report for whom; and members of one gang, which may change their nodes among them, would be in each other's way. The nomination of a member
+// for whose gang nothing is freed any more is cleared: the engine would keep it, and with it others off the node.
+func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
+	for _, profile := range scheduler.Profiles {
+		profile.SetPodNominator(nominator{scheduler.SchedulingQueue, p})
 	}
-	return engine
+	fail := scheduler.FailureHandler
+	scheduler.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		if nominating == nil && p.outdated(pod.Pod) {
+			nominating = &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}
+		}
+		fail(ctx, f, pod, status, nominating, start)
+	}
+	return scheduler
+}
+
+// outdated reports whether a member is nominated, and no node is being freed for its gang. Members of composite groups are nominated by the engine's own
+// preemption, of which no reservation is known.
+func (p *Preemptor) outdated(pod *corev1.Pod) bool {
+	group, member := engine.GroupOf(pod)
+	if !member || pod.Status.NominatedNodeName == "" || utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reservations[group] == nil
 }
 
 // nominator is that of the engine, to its filters.

@@ -100,9 +100,9 @@ func (pl *Plugin) Name() string { return Name }
 
 // Reserve implements fwk.ReservePlugin: room ends when whoever it was made for is
 // placed. All members of a gang are decided on before anybody else.
-func (pl *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+func (pl *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !state.IsPodGroupSchedulingCycle() {
-		pl.preemptor.used(pod)
+		pl.preemptor.used(pod, node)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -17,8 +18,11 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
@@ -57,6 +61,7 @@ func New(ctx context.Context, client kubernetes.Interface, factory informers.Sha
 	s.Start(ctx, func() { klog.FromContext(ctx).Error(nil, "Gangs cannot be read") })
 	s.Informers.StartWithContext(ctx)
 	s.Informers.WaitForCacheSyncWithContext(ctx)
+	s.Engine.SchedulingQueue = namesOfTests{s.Engine.SchedulingQueue}
 	return s.Engine, nil
 }
 
@@ -84,4 +89,16 @@ func watchGroups(factory informers.SharedInformerFactory) {
 	if utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
 		factory.Scheduling().V1alpha3().CompositePodGroups().Informer()
 	}
+}
+
+// namesOfTests is the engine's queue for tests, which know a PodGroup by the name that it has on the API server.
+type namesOfTests struct{ queue.SchedulingQueue }
+
+// GetPod implements queue.SchedulingQueue.
+func (q namesOfTests) GetPod(name, namespace string, group *corev1.PodSchedulingGroup) (*framework.QueuedPodInfo, bool) {
+	if info, ok := q.SchedulingQueue.GetPod(name, namespace, group); ok || group == nil || group.PodGroupName == nil {
+		return info, ok
+	}
+	virtual := gang.Key{Dialect: gang.Native, Namespace: namespace, Name: *group.PodGroupName}.VirtualName()
+	return q.SchedulingQueue.GetPod(name, namespace, &corev1.PodSchedulingGroup{PodGroupName: &virtual})
 }
