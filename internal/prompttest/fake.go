@@ -12,16 +12,23 @@ type Fake struct {
 	// Texts answer Input; Choices answer Confirm.
 	Texts   []string
 	Choices []bool
+	// Interrupt has the user press Ctrl-C once all Choices are given.
+	Interrupt bool
 	// Prompts are the messages of the prompts so far.
 	Prompts []string
 }
 
 // Available reports whether there are answers left.
-func (f *Fake) Available() bool { return f != nil && len(f.Texts)+len(f.Choices) > 0 }
+func (f *Fake) Available() bool {
+	return f != nil && (f.Interrupt || len(f.Texts)+len(f.Choices) > 0)
+}
 
 // Confirm returns the next choice.
 func (f *Fake) Confirm(message string) (bool, error) {
 	f.Prompts = append(f.Prompts, message)
+	if len(f.Choices) == 0 && f.Interrupt {
+		return false, failure.WithCode(failure.CodeInterrupted, "interrupted")
+	}
 	if len(f.Choices) == 0 {
 		return false, failure.Errorf("no prepared answer to %q", message)
 	}

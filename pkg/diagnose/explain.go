@@ -103,10 +103,14 @@ func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*an
 func (e *Explainer) Pending(ctx context.Context, namespace string, o Options) []*answer.Answer {
 	w := e.view
 	var all []*answer.Answer
-	for _, job := range w.Jobs() {
-		if namespace != "" && job.Meta.Namespace != namespace || job.End != nil {
-			continue
-		}
+	jobs := slices.DeleteFunc(slices.Clone(w.Jobs()), func(job *gang.Job) bool {
+		return namespace != "" && job.Meta.Namespace != namespace || job.End != nil
+	})
+	jobs = append(jobs, w.BareGangs(namespace)...)
+	slices.SortStableFunc(jobs, func(a, b *gang.Job) int {
+		return cmp.Or(cmp.Compare(a.Meta.Namespace, b.Meta.Namespace), cmp.Compare(a.Meta.Name, b.Meta.Name))
+	})
+	for _, job := range jobs {
 		r := stages.Evaluate(ctx, w, job, o.stages())
 		if r.Verdict != answer.Running && r.Verdict != answer.Done {
 			all = append(all, compose(w, r, advice.Found{}, o)) //nolint:contextcheck // as in explainJob

@@ -101,6 +101,26 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// The gang of pods that no job made is answered for, too, once.
+func TestPendingWithoutAJob(t *testing.T) {
+	s := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Done()
+	for kind := range s.Custom {
+		if kind.Kind == "TFJob" {
+			s.Custom[kind] = nil
+		}
+	}
+	for _, pod := range s.Pods {
+		pod.OwnerReferences = nil
+	}
+	all := NewExplainer(s).Pending(context.Background(), "team", Options{})
+	if len(all) != 1 || all[0].Job.Name != "gang" || all[0].Primary.Code != answer.NodesBusy {
+		t.Errorf("got %d answers: %+v", len(all), all)
+	}
+	if all := NewExplainer(s).Pending(context.Background(), "other", Options{}); len(all) != 0 {
+		t.Errorf("got %d answers of another namespace", len(all))
+	}
+}
+
 // Without nodes an answer is the same but for them.
 func TestPendingWithoutNodes(t *testing.T) {
 	s := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Done()

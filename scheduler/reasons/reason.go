@@ -58,7 +58,7 @@ const textLimit = 1000
 // Sentence is the part of the reason in the condition of every member.
 func (r *Reason) Sentence() string {
 	if r.AboveMin {
-		return fmt.Sprintf("its gang has the %d members that it needs, and there is no room for more: %s", r.Required-1, r.Finding.Message)
+		return fmt.Sprintf("its gang has its minimum, with %d members placed, and there is no room for more: %s", r.Required-1, r.Finding.Message)
 	}
 	return fmt.Sprintf("%d of the %d members that its gang needs fit: %s", r.Fit, r.Required, r.Finding.Message)
 }

@@ -43,7 +43,7 @@ func TestTextsContainEverything(t *testing.T) {
 		t.Errorf("one that came late says %q, want %q", got, want)
 	}
 	reason.AboveMin, reason.Required = true, 5
-	if got, want := reason.Sentence(), "its gang has the 4 members that it needs, and there is no room for more: 4 of 8 GPUs free"; got != want {
+	if got, want := reason.Sentence(), "its gang has its minimum, with 4 members placed, and there is no room for more: 4 of 8 GPUs free"; got != want {
 		t.Errorf("a member above the minimum says %q, want %q", got, want)
 	}
 	engines := Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: "no"}}

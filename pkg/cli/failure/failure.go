@@ -63,6 +63,9 @@ func newf(code Code, format string, args ...any) *Error {
 	return &Error{Message: err.Error(), Code: code, cause: errors.Unwrap(err)}
 }
 
+// Interrupted reports whether an error is that the user has interrupted the command.
+func Interrupted(err error) bool { return err != nil && From(err).Code == CodeInterrupted }
+
 // From explains any error: one that is a failure already is kept, an answer of an API server and a network error get a
 // sentence and a hint, everything else keeps its text. From(nil) is nil.
 func From(err error) *Error {

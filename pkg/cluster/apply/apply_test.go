@@ -177,8 +177,13 @@ func TestConflict(t *testing.T) {
 	})
 	a, _ := applier(t, s)
 	objects := []*unstructured.Unstructured{object("Deployment", "ns", "app")}
+	for _, request := range s.Requests() {
+		if strings.HasPrefix(request, "PATCH") && !strings.Contains(request, "dryRun=All") {
+			t.Errorf("%s, although others own a field", request)
+		}
+	}
 	got := failure.From(a.Apply(t.Context(), objects))
-	want := "apply Deployment ns/app: others own what would be changed: .spec.replicas is owned by helm, .spec.paused is owned by kubectl-edit"
+	want := "nothing was applied: apply Deployment ns/app: others own what would be changed: .spec.replicas is owned by helm, .spec.paused is owned by kubectl-edit"
 	if got == nil || got.Message != want || !strings.Contains(got.Hint, "--force-conflicts") {
 		t.Errorf("got %+v", got)
 	}

@@ -56,6 +56,10 @@ func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name
 	if err != nil && errors.Is(context.Cause(limited), errLate) {
 		return notReady(ctx, client, last, op, timeout, step, progress)
 	}
+	if err != nil && ctx.Err() != nil {
+		return failure.WithCode(failure.CodeInterrupted, "interrupted; Deployment %s/%s goes on, and is not ready yet", namespace, name).
+			WithHint("see how far it is: kubectl -n %s rollout status deployment/%s", namespace, name)
+	}
 	return err
 }
 

@@ -27,7 +27,12 @@ func split(arg string) (kind gang.JobReader, name string, err error) {
 	if typed == "job" || typed == "jobs" {
 		return gang.JobReader{}, name, nil
 	}
+	typed, group, _ := strings.Cut(typed, ".") // KIND.GROUP/NAME is how jobs are printed
 	kind, known := kinds.ByName(typed)
+	if group != "" {
+		known = known && kind.Group == group
+		typed += "." + group
+	}
 	if !known {
 		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", arg, typed).
 			WithHint("the kinds are: %s", strings.Join(kinds.Names(), ", "))

@@ -53,6 +53,8 @@ func (f *Factory) explainConfig(err error) error {
 	switch {
 	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
 		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", f.flags.overrides.Timeout)
+	case errors.Is(err, fs.ErrNotExist) && f.aboutAnother(err):
+		return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("correct the path, in the kubeconfig or in the flag that names it")
 	case errors.Is(err, fs.ErrNotExist):
 		return failure.Errorf("kubeconfig %s does not exist", where).WithHint(newCluster)
 	case errors.Is(err, fs.ErrPermission):
@@ -62,6 +64,12 @@ func (f *Factory) explainConfig(err error) error {
 	default: // the error names the file, if it is about one
 		return failure.Errorf("kubeconfig: %w", err).WithHint("see how it is read: kubectl config view")
 	}
+}
+
+// aboutAnother reports whether an error is about a file that is no kubeconfig: a certificate, a key or a token that one names, or a flag.
+func (f *Factory) aboutAnother(err error) bool {
+	var of *fs.PathError
+	return errors.As(err, &of) && !slices.Contains(f.paths(), of.Path)
 }
 
 // noContext explains a context, cluster or user that the kubeconfig does not hold.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -123,10 +124,33 @@ func (w *stream) document(value any) error {
 	if !w.yaml {
 		return json.NewEncoder(w).Encode(value) // which ends the line
 	}
-	text, err := yaml.Marshal(value)
+	text, err := json.Marshal(value)
 	if err != nil {
+		return err
+	}
+	if text, err = yaml.JSONToYAML(escapeControls(text)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "---\n%s", text)
 	return err
+}
+
+// escapeControls escapes the characters in JSON that YAML must not have as they are. Annotations and messages may have any, and one of them is no reason
+// to save nothing.
+func escapeControls(text []byte) []byte {
+	forbidden := func(r rune) bool {
+		return r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0xfffe || r == 0xffff
+	}
+	if bytes.IndexFunc(text, forbidden) < 0 {
+		return text
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(text) {
+		if forbidden(r) {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.Bytes()
 }

@@ -92,6 +92,27 @@ func TestSaveAndOpen(t *testing.T) {
 	}
 }
 
+// Any user may write characters that YAML must not have as they are.
+func TestSaveControlCharacters(t *testing.T) {
+	s, err := Read(strings.NewReader(twoNodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const note = "del \x7f c1 \u0091 bom \ufeff next \u0085"
+	s.Nodes[0].Annotations = map[string]string{"note": note}
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Nodes[0].Annotations["note"]; got != note {
+		t.Errorf("got %q, want %q", got, note)
+	}
+}
+
 func TestSaveLeavesNothingHalfMade(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "taken")

@@ -222,18 +222,8 @@ func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {
 // bare makes up a job from a pod without one: the pods of its gang, or the pod alone.
 func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	name, pods := pod.Name, []*corev1.Pod{pod}
-	for _, r := range dialect.Readers() {
-		group, ok := r.GroupOf(pod)
-		if !ok {
-			continue
-		}
-		name, pods = group, nil
-		for _, other := range w.Snap.Pods {
-			if g, ok := r.GroupOf(other); ok && g == group && other.Namespace == pod.Namespace {
-				pods = append(pods, other)
-			}
-		}
-		break
+	if groups := groupsOf(pod); len(groups) > 0 {
+		name, pods = groups[0].name, w.podGroups().pods[groups[0]]
 	}
 	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Names: []string{"pod"}}}
 	s.Kind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -246,6 +236,62 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	}
 	s.Roles = []gang.Role{role}
 	return s
+}
+
+// podGroup is a group that pods name, in the words of one dialect.
+type podGroup struct {
+	dialect         gang.Dialect
+	namespace, name string
+}
+
+// groupsOf are the groups that a pod names, the one that counts first.
+func groupsOf(pod *corev1.Pod) (groups []podGroup) {
+	for _, r := range dialect.Readers() {
+		if name, ok := r.GroupOf(pod); ok {
+			groups = append(groups, podGroup{r.Dialect, pod.Namespace, name})
+		}
+	}
+	return groups
+}
+
+// podGroupIndex is the pods of each group, and the groups in the order of their first pods.
+type podGroupIndex struct {
+	pods  map[podGroup][]*corev1.Pod
+	order []podGroup
+}
+
+func (w *View) podGroups() podGroupIndex {
+	type ofPods struct{}
+	return Once(w, ofPods{}, func() podGroupIndex {
+		x := podGroupIndex{pods: map[podGroup][]*corev1.Pod{}}
+		for _, pod := range w.Snap.Pods {
+			for _, g := range groupsOf(pod) {
+				if x.pods[g] == nil {
+					x.order = append(x.order, g)
+				}
+				x.pods[g] = append(x.pods[g], pod)
+			}
+		}
+		return x
+	})
+}
+
+// BareGangs are jobs that are made up, of the gangs of a namespace, or of all if it is empty, that have a pod without a node and none with a job.
+func (w *View) BareGangs(namespace string) (jobs []*gang.Job) {
+	for _, g := range w.podGroups().order {
+		pods := w.podGroups().pods[g]
+		if namespace != "" && g.namespace != namespace || groupsOf(pods[0])[0] != g {
+			continue
+		}
+		waits := slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+			return p.Spec.NodeName == "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+		})
+		ofJob := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.byIdentity()[w.root(p)] != nil })
+		if waits && !ofJob {
+			jobs = append(jobs, w.bare(pods[0]))
+		}
+	}
+	return jobs
 }
 
 // GroupPods are the pods that name a group object.

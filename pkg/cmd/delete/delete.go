@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,12 +95,19 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var failures []error
 	var deleted []*gang.Job
 	who := &caller{o: o, client: client}
 	selectors := map[types.UID]string{}
-	for _, name := range o.Names {
+	for i, name := range o.Names {
 		job, selector, err := o.deleteOne(ctx, who, namespace, name)
+		if failure.Interrupted(err) {
+			failures = append(failures, failure.WithCode(failure.CodeInterrupted, "interrupted; not tried: %s", strings.Join(o.Names[i:], ", ")))
+			stop() // at a prompt, which does not end the context
+			break
+		}
 		if err != nil {
 			failures = append(failures, err)
 			continue

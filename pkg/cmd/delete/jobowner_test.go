@@ -66,6 +66,34 @@ func TestJobsOfOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Ctrl-C at a prompt ends the command: no other job is deleted.
+func TestInterruptedAtAPrompt(t *testing.T) {
+	s := kubetest.New(t)
+	for job, user := range map[string]string{"anns": "ann", "bobs": "bob", "nobodys": ""} {
+		object := kubetest.Job("research", job, 1)
+		if user != "" {
+			object.Annotations = map[string]string{"gangctl.dev/submitted-by": user}
+		}
+		s.Answer("GET "+jobsPath+"/"+job, 200, object)
+		s.Answer("DELETE "+jobsPath+"/"+job, 200, &metav1.Status{Status: metav1.StatusSuccess})
+	}
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	o := &Options{
+		IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }, Names: []string{"anns", "bobs", "nobodys"},
+		Prompter: &prompttest.Fake{Choices: []bool{true}, Interrupt: true},
+	}
+	failed := failure.From(o.run(t.Context()))
+	if failed == nil || failed.Code != failure.CodeInterrupted || failed.Message != "interrupted; not tried: bobs, nobodys" {
+		t.Errorf("got %+v", failed)
+	}
+	if requests := s.Requests(); slices.ContainsFunc(requests, func(r string) bool { return strings.HasPrefix(r, "DELETE") && !strings.Contains(r, "anns") }) {
+		t.Errorf("got %q", requests)
+	}
+}
+
+func TestYes(t *testing.T) {
 	f := &cmdutil.Factory{}
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	f.IO = io

@@ -69,8 +69,29 @@ func (o *Options) read(ctx context.Context) (*target, error) {
 	}
 	w := view.New(t.snapshot)
 	t.gang = grown(w.Gang(w.Lookup(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name)))
-	t.group, err = readGroup(ctx, client, t.gang.Decl)
+	if t.group, err = readGroup(ctx, client, t.gang.Decl); err != nil {
+		return nil, err
+	}
+	if t.group == nil {
+		err = unseenGroup(t.snapshot, t.gang)
+	}
 	return t, err
+}
+
+// unseenGroup reports that the group which the pods name may not be listed: its minimum would stay as it is, and the gang never be whole.
+func unseenGroup(s *snapshot.Snapshot, g *gang.Gang) error {
+	if g.Named.Name == "" {
+		return nil
+	}
+	reader, _ := dialect.ReaderOf(g.Named.Dialect)
+	for _, served := range reader.Kinds {
+		resource := schema.GroupResource{Group: served.GroupKind.Group, Resource: served.Resource}.String()
+		if d := s.Denial("", resource, g.Meta.Namespace); d != nil {
+			return failure.Errorf("%s: whether %s %s is there, with the gang's minimum, is unknown: list %s: %s", jobs.Op(g.Job, "resize"), served.GroupKind.Kind, g.Named.Name, resource,
+				cmp.Or(d.Message, "forbidden")).WithHint("ask an administrator for the rights to get, list and patch %s in namespace %s", resource, g.Meta.Namespace)
+		}
+	}
+	return nil
 }
 
 // grown is a gang with the role that its job can grow by.

@@ -250,8 +250,8 @@ func explainJob(err error, job *unstructured.Unstructured) error {
 func explainOwned(err error, obj *unstructured.Unstructured) *failure.Error {
 	why := failure.From(err)
 	if apierrors.IsAlreadyExists(err) {
-		return why.WithHint("a %s of this name belongs to something else: choose another name, or remove it with "+
-			"`kubectl -n %s delete %s %s`", obj.GetKind(), obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
+		return why.WithHint("choose another name; whose the %s is shows `kubectl -n %s get %s %s -o yaml`, and if nothing uses it, it can be deleted",
+			obj.GetKind(), obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
 	}
 	return why
 }

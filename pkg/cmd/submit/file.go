@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -30,8 +31,8 @@ type FileOptions struct {
 	gangFlags
 	Suffix      func() string
 	CommandLine string
-	// File is a path, or "-" for standard input.
-	File string
+	// Files are paths, or "-" for standard input.
+	Files []string
 	// Kind is the kind of job that the command line names; empty for any.
 	Kind schema.GroupKind
 
@@ -59,7 +60,7 @@ func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
 func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
 	o.changed = flags.Changed
-	if o.File == "" {
+	if len(o.Files) == 0 || slices.Contains(o.Files, "") {
 		return failure.Usagef("--filename is empty").WithHint("give it a path, or - for standard input")
 	}
 	if len(args) > 0 {
@@ -72,7 +73,10 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	if err := o.refuseOthers(cmd.LocalFlags()); err != nil {
 		return err
 	}
-	if o.File == "-" && o.From == "-" {
+	if len(slices.Compact(slices.Sorted(slices.Values(o.Files)))) < len(o.Files) {
+		return failure.Usagef("--filename %s is there twice", strings.Join(o.Files, " and ")).WithHint("name each file once")
+	}
+	if slices.Contains(o.Files, "-") && o.From == "-" {
 		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")
 	}
 	return o.validateGang(flags)
@@ -127,7 +131,7 @@ func (o *FileOptions) batchOf(m *manifest.Manifest) (*batch, error) {
 	}
 	for _, job := range m.Jobs {
 		if kind := job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
-			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
+			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", strings.Join(o.Files, " -f "))
 		}
 	}
 	parts, err := o.applyDefaults(m, namespace)
@@ -216,29 +220,53 @@ func (o *FileOptions) schedulers(job gang.Job) []string {
 // maxFile is how large a file with jobs may be, in bytes: ten times what the API server takes for one object.
 const maxFile = 16 << 20
 
-// read reads the file.
+// read reads the files, as if all were in one.
 func (o *FileOptions) read() (*manifest.Manifest, error) {
-	in, name := o.IO.In, "standard input"
-	if o.File != "-" {
-		file, err := os.Open(o.File)
+	var all [][]byte
+	size := 0
+	for _, path := range o.Files {
+		data, err := o.open(path)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(data); size > maxFile {
+			return nil, failure.Errorf("%s: more than %d MiB", o.name(), maxFile>>20)
+		}
+		m, err := manifest.Parse(data) // by itself: an error has the name of the file, and where in it
+		if err != nil {
+			return nil, failure.Errorf("%s: %w", fileName(path), err)
+		}
+		if len(o.Files) == 1 {
+			return m, nil
+		}
+		all = append(all, data)
+	}
+	m, err := manifest.Parse(bytes.Join(all, []byte("\n---\n")))
+	if err != nil {
+		return nil, failure.Errorf("%s: %w", o.name(), err)
+	}
+	return m, nil
+}
+
+// open reads a file.
+func (o *FileOptions) open(path string) ([]byte, error) {
+	in := o.IO.In
+	if path != "-" {
+		file, err := os.Open(path)
 		if err != nil {
 			return nil, failure.Errorf("read the job: %w", err)
 		}
 		defer file.Close()
-		in, name = file, o.File
+		in = file
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
-		return nil, failure.Errorf("read the job from %s: %w", name, err)
+		return nil, failure.Errorf("read the job from %s: %w", fileName(path), err)
 	}
 	if len(data) > maxFile {
-		return nil, failure.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
+		return nil, failure.Errorf("%s: it has more than %d MiB", fileName(path), maxFile>>20)
 	}
-	m, err := manifest.Parse(data)
-	if err != nil {
-		return nil, failure.Errorf("%s: %w", name, err)
-	}
-	return m, nil
+	return data, nil
 }
 
 // explain adds to an error of a job that cannot be made a gang what to do.
@@ -265,7 +293,18 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 	return failure.Errorf("%s: %w", name, err)
 }
 
-// name is the name of the file in errors.
+// name is the name of the files in errors.
 func (o *FileOptions) name() string {
-	return cmp.Or(o.source, map[string]string{"-": "standard input"}[o.File], o.File)
+	names := make([]string, 0, len(o.Files))
+	for _, path := range o.Files {
+		names = append(names, fileName(path))
+	}
+	return cmp.Or(o.source, strings.Join(names, ", "))
+}
+
+func fileName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
 }

@@ -127,6 +127,22 @@ func TestFileBecomesAGang(t *testing.T) {
 	}
 }
 
+// Several files are one submission; an error names its file.
+func TestSeveralFiles(t *testing.T) {
+	first, other := file(t, jobFile), file(t, strings.ReplaceAll(jobFile, "llama", "bert"))
+	out, _, failed := typeLine(t.Context(), noCluster, jobFile, "submit", "-f", first, "--filename", other, "--dry-run=client", "-o", "name")
+	if failed != nil || !strings.Contains(out, "/llama\n") || !strings.Contains(out, "/bert\n") {
+		t.Errorf("got %v, %q", failed, out)
+	}
+	broken := file(t, "kind: [\n")
+	if _, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", first, "-f", broken, "--dry-run=client"); failed == nil || !strings.HasPrefix(failed.Message, broken+": document 1, line 1: ") {
+		t.Errorf("got %v", failed)
+	}
+	if _, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", first, "-f", first, "--dry-run=client"); failed == nil || failed.Code != failure.CodeUsage {
+		t.Errorf("got %v", failed)
+	}
+}
+
 func TestFileDetails(t *testing.T) {
 	tests := map[string]struct {
 		text  string

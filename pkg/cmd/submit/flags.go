@@ -73,7 +73,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: "+o.kind.name+"- and five random characters)")
 	flags.StringVar(&o.Image, "image", "", "Container image of every role")
 	flags.StringVar(&o.Template, "template", "", "Job to start from: one of submit templates list, or the path of a file; flags override it")
-	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job, instead of flags; - is standard input")
+	flags.StringArrayVarP(&o.Files, "filename", "f", nil, "File that holds the job, instead of flags, once for each; - is standard input")
 	var training []string
 	for _, r := range o.shown() {
 		if r.trains {

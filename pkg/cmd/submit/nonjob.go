@@ -3,6 +3,7 @@ package submit
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -63,6 +64,10 @@ func (c *creator) createOther(ctx context.Context, mapping *meta.RESTMapping, de
 		desired.SetNamespace(namespace)
 	}
 	stored, err = c.postAs(ctx, mapping.Resource, desired, c.dryRun)
+	if errors.Is(err, context.Canceled) && !c.dryRun {
+		return nil, false, failure.WithCode(failure.CodeInterrupted, "interrupted while creating %s: it may exist", named(desired)).
+			WithHint("see whether it does with `kubectl get %s`", kubectlArgs(mapping.Resource, desired))
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return stored, false, err
 	}

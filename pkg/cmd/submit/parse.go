@@ -50,7 +50,7 @@ type Options struct {
 	// Set are assignments PATH=VALUE to fields of the job.
 	Set []string
 	// File is the path of a manifest that describes the job; the flags above then have no effect.
-	File string
+	Files []string
 
 	kind kind
 	// preset is the job of the template; nil without one.
@@ -84,7 +84,7 @@ func newKindCommand(f *cmdutil.Factory, k kind, runF func(context.Context, *Opti
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 			if cmd.Flags().Changed("filename") {
-				file := &FileOptions{Submission: o.Submission, gangFlags: o.gangFlags, File: o.File, Suffix: o.Suffix, CommandLine: o.CommandLine, Kind: k.reader.GroupKind}
+				file := &FileOptions{Submission: o.Submission, gangFlags: o.gangFlags, Files: o.Files, Suffix: o.Suffix, CommandLine: o.CommandLine, Kind: k.reader.GroupKind}
 				return file.submit(cmd, args)
 			}
 			if runF != nil {

@@ -35,7 +35,7 @@ func TestRehearsalFindsOut(t *testing.T) {
 		{"another user's PodGroup", func(s *kubetest.Server) {
 			exists(s, groupsPath, "podgroups")
 			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
-		}, `create PodGroup research/llama: x "llama" already exists`, "a PodGroup of this name belongs to something else: choose another name"},
+		}, `create PodGroup research/llama: x "llama" already exists`, "choose another name; whose the PodGroup is shows `kubectl -n research get podgroups.scheduling.x-k8s.io llama -o yaml`"},
 		{"a job with its PodGroup", func(s *kubetest.Server) { exists(s, groupsPath, "podgroups"); exists(s, jobsPath, "tfjobs") },
 			"create TFJob research/llama: a TFJob of this name exists", "`gangctl get llama -n research`"},
 	}

@@ -77,7 +77,7 @@ quota and its share of a queue. The exit code is then the worst.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job; - is standard input")
+	flags.StringArrayVarP(&o.Files, "filename", "f", nil, "File that holds the job, once for each; - is standard input")
 	o.add(cmd)
 	o.addFlags(cmd)
 	for _, k := range kinds() {

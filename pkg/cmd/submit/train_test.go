@@ -145,7 +145,7 @@ func TestTrainFails(t *testing.T) {
 		}, nil, "create TrainingRuntime research/llama: no", "", nil},
 		"another one of the name": {func(s *kubetest.Server) {
 			s.Refuse("POST "+runtimesPath, 409, metav1.StatusReasonAlreadyExists, "exists", &metav1.StatusDetails{Name: "llama", Kind: "trainingruntimes"})
-		}, nil, "create TrainingRuntime research/llama: exists", "a TrainingRuntime of this name belongs to something else", nil},
+		}, nil, "create TrainingRuntime research/llama: exists", "choose another name; whose the TrainingRuntime is", nil},
 		"the runtime cannot be owned": {func(s *kubetest.Server) {
 			s.HandleFunc("POST "+runtimesPath, echo("uid-3"))
 			s.Refuse("PATCH "+runtimesPath+"/llama", 403, metav1.StatusReasonForbidden, "no", nil)

@@ -24,6 +24,9 @@ func request(role gang.Role) corev1.ResourceList {
 	return whatif.Needs([]gang.Role{{Replicas: 1, Template: role.Template}}, 1)
 }
 
+// mostDevices is how many devices a member may request for it to be split: more than any node has, and few enough for sums of them.
+const mostDevices = 1 << 20
+
 // resizer searches for other sizes of the gang.
 type resizer struct{ *search }
 
@@ -34,7 +37,7 @@ func (s resizer) reshape() {
 		device := podrequest.Device(req)
 		q := req[device]
 		per := q.Value()
-		if device == "" || per < 2 || !onlyMain(role, device) || role.MainContainer() < 0 || slices.Contains(single, phrase.Member(role.Name)) {
+		if device == "" || per < 2 || per > mostDevices || !onlyMain(role, device) || role.MainContainer() < 0 || slices.Contains(single, phrase.Member(role.Name)) {
 			continue
 		}
 		roles := s.oneTemplate(role)

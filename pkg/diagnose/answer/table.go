@@ -236,9 +236,9 @@ var entries = []Entry{
 		Remedy:   "Fix or delete that gang.",
 	},
 	{
-		Code: ReservedByOthers, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Idle resources are promised to a gang that was admitted first and is starting.",
-		Evidence: "`minResources` of PodGroups in phase `Inqueue`",
+		Code: ReservedByOthers, Stages: []Stage{StageQueue, StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Idle resources are promised to a gang that was admitted first and is starting, or the scheduler keeps them for a gang that comes first.",
+		Evidence: "`minResources` of PodGroups in phase `Inqueue`; the gang scheduler's message in the condition `PodScheduled` of members",
 		Remedy:   "Wait.",
 	},
 	{

@@ -20,6 +20,13 @@ func terminating(left time.Duration, finalizers ...string) func(int, *corev1.Pod
 	}
 }
 
+// reported has the scheduler report why pods wait.
+func reported(message string) func(*clustertest.Gang) {
+	return pods(func(_ int, p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
+	})
+}
+
 func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 	return clustertest.Gang{Namespace: "research", Name: name, Workers: len(nodes), GPUs: gpus, Nodes: nodes, Age: 2 * time.Hour}
 }
@@ -43,6 +50,12 @@ func TestBusy(t *testing.T) {
 		{name: "free behind a taint", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "free, and kept by the scheduler for another", code: answer.ReservedByOthers, exit: 3, first: "its scheduler keeps that for others: room on n1 is reserved for gang research/a", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, young, reported("0/1 nodes are available: 0 of the 1 members that its gang needs fit: room on n1 is reserved for gang research/a, which has waited since 12:00:00 and comes first by response ratio; it needs 1 member with 8 GPUs.")))
+		}},
+		{name: "free, and not kept", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, young, reported("0/1 nodes are available: 0 of the 1 members that its gang needs fit: it needs room on n1.")))
 		}},
 		{name: "a taint that is only a wish", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, young))

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -97,6 +99,16 @@ func suspend(job map[string]any) {
 }
 
 // A job that has ended is shown as long as it holds something.
+// Who may not list nodes sees what pods hold all the same.
+func TestJobsWithoutNodes(t *testing.T) {
+	c := clustertest.New().Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 2, Nodes: []string{"n1", "n1"}})
+	c.S.Denied = append(c.S.Denied, snapshot.Denial{Resource: "nodes"})
+	jobs := usage.OfJobs(view.New(c.Done())).Jobs
+	if len(jobs) != 1 || jobs[0].Held.Devices["nvidia.com/gpu"] != 4 || jobs[0].Held.Pods != 2 {
+		t.Errorf("got %+v", jobs)
+	}
+}
+
 func TestEndedJobs(t *testing.T) {
 	ended := func(nodes ...string) usage.Jobs {
 		return jobsOf(clustertest.New().Nodes(1, 8).Add(clustertest.Gang{Name: "done", Workers: 1, GPUs: 2, Nodes: nodes, Missing: 1 - len(nodes), Kind: "Job", NoGroup: true,

@@ -3,6 +3,8 @@ package whatif
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,12 +153,22 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	return c
 }
 
+// multiplied is amount*num/den, rounded up; users write amounts whose product an int64 does not hold.
+func multiplied(amount, num, den int64) int64 {
+	product := new(big.Int).Mul(big.NewInt(amount), big.NewInt(num))
+	product.Add(product, big.NewInt(den-1)).Quo(product, big.NewInt(den))
+	if !product.IsInt64() {
+		return math.MaxInt64
+	}
+	return product.Int64()
+}
+
 // Scale multiplies all that a container requests by num/den: what becomes less is rounded down to whole units of the resource, so that all members
 // together take no more than before, but for thousandths of a core and devices, of which none may be left out. Limits above the request are
 // multiplied, too; others follow it.
 func Scale(r *corev1.ResourceRequirements, num, den int64) {
 	scaled := func(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
-		amount := (request.Amount(name, q)*num + den - 1) / den
+		amount := multiplied(request.Amount(name, q), num, den)
 		if num < den {
 			return request.Quantity(name, request.Down(name, amount))
 		}

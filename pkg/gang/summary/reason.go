@@ -41,7 +41,7 @@ func unscheduledReason(pod *corev1.Pod) string {
 
 // explained matches the gang scheduler's message on why a gang has no place. The framework that it is built on prefixes a count of nodes,
 // as in every message of kube-scheduler; here the count means nothing.
-var explained = regexp.MustCompile(`^\d+/\d+ nodes are available: ((?:\d+ of the \d+ members that its gang needs fit|its gang has the \d+ members that it needs)\b.*)$`)
+var explained = regexp.MustCompile(`^\d+/\d+ nodes are available: ((?:\d+ of the \d+ members that its gang needs fit|its gang has its minimum)\b.*)$`)
 
 // ownMessage is a message of the gang scheduler without that prefix; messages of other schedulers are left as they are.
 func ownMessage(message string) string {

@@ -239,4 +239,4 @@ func (s *Summary) pendingReason() string {
 
 // nodesLack matches the start of the messages of kube-scheduler, and of every scheduler built on its framework, that count what each node
 // lacks, and of the gang scheduler's messages that count it for all members.
-var nodesLack = regexp.MustCompile(`^(\d+/\d+ nodes are available|\d+ of the \d+ members that its gang needs|its gang has the )`)
+var nodesLack = regexp.MustCompile(`^(\d+/\d+ nodes are available|\d+ of the \d+ members that its gang needs|its gang has its minimum)`)

@@ -62,7 +62,7 @@ func TestAMemberAboveTheMinimumIsReported(t *testing.T) {
 	r.bound("g-0", "g-1")
 	r.create(member("g", 2, "cpu", "1"))
 	poll.Until(r, "it is reported", func() bool {
-		return strings.Contains(r.message("g-2"), "its gang has the 2 members that it needs, and there is no room for more: ")
+		return strings.Contains(r.message("g-2"), "its gang has its minimum, with 2 members placed, and there is no room for more: ")
 	})
 	if reason, fresh, reported := r.reasons.TakeReport(types.NamespacedName{Namespace: "default", Name: "g"}); fresh || reported && !reason.AboveMin {
 		t.Errorf("the gang is reported to wait: %+v", reason)

@@ -57,7 +57,7 @@ func TestMembersAboveTheMinimumPreempt(t *testing.T) {
 	a := r.members("a", 5, 1, 100)
 	r.Wait("four have places", func() bool { return r.Placed(a...) == 4 })
 	waits := slices.DeleteFunc(a, func(name string) bool { return r.Placed(name) == 1 })
-	r.waitMessage(waits[0], "its gang has the 4 members that it needs, and there is no room for more")
+	r.waitMessage(waits[0], "its gang has its minimum, with 4 members placed, and there is no room for more")
 	r.quiet(time.Second)
 	if got := r.evicted(); got != "s-0 s-1 s-2" {
 		t.Errorf("evicted %s", got)

@@ -44,7 +44,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		switch {
 		case len(operators) > 0 && component.AllDown(operators):
 			out.Add(down(c, job, operators[0]))
-		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", ""):
+		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", "") && !acts(c, job):
 			out.Add(missing(c, job, others))
 		}
 	case len(all) == 0 && out.Denied(c, "deployments.apps", ""):
@@ -69,6 +69,13 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	forbidden(c, out)
 	return stage.OK("")
+}
+
+// acts reports whether the controller of a kind of job has handled another one: it may run without a Deployment, or outside the cluster.
+func acts(c *stage.Context, job *gang.Job) bool {
+	return slices.ContainsFunc(c.View.Jobs(), func(other *gang.Job) bool {
+		return other != job && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(c.View.Gang(other).ExistingPods()) > 0)
+	})
 }
 
 // kueueController finds that a job that Kueue suspends waits for a controller that may be down itself.

@@ -27,8 +27,11 @@ const (
 
 // missing finds that there is no operator, or others are the reasons why those that there are do not look at the job.
 func missing(c *stage.Context, g *gang.Job, others []string) *stage.Finding {
-	f := stage.Found(answer.OperatorMissing,
-		"no controller turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(ageOf(c, g))).
+	waited := ""
+	if !c.View.Assumed {
+		waited = fmt.Sprintf(", and %s has waited for %s", g.Meta.Name, phrase.Age(ageOf(c, g)))
+	}
+	f := stage.Found(answer.OperatorMissing, "no controller turns %ss into pods: no %s runs in this cluster%s", g.Kind.Kind, g.Reader.Controller.Name, waited).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		Run(command.Kubectl("", "get", "deployments", "-A"))
 	if install := component.Install(g.Reader); install != "" && len(others) == 0 {

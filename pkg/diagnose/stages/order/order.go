@@ -34,6 +34,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	queueOrder(c, out)
 	promised(c, out)
 	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 && !leftBehind(c) {
+		if f := reserved(c); f != nil {
+			out.Add(f)
+			return stage.OK("")
+		}
 		out.Add(fits(c))
 		return stage.OK("no job ahead")
 	}

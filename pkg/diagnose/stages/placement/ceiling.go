@@ -73,7 +73,7 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:
 		return fmt.Sprintf("each %s requests %s%s, and the largest node with all else that it requests has %s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), text(r.LargestUsable))
 	case r.PerMember > r.LargestFree:
-		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedByDaemons(r))
+		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedOnLargest(c, cluster, r))
 	case r.Free < r.Requested:
 		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), onCount(r)+phrase.Elsewhere(r))
 	}
@@ -104,12 +104,28 @@ func placedOf(c *stage.Context, r placement.Room, found placement.Result) string
 
 func onCount(r placement.Room) string { return " on " + phrase.Count(len(r.Nodes), "node") }
 
-// usedByDaemons is what DaemonSets use of the largest node, if that is why it is too small.
-func usedByDaemons(r placement.Room) string {
+// usedOnLargest is what is in use of the largest node, if that is why it is too small, and by whom of those that stay whatever ends: DaemonSets, and the
+// members that have a place.
+func usedOnLargest(c *stage.Context, cluster *placement.Cluster, r placement.Room) string {
 	if r.LargestTotal <= r.LargestFree {
 		return ""
 	}
-	return fmt.Sprintf(" left: of %s, DaemonSets use %s", phrase.Quantity(r.Resource, r.LargestTotal), phrase.Quantity(r.Resource, r.LargestTotal-r.LargestFree))
+	var who []string
+	uses := func(is func(*corev1.Pod) bool) bool {
+		return slices.ContainsFunc(r.NodeNames(), func(node string) bool {
+			return slices.ContainsFunc(cluster.PodsOn(node), func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 && is(p) })
+		})
+	}
+	if uses(placement.DaemonSetPod) {
+		who = append(who, "DaemonSets")
+	}
+	if bound := sets.New(c.Request.Bound...); uses(func(p *corev1.Pod) bool { return bound.Has(p.UID) }) {
+		who = append(who, "members that have a place")
+	}
+	if len(who) == 0 {
+		who = append(who, "pods that stay")
+	}
+	return fmt.Sprintf(" left: of %s, %s use %s", phrase.Quantity(r.Resource, r.LargestTotal), phrase.And(who), phrase.Quantity(r.Resource, r.LargestTotal-r.LargestFree))
 }
 
 // onNodes names the largest node of a room, and all of them with their verb: the whole cluster has.

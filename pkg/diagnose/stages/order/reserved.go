@@ -1,0 +1,33 @@
+package order
+
+import (
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+)
+
+// reservedFor recognises what our scheduler reports of room that it keeps for others, in the condition of a member.
+var reservedFor = regexp.MustCompile(`(?:fit|no room for more): (room on [^;]{1,500} is (?:reserved|held|being cleared) for [^;]{1,500})`)
+
+// reserved finds that the scheduler keeps the room for others: a reservation is in its memory, and objects show the place as free. Conditions of pods
+// are written by those who may write their status, as schedulers do and users do not.
+func reserved(c *stage.Context) *stage.Finding {
+	for _, m := range c.Gang.Members {
+		if m.Pod == nil || m.Bound() {
+			continue
+		}
+		for _, condition := range m.Pod.Status.Conditions {
+			if condition.Type != corev1.PodScheduled || condition.Status != corev1.ConditionFalse {
+				continue
+			}
+			if kept := reservedFor.FindStringSubmatch(condition.Message); kept != nil {
+				return stage.Found(answer.ReservedByOthers, "it fits by what is free, but its scheduler keeps that for others: %s", kept[1]).
+					See("v1", "Pod", &m.Pod.ObjectMeta, ".status.conditions").At(answer.StageOrder)
+			}
+		}
+	}
+	return nil
+}
