@@ -78,9 +78,14 @@ func (a *Applier) conflicts(ctx context.Context, objects []*unstructured.Unstruc
 	rehearsal := *a
 	rehearsal.DryRun, rehearsal.Report = true, nil
 	var all []error
+	seen := &failures{}
 	for _, object := range objects {
-		if _, err := rehearsal.one(ctx, object); errors.Is(err, errOwned) {
+		_, err := rehearsal.one(ctx, object)
+		if errors.Is(err, errOwned) {
 			all = append(all, err)
+		}
+		if seen.add(err); seen.stop != nil {
+			return nil // what is applied then ends with it, too, and reports how far it came
 		}
 	}
 	if err := failure.All(all...); err != nil {

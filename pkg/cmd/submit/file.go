@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
@@ -232,20 +233,18 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 		if size += len(data); size > maxFile {
 			return nil, failure.Errorf("%s: more than %d MiB", o.name(), maxFile>>20)
 		}
-		m, err := manifest.Parse(data) // by itself: an error has the name of the file, and where in it
-		if err != nil {
-			return nil, failure.Errorf("%s: %w", fileName(path), err)
-		}
-		if len(o.Files) == 1 {
-			return m, nil
-		}
 		all = append(all, data)
 	}
 	m, err := manifest.Parse(bytes.Join(all, []byte("\n---\n")))
-	if err != nil {
-		return nil, failure.Errorf("%s: %w", o.name(), err)
+	if err == nil {
+		return m, nil
 	}
-	return m, nil
+	for i, data := range all { // the error of one file has its name, and where in it
+		if _, own := document.Split(data); len(all) > 1 && own != nil {
+			return nil, failure.Errorf("%s: %w", fileName(o.Files[i]), own)
+		}
+	}
+	return nil, failure.Errorf("%s: %w", o.name(), err)
 }
 
 // open reads a file.

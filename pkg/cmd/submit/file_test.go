@@ -134,6 +134,10 @@ func TestSeveralFiles(t *testing.T) {
 	if failed != nil || !strings.Contains(out, "/llama\n") || !strings.Contains(out, "/bert\n") {
 		t.Errorf("got %v, %q", failed, out)
 	}
+	settings := file(t, settingsFile)
+	if out, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", settings, "-f", first, "--dry-run=client", "-o", "name"); failed != nil || !strings.Contains(out, "configmap/settings") {
+		t.Errorf("got %v, %q", failed, out)
+	}
 	broken := file(t, "kind: [\n")
 	if _, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", first, "-f", broken, "--dry-run=client"); failed == nil || !strings.HasPrefix(failed.Message, broken+": document 1, line 1: ") {
 		t.Errorf("got %v", failed)

@@ -39,8 +39,8 @@ type pool struct {
 	node    string // where a pod on its own is to go; empty for a gang
 }
 
-// chooseByEngine finds victims by the engine alone. The verdict is Impossible if it accepts none of those that there was time to try, and Unknown if it
-// accepts some and there was no time to find out who of them can be spared, or if the namespace has had its share of time.
+// chooseByEngine finds victims by the engine alone. The verdict is Impossible if it accepts none, and Unknown if there was too little time to try all, or to
+// find out who can be spared, or if the namespace has had its share of time.
 func (pl *Plugin) chooseByEngine(ctx, within context.Context, c cause, query Query, h occupants) (choice Choice, assigned map[string][]*corev1.Pod, verdict Verdict, err error) {
 	p := pl.preemptor
 	if p.rests(c.key.Namespace) {
@@ -77,9 +77,6 @@ func (x *engineSearch) choose() (best Choice, assigned map[string][]*corev1.Pod,
 		}
 		evicted, found, ok := x.spared(p, found)
 		if !ok {
-			if verdict == Impossible {
-				verdict = Unknown
-			}
 			break
 		}
 		choice := Choice{Units: x.chosen(evicted)}
@@ -89,6 +86,9 @@ func (x *engineSearch) choose() (best Choice, assigned map[string][]*corev1.Pod,
 		if !x.single {
 			break
 		}
+	}
+	if verdict == Impossible && x.ctx.Err() != nil {
+		verdict = Unknown
 	}
 	return best, assigned, verdict
 }

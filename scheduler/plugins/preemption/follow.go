@@ -84,26 +84,33 @@ func (p *Preemptor) used(pod *corev1.Pod, node string) {
 	}
 }
 
-// take takes a pod that has a place out of a reservation, or another one that was to have that place. The preemptor's lock must be held.
+// take takes a pod that has a place out of a reservation. A place that was to be another's is made good for with its own, and if it had none, the other
+// one has none any more. The preemptor's lock must be held.
 func (r *reservation) take(pod *corev1.Pod, node string) {
-	taken, at := pod.UID, ""
-	for name, pods := range r.assigned {
-		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
-			at = name
+	assigned := maps.Clone(r.assigned)
+	at, own := "", func(p *corev1.Pod) bool { return p.UID == pod.UID }
+	for name, pods := range assigned {
+		if slices.ContainsFunc(pods, own) {
+			at, assigned[name] = name, slices.DeleteFunc(slices.Clone(pods), own)
 		}
 	}
-	if pods := r.assigned[node]; at == "" && len(pods) > 0 {
-		taken, at = pods[0].UID, node
+	if others := assigned[node]; at != node && len(others) > 0 {
+		assigned[node] = slices.Clone(others[1:])
+		if at != "" {
+			assigned[at] = append(slices.Clone(assigned[at]), others[0])
+		}
 	}
-	if at == "" {
-		return
+	maps.DeleteFunc(assigned, func(_ string, pods []*corev1.Pod) bool { return len(pods) == 0 })
+	r.assigned = assigned
+}
+
+// waiting are those of a reservation that it is still for: of members that are placed one by one, those that have no place. The preemptor's lock must be
+// held.
+func (r *reservation) waiting() []*corev1.Pod {
+	if !r.singly {
+		return r.pods
 	}
-	is := func(p *corev1.Pod) bool { return p.UID == taken }
-	r.pods = slices.DeleteFunc(slices.Clone(r.pods), is)
-	r.assigned = maps.Clone(r.assigned)
-	if r.assigned[at] = slices.DeleteFunc(slices.Clone(r.assigned[at]), is); len(r.assigned[at]) == 0 {
-		delete(r.assigned, at)
-	}
+	return slices.Concat(slices.Collect(maps.Values(r.assigned))...)
 }
 
 // Gone records that a pod has left its node; the engine's cache must know. What
@@ -140,7 +147,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 	p.mu.Lock()
 	for _, r := range p.reservations {
 		switch {
-		case !p.waits(r.pods):
+		case !p.waits(r.waiting()):
 			ends = append(ends, ending{r, endGone})
 		case !r.cleared.IsZero() && now.Sub(r.cleared) > useWithin:
 			ends = append(ends, ending{r, endFailed})
@@ -160,6 +167,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 			due[key] = b.pods
 		}
 	}
+	p.forgetNominees()
 	maps.DeleteFunc(p.resting, func(_ string, until time.Time) bool { return now.After(until) })
 	for job, until := range p.spared {
 		if now.After(until) {
@@ -198,7 +206,7 @@ func (p *Preemptor) stillWait(c cause) bool {
 func (p *Preemptor) current(r *reservation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reservations[r.key] == r && p.waits(r.pods)
+	return p.reservations[r.key] == r && p.waits(r.waiting())
 }
 
 // waits reports whether one of the pods still waits for a place. The lock must be held.

@@ -157,11 +157,14 @@ func TestMembersThatArePlacedOneByOne(t *testing.T) {
 	if nodes := w.claims.Nodes(r.key); len(nodes) != 2 {
 		t.Errorf("room is kept on %v", nodes)
 	}
-	w.used(member("other"), "n2") // in the place of q
+	w.used(p, "n2") // in the place of q, which is to have that of p
 	if nodes := w.claims.Nodes(r.key); !w.isOpen(r) || len(nodes) != 1 || nodes[0] != "n1" || !w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) {
 		t.Errorf("room is kept on %v", nodes)
 	}
-	w.used(p, "n2") // elsewhere than it was to be
+	if waiting := r.waiting(); len(waiting) != 1 || waiting[0].Name != "q" || len(r.pods) != 2 {
+		t.Errorf("%v wait", waiting)
+	}
+	w.used(member("other"), "n1") // in the place of q
 	if nodes := w.claims.Nodes(r.key); w.isOpen(r) || len(nodes) != 0 {
 		t.Errorf("room is kept on %v", nodes)
 	}

@@ -2,19 +2,17 @@ package preemption
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -27,6 +25,7 @@ func (p *Preemptor) nominations(key types.NamespacedName) map[types.NamespacedNa
 	if r := p.reservations[key]; r != nil {
 		for node, pods := range r.assigned {
 			for _, pod := range pods {
+				p.nominees[pod.UID] = nominee{pod, node}
 				nodes[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = &fwk.NominatingInfo{NominatedNodeName: node, NominatingMode: fwk.ModeOverride}
 			}
 		}
@@ -82,16 +81,24 @@ func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
 	return scheduler
 }
 
-// outdated reports whether a member is nominated, and no node is being freed for its gang. Members of composite groups are nominated by the engine's own
-// preemption, of which no reservation is known.
+// nominee is a member that has been nominated for a node.
+type nominee struct {
+	pod  *corev1.Pod
+	node string
+}
+
+// forgetNominees forgets those that do not wait any more. The lock must be held.
+func (p *Preemptor) forgetNominees() {
+	maps.DeleteFunc(p.nominees, func(_ types.UID, n nominee) bool { return !p.waits([]*corev1.Pod{n.pod}) })
+}
+
+// outdated reports whether a member has the nomination of this scheduler, and no node is being freed for its gang. What others nominate, such as autoscalers
+// or the engine's own preemption for composite groups, is theirs.
 func (p *Preemptor) outdated(pod *corev1.Pod) bool {
-	group, member := engine.GroupOf(pod)
-	if !member || pod.Status.NominatedNodeName == "" || utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
-		return false
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reservations[group] == nil
+	n, ours := p.nominees[pod.UID]
+	return ours && pod.Status.NominatedNodeName == n.node && p.reservations[claims.ConsumerOf(pod)] == nil
 }
 
 // nominator is that of the engine, to its filters.

@@ -33,9 +33,9 @@ import (
 type reservation struct {
 	key      types.NamespacedName
 	priority int32
-	pods     []*corev1.Pod             // for whom it is
+	pods     []*corev1.Pod             // for whom it is; not changed
 	singly   bool                      // they are placed one by one, and not all at once
-	assigned map[string][]*corev1.Pod  // by node, those that have no place yet; the map is not changed
+	assigned map[string][]*corev1.Pod  // by node, those that have no place yet; the preemptor's lock must be held
 	victims  map[types.UID]*corev1.Pod // that still are there
 	gone     map[types.UID]string      // victims that have gone, and from which node; a snapshot from before has them
 	jobs     map[gang.Identity]bool    // that are suspended for it
@@ -137,6 +137,8 @@ type Preemptor struct {
 	reservations map[types.NamespacedName]*reservation
 	// failed are preemptors that were not placed on the nodes freed for them.
 	failed map[types.NamespacedName]*backoff
+	// nominees are the members that this scheduler has nominated, and for which node.
+	nominees map[types.UID]nominee
 	// resting are namespaces for which the engine is not asked for victims, and until when.
 	resting map[string]time.Time
 	// spared are jobs that could not be suspended, and until when they are left alone.
@@ -160,7 +162,7 @@ func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGa
 		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
 		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
 		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[gang.Identity]time.Time{},
-		resting: map[string]time.Time{},
+		resting: map[string]time.Time{}, nominees: map[types.UID]nominee{},
 	}
 }
 

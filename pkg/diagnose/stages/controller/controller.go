@@ -71,10 +71,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("")
 }
 
-// acts reports whether the controller of a kind of job has handled another one: it may run without a Deployment, or outside the cluster.
+// acts reports whether the controller of a kind of job has handled another one that has not ended: it may run without a Deployment, or outside the
+// cluster.
 func acts(c *stage.Context, job *gang.Job) bool {
 	return slices.ContainsFunc(c.View.Jobs(), func(other *gang.Job) bool {
-		return other != job && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(c.View.Gang(other).ExistingPods()) > 0)
+		return other != job && other.End == nil && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(c.View.Gang(other).ExistingPods()) > 0)
 	})
 }
 

@@ -6,15 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
 // reservedFor recognises what our scheduler reports of room that it keeps for others, in the condition of a member.
-var reservedFor = regexp.MustCompile(`(?:fit|no room for more): (room on [^;]{1,500} is (?:reserved|held|being cleared) for [^;]{1,500})`)
+var reservedFor = regexp.MustCompile(`^\d+/\d+ nodes are available: (?:\d+ of the \d+ members that its gang needs fit|its gang has its minimum, with \d+ members placed, and there is no room for more): (room on [^;]{1,500} is (?:reserved|held|being cleared) for [^;]{1,500})`)
 
 // reserved finds that the scheduler keeps the room for others: a reservation is in its memory, and objects show the place as free. Conditions of pods
 // are written by those who may write their status, as schedulers do and users do not.
 func reserved(c *stage.Context) *stage.Finding {
+	if component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace).Down(c.View.Now) {
+		return nil // it keeps nothing, and its message is old
+	}
 	for _, m := range c.Gang.Members {
 		if m.Pod == nil || m.Bound() {
 			continue
