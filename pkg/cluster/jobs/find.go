@@ -27,11 +27,10 @@ func split(arg string) (kind gang.JobReader, name string, err error) {
 	if typed == "job" || typed == "jobs" {
 		return gang.JobReader{}, name, nil
 	}
-	typed, group, _ := strings.Cut(typed, ".") // KIND.GROUP/NAME is how jobs are printed
 	kind, known := kinds.ByName(typed)
-	if group != "" {
+	if alone, group, printed := strings.Cut(typed, "."); !known && printed { // KIND.GROUP/NAME is how jobs are printed
+		kind, known = kinds.ByName(alone)
 		known = known && kind.Group == group
-		typed += "." + group
 	}
 	if !known {
 		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", arg, typed).

@@ -89,6 +89,7 @@ func TestFind(t *testing.T) {
 		"of two kinds":            {"llama", both, "", "research/llama is the name of several jobs: TFJob, PyTorchJob", 1},
 		"of two kinds, one named": {"pytorch/llama", both, "pytorchjob.kubeflow.org/llama", "", 0},
 		"as it is printed":        {"pytorchjob.kubeflow.org/llama", both, "pytorchjob.kubeflow.org/llama", "", 0},
+		"a Job as it is printed":  {"job.batch/llama", func(s *kubetest.Server) { s.Answer("GET "+batchPath+"/llama", 200, batch("llama", true, nil)) }, "job.batch/llama", "", 0},
 		"of another group":        {"pytorchjob.example.com/llama", both, "", `pytorchjob.example.com/llama: gangctl knows no kind of job "pytorchjob.example.com"`, 2},
 		"job/ is any kind": {"job/llama", func(s *kubetest.Server) {
 			s.Answer("GET "+kubeflowPath+"tfjobs/llama", 200, of("v1", "TFJob", "llama"))

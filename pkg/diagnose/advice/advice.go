@@ -81,6 +81,12 @@ func exclusiveVolume(f *stage.Finding) bool {
 	return f.Code == answer.VolumeMultiAttach && f.Stage == answer.StagePlacement
 }
 
+// keptByScheduler reports whether a finding is that the scheduler keeps the room for others. What it keeps is in its memory, so that nothing can be
+// tried.
+func keptByScheduler(f *stage.Finding) bool {
+	return f.Code == answer.ReservedByOthers && f.Stage == answer.StageOrder
+}
+
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
@@ -105,7 +111,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.end = s.now().Add(opts.Time)
 	}
 	s.part(answer.Fix, fixer{s}.fixes)
-	if slices.Contains(resizable, base.Primary.Code) || exclusiveVolume(base.Primary) {
+	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) || exclusiveVolume(base.Primary) {
 		s.part(answer.Wait, waiter{s}.wait)
 		s.part(answer.Reshape, resizer{s}.reshape)
 		s.part(answer.Trim, trimmer{s}.trim)

@@ -54,6 +54,12 @@ func TestBusy(t *testing.T) {
 		{name: "free, and kept by the scheduler for another", code: answer.ReservedByOthers, exit: 3, first: "its scheduler keeps that for others: room on n1 is reserved for gang research/a", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, young, reported("0/1 nodes are available: 0 of the 1 members that its gang needs fit: room on n1 is reserved for gang research/a, which has waited since 12:00:00 and comes first by response ratio; it needs 1 member with 8 GPUs.")))
 		}},
+		{name: "kept by a scheduler that is down", code: answer.SchedulerDown, exit: 5, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, young, reported("0/1 nodes are available: 0 of the 1 members that its gang needs fit: room on n1 is reserved for gang research/a; it needs 1 member with 8 GPUs.")))
+			for _, l := range c.S.Leases {
+				l.Spec.RenewTime = &metav1.MicroTime{Time: clustertest.Now.Add(-time.Hour)}
+			}
+		}},
 		{name: "free, and not kept", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, young, reported("0/1 nodes are available: 0 of the 1 members that its gang needs fit: it needs room on n1.")))
 		}},
