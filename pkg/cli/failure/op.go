@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -28,10 +29,22 @@ func (o Op) String() string {
 	case o.Name != "":
 		return fmt.Sprintf("%s %s %s", o.Verb, o.Kind, o.Name)
 	case o.Namespace != "":
-		return fmt.Sprintf("%s %ss in namespace %s", o.Verb, o.Kind, o.Namespace)
+		return fmt.Sprintf("%s %s in namespace %s", o.Verb, plural(o.Kind), o.Namespace)
 	default:
-		return fmt.Sprintf("%s %ss in all namespaces", o.Verb, o.Kind)
+		return fmt.Sprintf("%s %s in all namespaces", o.Verb, plural(o.Kind))
 	}
+}
+
+// plural is several objects of a kind: PriorityClasses, NetworkPolicies, TFJobs.
+func plural(kind string) string {
+	stem, y := strings.CutSuffix(kind, "cy")
+	switch {
+	case strings.HasSuffix(kind, "s"):
+		return kind + "es"
+	case y:
+		return stem + "cies"
+	}
+	return kind + "s"
 }
 
 // served names its resource the way `kubectl api-resources` does.
