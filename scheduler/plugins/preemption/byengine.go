@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -43,7 +44,7 @@ type pool struct {
 // find out who can be spared, or if the namespace has had its share of time.
 func (pl *Plugin) chooseByEngine(ctx, within context.Context, c cause, query Query, h occupants) (choice Choice, assigned map[string][]*corev1.Pod, verdict Verdict, err error) {
 	p := pl.preemptor
-	if p.rests(c.key.Namespace) {
+	if p.rests(c) {
 		return Choice{}, nil, Unknown, nil
 	}
 	start := p.clock.Now()
@@ -219,17 +220,44 @@ func (x *engineSearch) guardedFirst() []int {
 	return append(of(true), of(false)...)
 }
 
-// rests reports whether the engine is not asked for victims for a namespace now. While it is, nothing else is scheduled, and what it takes is for
-// users to determine.
-func (p *Preemptor) rests(namespace string) bool {
+// rest is the time in which the engine is not asked for victims for a namespace, and the preemptors that wait for its end.
+type rest struct {
+	until   time.Time
+	skipped map[types.NamespacedName][]*corev1.Pod
+}
+
+// rests reports whether the engine is not asked for victims for a namespace now; the preemptor is tried again when it is. While it is asked, nothing else
+// is scheduled, and what that takes is for users to determine.
+func (p *Preemptor) rests(c cause) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.clock.Now().Before(p.resting[namespace])
+	r := p.resting[c.key.Namespace]
+	if r == nil || !p.clock.Now().Before(r.until) {
+		return false
+	}
+	r.skipped[c.key] = c.pods
+	return true
 }
 
 // rest has the engine not asked for victims for a namespace for a while.
 func (p *Preemptor) rest(namespace string, during time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.resting[namespace] = p.clock.Now().Add(during)
+	if p.resting[namespace] == nil {
+		p.resting[namespace] = &rest{skipped: map[types.NamespacedName][]*corev1.Pod{}}
+	}
+	p.resting[namespace].until = p.clock.Now().Add(during)
+}
+
+// rested are the preemptors whose namespaces have rested. The lock must be held.
+func (p *Preemptor) rested(now time.Time) map[types.NamespacedName][]*corev1.Pod {
+	again := map[types.NamespacedName][]*corev1.Pod{}
+	for namespace, r := range p.resting {
+		if now.Before(r.until) {
+			continue
+		}
+		maps.Copy(again, r.skipped)
+		delete(p.resting, namespace)
+	}
+	return again
 }

@@ -168,7 +168,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 		}
 	}
 	p.forgetNominees()
-	maps.DeleteFunc(p.resting, func(_ string, until time.Time) bool { return now.After(until) })
+	maps.Copy(due, p.rested(now))
 	for job, until := range p.spared {
 		if now.After(until) {
 			delete(p.spared, job)

@@ -139,8 +139,8 @@ type Preemptor struct {
 	failed map[types.NamespacedName]*backoff
 	// nominees are the members that this scheduler has nominated, and for which node.
 	nominees map[types.UID]nominee
-	// resting are namespaces for which the engine is not asked for victims, and until when.
-	resting map[string]time.Time
+	// resting are namespaces for which the engine is not asked for victims.
+	resting map[string]*rest
 	// spared are jobs that could not be suspended, and until when they are left alone.
 	spared map[gang.Identity]time.Time
 }
@@ -162,7 +162,7 @@ func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGa
 		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
 		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
 		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[gang.Identity]time.Time{},
-		resting: map[string]time.Time{}, nominees: map[types.UID]nominee{},
+		resting: map[string]*rest{}, nominees: map[types.UID]nominee{},
 	}
 }
 
