@@ -54,9 +54,6 @@ type Applier struct {
 // Apply server-side applies objects: first namespaces and definitions, until these are served, then the rest. An object whose
 // namespace could not be made is not tried.
 func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
-	if err := a.conflicts(ctx, objects); err != nil {
-		return err
-	}
 	first, rest := split(Ordered(objects))
 	failed := &failures{total: len(objects)}
 	applied := a.each(ctx, first, failed)
@@ -67,31 +64,6 @@ func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructure
 		a.each(ctx, rest, failed)
 	}
 	return failed.err()
-}
-
-// conflicts reports fields that others own, before anything is applied: half of what belongs together would be left behind. Other errors are of
-// what is not there yet, or come again.
-func (a *Applier) conflicts(ctx context.Context, objects []*unstructured.Unstructured) error {
-	if a.DryRun || a.Force {
-		return nil
-	}
-	rehearsal := *a
-	rehearsal.DryRun, rehearsal.Report = true, nil
-	var all []error
-	seen := &failures{}
-	for _, object := range objects {
-		_, err := rehearsal.one(ctx, object)
-		if errors.Is(err, errOwned) {
-			all = append(all, err)
-		}
-		if seen.add(err); seen.stop != nil {
-			return nil // what is applied then ends with it, too, and reports how far it came
-		}
-	}
-	if err := failure.All(all...); err != nil {
-		return failure.From(fmt.Errorf("nothing was applied: %w", err))
-	}
-	return nil
 }
 
 // each applies objects one after the other, notes what failed, and returns those that did not.

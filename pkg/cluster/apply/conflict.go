@@ -29,12 +29,9 @@ func explain(object *unstructured.Unstructured, err error) error {
 	if len(fields) == 0 {
 		return operation("apply", object).Wrap(err)
 	}
-	return failure.Errorf("apply %s: %w: %s", Describe(object), errOwned, strings.Join(fields, ", ")).
+	return failure.Errorf("apply %s: others own what would be changed: %s", Describe(object), strings.Join(fields, ", ")).
 		WithHint("leave it to them, or take it over with --force-conflicts")
 }
-
-// errOwned is the error of an object with fields that others own.
-var errOwned = errors.New("others own what would be changed")
 
 // owner is the field manager of a field, in the server's message `conflict with "NAME" using VERSION`.
 func owner(message string) string {
