@@ -49,7 +49,7 @@ type Options struct {
 	Template string
 	// Set are assignments PATH=VALUE to fields of the job.
 	Set []string
-	// File is the path of a manifest that describes the job; the flags above then have no effect.
+	// Files are the paths of manifests that describe the job; the flags above then have no effect.
 	Files []string
 
 	kind kind

@@ -3,8 +3,6 @@ package preemption
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -264,14 +262,11 @@ func (c cause) placed(assigned map[string][]*corev1.Pod, query Query) bool {
 
 // keep opens a reservation for a preemptor, and has its victims evicted.
 func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
-	pods := c.pods
-	if c.more { // others may wait for good
-		pods = slices.Concat(slices.Collect(maps.Values(assigned))...)
-	}
 	r := &reservation{
-		key: c.key, priority: c.priority, pods: pods, singly: c.more, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
+		key: c.key, priority: c.priority, pods: c.pods, singly: c.more, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
 		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
 	}
+	r.pods = r.waiting() // others of a gang may wait for good
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod
 	}

@@ -99,7 +99,7 @@ func (x *engineSearch) choose() (best Choice, assigned map[string][]*corev1.Pod,
 func (x *engineSearch) spared(p pool, found map[string][]*corev1.Pod) (evicted set, assigned map[string][]*corev1.Pod, ok bool) {
 	evicted, assigned = p.evicted, found
 	elsewhere := func() {
-		if on := x.on(evicted, assigned); !slices.Equal(on, evicted) {
+		if on := x.on(evicted, func(name string) bool { return assigned[name] != nil }); !slices.Equal(on, evicted) {
 			if again := x.try(on, p.node); again != nil {
 				evicted, assigned = on, again
 			}
@@ -182,24 +182,6 @@ func (x *engineSearch) byNode(accept func(i int) bool) iter.Seq[pool] {
 			}
 		}
 	}
-}
-
-// those are the units that are accepted, gangs as a whole.
-func (x *engineSearch) those(accept func(i int) bool) set {
-	e := make(set, len(x.units))
-	for i, u := range x.units {
-		e[i] = u.Kind != AboveMin && accept(i)
-	}
-	return e
-}
-
-// on are those of a set that have a pod on a node that members are assigned to.
-func (x *engineSearch) on(e set, assigned map[string][]*corev1.Pod) set {
-	on := slices.Clone(e)
-	for i, u := range x.units {
-		on[i] = e[i] && u.on(func(name string) bool { return assigned[name] != nil })
-	}
-	return on
 }
 
 // guarded are the units whose eviction alone exceeds a budget.

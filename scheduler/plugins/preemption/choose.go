@@ -190,11 +190,25 @@ func newSearch(ctx context.Context, q Query, budget time.Duration) *search {
 
 // everything is all pods of those units that are accepted.
 func (s *search) everything(accept func(Unit) bool) set {
-	all := make(set, len(s.units))
+	return s.those(func(i int) bool { return accept(s.units[i]) })
+}
+
+// those are the units that are accepted, gangs as a whole.
+func (s *search) those(accept func(i int) bool) set {
+	e := make(set, len(s.units))
 	for i, u := range s.units {
-		all[i] = u.Kind != AboveMin && accept(u)
+		e[i] = u.Kind != AboveMin && accept(i)
 	}
-	return all
+	return e
+}
+
+// on are those of a set that have a pod on some nodes.
+func (s *search) on(e set, nodes func(name string) bool) set {
+	on := slices.Clone(e)
+	for i, u := range s.units {
+		on[i] = e[i] && u.on(nodes)
+	}
+	return on
 }
 
 // pool is the smallest set of candidates, by whom budgets guard and by priority,

@@ -20,10 +20,7 @@ func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
 		return
 	}
 	assigned := s.assignedCounts(r.Placement)
-	onAssigned := slices.Clone(pool)
-	for i, u := range s.units {
-		onAssigned[i] = onAssigned[i] && u.on(func(name string) bool { return assigned[name] != nil })
-	}
+	onAssigned := s.on(pool, func(name string) bool { return assigned[name] != nil })
 	amounts := s.amountsOn(assigned)
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {
 		e, result := s.spareOn(onAssigned, order, assigned, amounts)
