@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
@@ -43,6 +44,10 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	}
 	kept := provenance.Argv(provenance.CommandLine(job.Object))
 	bare := provenance.Bare(job.Object)
+	// Whoever suspended the old job, be it a scheduler, would not resume the new one. Kueue suspends what it admits by itself.
+	if field := suspension.FieldOf(bare.GroupVersionKind().Group); field != nil {
+		unstructured.RemoveNestedField(bare.Object, field...)
+	}
 	content, err := setpath.Apply(bare.Object, typeOf(job), o.Set...)
 	if err != nil {
 		return nil, nil, failure.Usagef("--set %w", err)

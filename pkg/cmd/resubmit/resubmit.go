@@ -46,7 +46,7 @@ func NewCommand(f *cmdutil.Factory, fresh func(*cmdutil.Factory) *cobra.Command,
 		Short: "Submit a job again, as it was or changed",
 		Long: `Submit a job again, in its namespace. A job that gangctl submitted with flags is submitted by the same command line, which is
 kept on it; any other job, or one of a file, by its spec as the cluster has it, without what the API server,
-operators and schedulers wrote. Nothing is read from this machine because a kept line has it: what --config-file, --template or -f
+operators and schedulers wrote, and not suspended. Nothing is read from this machine because a kept line has it: what --config-file, --template or -f
 named then comes from the job in the cluster. Settings that were in force then, such as a profile, are those of today.
 
 A job has its name for itself as long as it is there: unless its name was generated, the new one needs --name, or the old one has

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/internal/commandtest"
@@ -128,6 +129,21 @@ func TestFiles(t *testing.T) {
 	did, _, failed := run(t, s, "llama", "--name", "b")
 	if failed != nil || !strings.Contains(did.input, "0-k: then") || strings.Count(did.input, "name: b-files") != 2 || strings.Contains(did.input, "llama-files") {
 		t.Errorf("got %v\n%s", failed, did.input)
+	}
+}
+
+// A job that a user or a scheduler suspended is submitted to run, unless --set has it otherwise.
+func TestSuspended(t *testing.T) {
+	for args, suspended := range map[string]bool{"": false, "--set spec.runPolicy.suspend=true": true} {
+		s := kubetest.New(t)
+		job := kubetest.Job("research", "llama", 1)
+		job.Labels = map[string]string{"gangctl.dev/suspended-by": "gang-scheduler"}
+		job.Spec.RunPolicy.Suspend = ptr.To(true)
+		s.Answer("GET "+jobsPath+"/llama", 200, job)
+		did, _, failed := run(t, s, append([]string{"llama", "--name", "b"}, strings.Fields(args)...)...)
+		if failed != nil || !strings.Contains(did.input, "name: b") || strings.Contains(did.input, "suspend: true") != suspended || strings.Contains(did.input, "suspended-by") {
+			t.Errorf("%q: got %v\n%s", args, failed, did.input)
+		}
 	}
 }
 
