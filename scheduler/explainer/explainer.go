@@ -85,6 +85,7 @@ type Explainer struct {
 	queue *queue
 	guard *engine.Guard
 	count *metrics.Counter
+	left  *metrics.Gauge
 
 	// What follows is touched by Run only.
 	pace    *pace
@@ -120,11 +121,15 @@ func New(config Config) *Explainer {
 			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
 			Help: "Answers to why-pending that were written as events of jobs.",
 		}),
+		left: metrics.NewGauge(&metrics.GaugeOpts{
+			Subsystem: "gangctl_scheduler", Name: "gangs_to_explain", StabilityLevel: metrics.ALPHA,
+			Help: "Gangs whose answer to why-pending, or the advice in it, is still to be found.",
+		}),
 	}
 }
 
 // Register adds the explainer's metrics to a registry.
-func (e *Explainer) Register(register func(...metrics.Registerable)) { register(e.count) }
+func (e *Explainer) Register(register func(...metrics.Registerable)) { register(e.count, e.left) }
 
 // Touch marks a gang whose reason to wait may have changed.
 func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
@@ -136,6 +141,7 @@ func (e *Explainer) Run(ctx context.Context) {
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
 	for {
+		e.left.Set(float64(e.queue.len()))
 		switch e.await(ctx, ticker) {
 		case ended:
 			return

@@ -89,6 +89,13 @@ func (q *queue) succeeded(key gang.Key) {
 	q.retries.Forget(key)
 }
 
+// len is how many gangs there are.
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.entries)
+}
+
 // wait is how long it takes until a gang is due; ok is false without any.
 func (q *queue) wait() (d time.Duration, ok bool) {
 	q.mu.Lock()

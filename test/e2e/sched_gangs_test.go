@@ -142,11 +142,10 @@ func (c *cluster) allow(t *testing.T, name string) {
 	must(t, err)
 }
 
-// get sends a request to the scheduler itself. Its certificate is its own.
+// get sends a request to the scheduler itself.
 func (s *ownScheduler) get(t *testing.T, token, path string) (code int, body string) {
 	t.Helper()
-	port := s.cmd.Args[len(s.cmd.Args)-1] // see start
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+path, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address()+path, nil)
 	must(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

@@ -154,6 +154,11 @@ func (s *ownScheduler) start() {
 	}
 }
 
+// address is that of the scheduler itself. Its certificate is its own.
+func (s *ownScheduler) address() string {
+	return "https://127.0.0.1:" + s.cmd.Args[len(s.cmd.Args)-1] // see start
+}
+
 // stop ends the process as by kill -9, which leaves it no time to tidy up.
 func (s *ownScheduler) stop() {
 	if s.cmd == nil {
