@@ -17,11 +17,12 @@ import (
 
 // explain returns the reason for a proof.
 func (q *query) explain(ctx context.Context, proof placement.Result, claimed bool) *reasons.Reason {
-	rooms, apart := q.lacking(ctx, proof)
+	rooms, rules := q.lacking(ctx, proof)
 	r := rooms[0]
 	code, verdict, who, message := q.reason(proof, r)
-	if apart {
-		code, verdict, who, message = answer.TopologyFragmented, answer.Waiting, answer.Nobody, q.together(ctx)
+	if len(rules) > 0 {
+		code, _ = phrase.RuleCode(rules[0].Constraint)
+		verdict, who, message = answer.Waiting, answer.Nobody, q.ruled(ctx, rules, proof)
 	}
 	for _, other := range rooms[1:min(len(rooms), 1+mostShort)] {
 		message += fmt.Sprintf("; and %s %s, too", phrase.Resource(other.Resource), phrase.IsShort(other.Resource))
@@ -31,7 +32,7 @@ func (q *query) explain(ctx context.Context, proof placement.Result, claimed boo
 	finding.Facts = phrase.RoomFacts(r)
 	finding.Facts["proof"] = string(proof.Proof)
 	reason := &reasons.Reason{Finding: finding, Required: q.gang.MinMember, Fit: q.fit(proof)}
-	if r.Requested > r.Free {
+	if r.Requested > r.Free && len(rules) == 0 {
 		reason.Shortages = []reasons.Shortage{{
 			Resource:  string(r.Resource),
 			Requested: phrase.Quantity(r.Resource, r.Requested), Available: phrase.Quantity(r.Resource, r.Free), Total: phrase.Quantity(r.Resource, r.Total),
@@ -48,23 +49,38 @@ func (q *query) explain(ctx context.Context, proof placement.Result, claimed boo
 const mostShort = 2
 
 // lacking measures the room for the resources that are short together: by proof as in the diagnosis, or, where that takes too long, for what the
-// role that is hardest to place requests. apart is set if nothing is short but room in one domain.
-func (q *query) lacking(ctx context.Context, proof placement.Result) (rooms []placement.Room, apart bool) {
+// role that is hardest to place requests. rules are what keeps the gang from the room that there is;
+// none if a resource is short, too.
+func (q *query) lacking(ctx context.Context, proof placement.Result) (rooms []placement.Room, rules []placement.Cause) {
 	causes := placement.FindCauses(ctx, q.kept, q.gang, placement.Options{Budget: q.opts.Budget})
 	// What was searched before may have used up the time: the explanation has its own, as it counts what all roles request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
 	defer cancel()
 	for _, cause := range causes.Ordered() {
-		apart = apart || q.gang.Topology.Required != "" && cause.Constraint == placement.PodAffinity
 		if r, ok := causes.Room(ctx, q.kept, q.gang, cause); ok {
 			rooms = append(rooms, r)
 		}
 	}
-	apart = apart && len(rooms) == 0
-	if len(rooms) == 0 {
-		rooms = append(rooms, q.kept.Lacking(ctx, q.gang, proof))
+	if len(rooms) > 0 {
+		return rooms, nil
 	}
-	return rooms, apart
+	rules = causes.All
+	if slices.ContainsFunc(rules, func(cause placement.Cause) bool { _, ok := phrase.RuleCode(cause.Constraint); return !ok }) {
+		rules = nil // a rule of single nodes is one of them
+	}
+	return []placement.Room{q.kept.Lacking(ctx, q.gang, proof)}, rules
+}
+
+// ruled is the message for a gang that rules keep from the room that there is.
+func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placement.Result) string {
+	var names []string
+	for _, cause := range rules {
+		if cause.Constraint == placement.PodAffinity && q.gang.Topology.Required != "" {
+			return q.together(ctx)
+		}
+		names = append(names, phrase.Rule(cause.Constraint, cause.Roles[0].Pod))
+	}
+	return phrase.Ruled(strings.Join(names, " with "), q.fit(proof), q.gang.Total())
 }
 
 // together is the message for a gang that finds no room in one domain.

@@ -2,10 +2,12 @@ package planner
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -108,6 +110,50 @@ func TestExplain(t *testing.T) {
 			want := fmt.Sprintf("0/2 nodes are available: %d of the %d members that its gang needs fit: %s.", c.fit, len(c.members), c.message)
 			for i := range c.members {
 				poll.Until(r, "every member has the same message", func() bool { return r.message(fmt.Sprintf("g-%d", i)) == want })
+			}
+		})
+	}
+}
+
+// Rules of members, and not what they request, keep a gang from the room that there is: the message has them, and then the engine's.
+func TestExplainRules(t *testing.T) {
+	near := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cache"}},
+		}}}}
+	}
+	spread := func(p *corev1.Pod) {
+		p.Labels["job"] = "g"
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": "g"}},
+		}}
+	}
+	for name, c := range map[string]struct {
+		cpus, members int // of the first node, and how many members with 2 CPUs there are
+		change        func(*corev1.Pod)
+		code          answer.Code
+		message       string
+	}{
+		"near pods that are not there": {64, 2, near, answer.TopologyFragmented, "the required pod affinity keeps it from the room that there is: 0 of 2 members fit with it, all without"},
+		"spread":                       {2, 4, spread, answer.TopologySpread, "the spread over kubernetes.io/hostname (maxSkew 1) keeps it from the room that there is: 3 of 4 members fit with it, all without"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i, cpus := range []int{c.cpus, 64} {
+				r.node(fmt.Sprintf("n%d", i), "cpu", fmt.Sprint(cpus))
+			}
+			r.gang("g", int32(c.members))
+			for i := range c.members {
+				p := member("g", i, "cpu", "2")
+				c.change(p)
+				r.create(p)
+			}
+			group := types.NamespacedName{Namespace: "default", Name: "g"}
+			var reason reasons.Reason
+			poll.Until(r, "the reason is reported", func() (ok bool) { reason, ok = r.reasons.LastReported(group); return ok })
+			if reason.Finding.Code != c.code || !strings.HasPrefix(reason.Finding.Message, c.message+"; pod g-") || len(reason.Shortages) > 0 {
+				t.Errorf("%s: %q, %v", reason.Finding.Code, reason.Finding.Message, reason.Shortages)
 			}
 		})
 	}

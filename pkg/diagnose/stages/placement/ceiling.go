@@ -167,30 +167,16 @@ func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitt
 	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
 }
 
-// spreadName names the spread constraint of a pod that must be met.
-func spreadName(pod *corev1.Pod) string {
-	for _, s := range pod.Spec.TopologySpreadConstraints {
-		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			least := ""
-			if s.MinDomains != nil {
-				least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
-			}
-			return fmt.Sprintf("the spread over %s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least)
-		}
-	}
-	return "a topology spread constraint"
-}
-
 // describeSpread names the spread constraint of a role that must be met, with the domains that it counts and the room in each: one without room
 // keeps the others back.
 func describeSpread(cluster *placement.Cluster, role placement.Role) string {
 	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
 			if places := slotsBy(cluster, role, s.TopologyKey); len(places) > 0 {
-				return spreadName(role.Pod) + " (" + phrase.Names(places) + ")"
+				return phrase.Spread(role.Pod) + " (" + phrase.Names(places) + ")"
 			}
 			break
 		}
 	}
-	return spreadName(role.Pod)
+	return phrase.Spread(role.Pod)
 }

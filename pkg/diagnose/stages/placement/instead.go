@@ -26,16 +26,11 @@ func causeName(c *stage.Context, cause placement.Cause) string {
 	if name, ok := cause.Constraint.ResourceName(); ok {
 		return "requests of " + phrase.Resource(name)
 	}
-	pod := cause.Roles[0].Pod
-	switch cause.Constraint {
-	case placement.PodAffinity:
+	if cause.Constraint == placement.PodAffinity {
 		return fmt.Sprintf("the rule that members share one %s", phrase.Domain(topologyKey(c, cause.Roles[0])))
-	case placement.TopologySpread:
-		return spreadName(pod)
-	case placement.VolumeZone:
-		return "the place of its volumes"
-	case placement.DRADevices:
-		return "the devices that its resource claims request"
+	}
+	if _, ok := phrase.RuleCode(cause.Constraint); ok {
+		return phrase.Rule(cause.Constraint, cause.Roles[0].Pod)
 	}
 	return ruleName(cause.Constraint)
 }

@@ -18,7 +18,8 @@ import (
 
 // ruled finds that there is room, but that a rule about where members may be together, or where their data is, keeps them from it.
 func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Finding {
-	role, code := r.Role, ruleCodes()[cause.Constraint]
+	role := r.Role
+	code, _ := phrase.RuleCode(cause.Constraint)
 	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
@@ -38,14 +39,6 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 		f.Detail("%s", line)
 	}
 	return f
-}
-
-// ruleCodes are the codes of rules that are not about amounts.
-func ruleCodes() map[placement.Constraint]answer.Code {
-	return map[placement.Constraint]answer.Code{
-		placement.PodAffinity: answer.TopologyFragmented, placement.TopologySpread: answer.TopologySpread,
-		placement.VolumeZone: answer.VolumeZone, placement.DRADevices: answer.DRAUnallocatable,
-	}
 }
 
 // relevant are the nodes on which other pods stand in the way.
@@ -140,7 +133,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
 			break
 		}
 	}
-	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", describeSpread(c.View.Cluster(), role), c.Placed(*c.Placement), c.Gang.Total())
+	f.Message = phrase.Ruled(describeSpread(c.View.Cluster(), role), c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.

@@ -1,0 +1,59 @@
+package phrase
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// RuleCode is the code for a gang that a rule keeps from the room that there is: one about where members may be together, or where their data is. ok is
+// false for all other constraints.
+func RuleCode(rule placement.Constraint) (code answer.Code, ok bool) {
+	switch rule {
+	case placement.PodAffinity:
+		return answer.TopologyFragmented, true
+	case placement.TopologySpread:
+		return answer.TopologySpread, true
+	case placement.VolumeZone:
+		return answer.VolumeZone, true
+	case placement.DRADevices:
+		return answer.DRAUnallocatable, true
+	}
+	return "", false
+}
+
+// Rule names a rule that has a code of its own, as a pod has it.
+func Rule(rule placement.Constraint, pod *corev1.Pod) string {
+	switch rule {
+	case placement.PodAffinity:
+		return "the required pod affinity"
+	case placement.TopologySpread:
+		return Spread(pod)
+	case placement.VolumeZone:
+		return "the place of its volumes"
+	default:
+		return "the devices that its resource claims request"
+	}
+}
+
+// Spread names the topology spread constraint of a pod that must be met.
+func Spread(pod *corev1.Pod) string {
+	for _, s := range pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			least := ""
+			if s.MinDomains != nil {
+				least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
+			}
+			return fmt.Sprintf("the spread over %s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least)
+		}
+	}
+	return "a topology spread constraint"
+}
+
+// Ruled is the sentence for a gang of which fit members, of all, have room with such a rule. what names the rule.
+func Ruled(what string, fit, all int32) string {
+	return fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", what, fit, all)
+}
