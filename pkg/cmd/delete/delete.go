@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,13 +104,7 @@ func (o *Options) run(ctx context.Context) error {
 	for i, name := range o.Names {
 		job, selector, err := o.deleteOne(ctx, who, namespace, name)
 		if failure.Interrupted(err) {
-			rest := o.Names[i:]
-			if errors.Is(err, errSent) {
-				failures, rest = append(failures, err), rest[1:]
-			}
-			if len(rest) > 0 {
-				failures = append(failures, failure.WithCode(failure.CodeInterrupted, "interrupted; not tried: %s", strings.Join(rest, ", ")))
-			}
+			failures = append(failures, cmdutil.Untried(err, o.Names[i:])...)
 			stop() // at a prompt, which does not end the context
 			break
 		}
@@ -138,9 +131,6 @@ func (o *Options) run(ctx context.Context) error {
 	return failure.All(failures...)
 }
 
-// errSent is the error of a request that was interrupted when it may have been sent.
-var errSent = errors.New("it may be deleted")
-
 // deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
 func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*gang.Job, string, error) {
 	client := who.client
@@ -161,7 +151,7 @@ func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name st
 	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}}
 	err = client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
 	if errors.Is(err, context.Canceled) {
-		return nil, "", failure.WithCode(failure.CodeInterrupted, "interrupted while deleting %s: %w", job.Ref(), errSent)
+		return nil, "", cmdutil.Sent(jobs.Op(job, "delete"))
 	}
 	return job, job.PodSelector(pods), jobs.Op(job, "delete").Wrap(err)
 }

@@ -3,6 +3,7 @@ package suspend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 		return nil, "", failure.Errorf("%s: %w", op, err)
 	}
 	changed, err := client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Patch(ctx, job.Meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if errors.Is(err, context.Canceled) {
+		return nil, "", cmdutil.Sent(op)
+	}
 	if err != nil {
 		return nil, "", op.Wrap(err)
 	}

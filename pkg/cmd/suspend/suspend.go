@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,11 +86,11 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	var failures []error
 	for i, name := range o.Names {
-		if ctx.Err() != nil {
-			failures = append(failures, failure.WithCode(failure.CodeInterrupted, "interrupted; not tried: %s", strings.Join(o.Names[i:], ", ")))
+		job, done, err := o.change(ctx, client, namespace, name)
+		if failure.Interrupted(err) {
+			failures = append(failures, cmdutil.Untried(err, o.Names[i:])...)
 			break
 		}
-		job, done, err := o.change(ctx, client, namespace, name)
 		if err != nil {
 			failures = append(failures, err)
 			continue

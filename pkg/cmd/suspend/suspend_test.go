@@ -246,6 +246,18 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// A request that was interrupted may have had its effect.
+func TestInterruptedRequest(t *testing.T) {
+	s := kubetest.New(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.Answer("GET "+jobsPath+"/a", 200, kubetest.Job("research", "a", 2))
+	s.HandleFunc("PATCH "+jobsPath+"/a", func(http.ResponseWriter, *http.Request) { interrupt(); <-ctx.Done() })
+	_, _, failed := run(ctx, s, "suspend", "a", "b")
+	if failed == nil || failed.Message != "suspend TFJob research/a: interrupted; it may have been done\ninterrupted; not tried: b" || failed.Code != failure.CodeInterrupted {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // The operator counts a pod that ends as one that failed: the job waits for those of an earlier life.
 func TestPodsThatStillEnd(t *testing.T) {
 	s := kubetest.New(t)
