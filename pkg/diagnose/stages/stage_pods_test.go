@@ -129,6 +129,10 @@ func TestLimitRange(t *testing.T) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},
+		{name: "only the limit is above the maximum", code: answer.LimitRange, exit: 4, first: "at most 16 cpu a container, tensorflow has a limit of 32", fix: "limit cpu to 16 in each worker", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "16")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
+		}},
 		{name: "at the maximum", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))

@@ -29,7 +29,7 @@ type breach struct {
 	// field is limit or request, or ratio: the limit is too many times the request, or default: the limit that is filled in is below the request.
 	field       string
 	have, bound resource.Quantity
-	// request is what the limit is too many times of.
+	// request is what is requested where the limit is too large: of a ratio, what it is too many times of.
 	request resource.Quantity
 	above   bool
 }
@@ -78,7 +78,8 @@ func (b breach) allowed(role gang.Role, raise bool) (key, text string) {
 	if b.container != role.Main {
 		member = "container " + b.container + " of " + member
 	}
-	if b.field == "default" || b.field == "ratio" && !raise {
+	requestStays := b.field == "limit" && !b.request.IsZero() && b.request.Cmp(to) <= 0
+	if b.field == "default" || b.field == "ratio" && !raise || requestStays {
 		return key + ".limit", fmt.Sprintf("limit %s to %s in %s", b.resource, to.String(), member)
 	}
 	return key, fmt.Sprintf("request %s %s in %s", to.String(), b.resource, member)
@@ -156,7 +157,7 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 			list  corev1.ResourceList
 		}{{"limit", have.Limits}, {"request", have.Requests}} {
 			if q, ok := f.list[name]; ok && q.Cmp(limit) > 0 {
-				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, above: true})
+				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, request: have.Requests[name], above: true})
 				break
 			}
 		}

@@ -68,6 +68,7 @@ func inContainers(c *stage.Context, all []breach) ([]breach, bool) {
 		if left <= 0 || left >= podrequest.Amount(b.resource, own) {
 			return nil, false
 		}
+		all[i].request = main.Requests[b.resource]
 		all[i].container, all[i].have, all[i].bound = role.Main, own, podrequest.Quantity(b.resource, podrequest.Down(b.resource, left))
 	}
 	return all, true
