@@ -53,7 +53,11 @@ func Spread(pod *corev1.Pod) string {
 	return "a topology spread constraint"
 }
 
-// Ruled is the sentence for a gang of which fit members, of all, have room with such a rule. what names the rule.
-func Ruled(what string, fit, all int32) string {
-	return fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", what, fit, all)
+// Ruled is the sentence for a gang of which fit members, of all, have room with a rule, and as many as it needs without. what names the rule.
+func Ruled(what string, g placement.Gang, fit, all int32) string {
+	without := "all"
+	if need := g.MinMember; need > 0 && need < g.Total() {
+		without = fmt.Sprintf("the %d that it needs", need)
+	}
+	return fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, %s without", what, fit, all, without)
 }

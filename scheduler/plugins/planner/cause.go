@@ -80,7 +80,7 @@ func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placem
 		}
 		names = append(names, phrase.Rule(cause.Constraint, cause.Roles[0].Pod))
 	}
-	return phrase.Ruled(strings.Join(names, " with "), q.fit(proof), q.gang.Total())
+	return phrase.Ruled(strings.Join(names, " with "), q.gang, q.fit(proof), q.gang.Total())
 }
 
 // together is the message for a gang that finds no room in one domain.

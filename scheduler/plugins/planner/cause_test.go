@@ -129,13 +129,14 @@ func TestExplainRules(t *testing.T) {
 		}}
 	}
 	for name, c := range map[string]struct {
-		cpus, members int // of the first node, and how many members with 2 CPUs there are
-		change        func(*corev1.Pod)
-		code          answer.Code
-		message       string
+		cpus             int // of the first node
+		members, minimum int // how many members with 2 CPUs there are, and are needed
+		change           func(*corev1.Pod)
+		code             answer.Code
+		message          string
 	}{
-		"near pods that are not there": {64, 2, near, answer.TopologyFragmented, "the required pod affinity keeps it from the room that there is: 0 of 2 members fit with it, all without"},
-		"spread":                       {2, 4, spread, answer.TopologySpread, "the spread over kubernetes.io/hostname (maxSkew 1) keeps it from the room that there is: 3 of 4 members fit with it, all without"},
+		"near pods that are not there": {64, 2, 2, near, answer.TopologyFragmented, "the required pod affinity keeps it from the room that there is: 0 of 2 members fit with it, all without"},
+		"spread":                       {2, 5, 4, spread, answer.TopologySpread, "the spread over kubernetes.io/hostname (maxSkew 1) keeps it from the room that there is: 3 of 5 members fit with it, the 4 that it needs without"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +144,7 @@ func TestExplainRules(t *testing.T) {
 			for i, cpus := range []int{c.cpus, 64} {
 				r.node(fmt.Sprintf("n%d", i), "cpu", fmt.Sprint(cpus))
 			}
-			r.gang("g", int32(c.members))
+			r.gang("g", int32(c.minimum))
 			for i := range c.members {
 				p := member("g", i, "cpu", "2")
 				c.change(p)
@@ -151,7 +152,10 @@ func TestExplainRules(t *testing.T) {
 			}
 			group := types.NamespacedName{Namespace: "default", Name: "g"}
 			var reason reasons.Reason
-			poll.Until(r, "the reason is reported", func() (ok bool) { reason, ok = r.reasons.LastReported(group); return ok })
+			poll.Until(r, "the reason is reported of all members", func() bool {
+				reason, _ = r.reasons.Get(group)
+				return strings.Contains(reason.Finding.Message, fmt.Sprintf("of %d members", c.members))
+			})
 			if reason.Finding.Code != c.code || !strings.HasPrefix(reason.Finding.Message, c.message+"; pod g-") || len(reason.Shortages) > 0 {
 				t.Errorf("%s: %q, %v", reason.Finding.Code, reason.Finding.Message, reason.Shortages)
 			}

@@ -133,7 +133,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
 			break
 		}
 	}
-	f.Message = phrase.Ruled(describeSpread(c.View.Cluster(), role), c.Placed(*c.Placement), c.Gang.Total())
+	f.Message = phrase.Ruled(describeSpread(c.View.Cluster(), role), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.

@@ -25,8 +25,7 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	if cause.Constraint == placement.VolumeLimits {
 		code, name = answer.VolumeZone, volumeLimit(c, r)
 	}
-	f := stage.Found(code, "%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free",
-		name, c.Placed(*c.Placement), c.Gang.Total(), phrase.Amount(r.Resource, r.Free))
+	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name, c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
 	case !alone:
 		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
