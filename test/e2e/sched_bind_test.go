@@ -100,7 +100,6 @@ func (g team) failsIndefinitely(proxy *faultproxy.Proxy) {
 func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 	a := unused(g.t)
 	defer proxy.Inject(-1, faultproxy.Bindings(space), faultproxy.Lose())()
-	before := proxy.Count(faultproxy.Bindings(space))
 	g.declare(a, 8)
 	g.members(a, 8, 8)
 	g.create(g.t, plain(a+"-s", g.scheduler, "1"))
@@ -111,8 +110,10 @@ func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 	if after := g.nodes(a, 8); after != places {
 		g.t.Errorf("moved from %s to %s", places, after)
 	}
-	if n := proxy.Count(faultproxy.Bindings(space)) - before; n != 8 {
-		g.t.Errorf("%d bindings were sent for 8 members", n)
+	for _, name := range g.names(a, 8) {
+		if n := proxy.Count(faultproxy.Binding(space, name)); n != 1 {
+			g.t.Errorf("%d bindings were sent for %s", n, name)
+		}
 	}
 	g.clear(a)
 }
