@@ -9,31 +9,39 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// RuleCode is the code for a gang that a rule keeps from the room that there is: one about where members may be together, or where their data is. ok is
-// false for all other constraints.
+// RuleCode is the code for a gang that a rule keeps from the room that there is: one about what shares a node or a domain, or about where data and devices
+// are. ok is false for all other constraints.
 func RuleCode(rule placement.Constraint) (code answer.Code, ok bool) {
 	switch rule {
 	case placement.PodAffinity:
 		return answer.TopologyFragmented, true
 	case placement.TopologySpread:
 		return answer.TopologySpread, true
-	case placement.VolumeZone:
+	case placement.VolumeZone, placement.VolumeLimits:
 		return answer.VolumeZone, true
 	case placement.DRADevices:
 		return answer.DRAUnallocatable, true
+	case placement.HostPort, placement.PodAntiAffinity:
+		return answer.Fragmented, true
 	}
 	return "", false
 }
 
-// Rule names a rule that has a code of its own, as a pod has it.
+// Rule is what users call a rule that has a code, as a pod has it.
 func Rule(rule placement.Constraint, pod *corev1.Pod) string {
 	switch rule {
 	case placement.PodAffinity:
-		return "the required pod affinity"
+		return "required pod affinity"
+	case placement.PodAntiAffinity:
+		return "pod anti-affinity"
 	case placement.TopologySpread:
 		return Spread(pod)
 	case placement.VolumeZone:
 		return "the place of its volumes"
+	case placement.VolumeLimits:
+		return "the number of volumes that a node can attach"
+	case placement.HostPort:
+		return "a host port"
 	default:
 		return "the devices that its resource claims request"
 	}

@@ -133,7 +133,11 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and the %s that it may use have %s in all",
 			requests, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
 	case proof.Bound != nil && proof.Bound.Constraint != "":
-		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", phrase.Wants(r)+phrase.Kinds(r), proof.Bound.Constraint, proof.Bound.Have)
+		rule := string(proof.Bound.Constraint)
+		if _, named := phrase.RuleCode(proof.Bound.Constraint); named {
+			rule = phrase.Rule(proof.Bound.Constraint, r.Role.Pod)
+		}
+		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", phrase.Wants(r)+phrase.Kinds(r), rule, proof.Bound.Have)
 	case r.Requested > r.Free:
 		return answer.Shortage(string(r.Resource), false), answer.Waiting, answer.Nobody, phrase.Busy(r, phrase.Allowed(r, "it"))
 	}

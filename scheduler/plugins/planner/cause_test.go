@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 		},
 		"one a node": {
 			cluster: two, members: [][]string{gpu("1"), gpu("1"), gpu("1")}, change: apart, fit: 2,
-			code: answer.NodesBusy, message: "it needs 3 members with 1 GPU each, and podAntiAffinity leaves room for 2",
+			code: answer.Fragmented, message: "pod anti-affinity keeps it from the room that there is: 2 of 3 members fit with it, all without",
 		},
 		"the role that is short is named": {
 			cluster: two, members: [][]string{{"cpu", "1"}, gpu("8")}, fit: 1,
@@ -135,7 +135,7 @@ func TestExplainRules(t *testing.T) {
 		code             answer.Code
 		message          string
 	}{
-		"near pods that are not there": {64, 2, 2, near, answer.TopologyFragmented, "the required pod affinity keeps it from the room that there is: 0 of 2 members fit with it, all without"},
+		"near pods that are not there": {64, 2, 2, near, answer.TopologyFragmented, "required pod affinity keeps it from the room that there is: 0 of 2 members fit with it, all without"},
 		"spread":                       {2, 5, 4, spread, answer.TopologySpread, "the spread over kubernetes.io/hostname (maxSkew 1) keeps it from the room that there is: 3 of 5 members fit with it, the 4 that it needs without"},
 	} {
 		t.Run(name, func(t *testing.T) {

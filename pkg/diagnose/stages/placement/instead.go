@@ -29,8 +29,5 @@ func causeName(c *stage.Context, cause placement.Cause) string {
 	if cause.Constraint == placement.PodAffinity {
 		return fmt.Sprintf("the rule that members share one %s", phrase.Domain(topologyKey(c, cause.Roles[0])))
 	}
-	if _, ok := phrase.RuleCode(cause.Constraint); ok {
-		return phrase.Rule(cause.Constraint, cause.Roles[0].Pod)
-	}
-	return ruleName(cause.Constraint)
+	return phrase.Rule(cause.Constraint, cause.Roles[0].Pod)
 }

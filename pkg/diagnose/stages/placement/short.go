@@ -21,9 +21,10 @@ func fragmented(c *stage.Context, r placement.Room) *stage.Finding {
 
 // kept finds that a rule about what shares a node keeps members from the room that there is.
 func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool) *stage.Finding {
-	code, name := answer.Fragmented, ruleName(cause.Constraint)
+	code, _ := phrase.RuleCode(cause.Constraint)
+	name := phrase.Rule(cause.Constraint, r.Role.Pod)
 	if cause.Constraint == placement.VolumeLimits {
-		code, name = answer.VolumeZone, volumeLimit(c, r)
+		name = volumeLimit(c, r)
 	}
 	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name, c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
@@ -36,20 +37,9 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	return inPieces(c, f, r).Fact("rule", string(cause.Constraint))
 }
 
-// ruleName is what users call a rule about what shares a node.
-func ruleName(constraint placement.Constraint) string {
-	switch constraint {
-	case placement.HostPort:
-		return "a host port"
-	case placement.VolumeLimits:
-		return "the number of volumes that a node can attach"
-	default:
-		return "pod anti-affinity"
-	}
-}
-
 // volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
 func volumeLimit(c *stage.Context, r placement.Room) string {
+	name := phrase.Rule(placement.VolumeLimits, r.Role.Pod)
 	drivers, least := []string{}, map[string]int32{}
 	for _, n := range c.View.Snap.CSINodes {
 		if !slices.Contains(r.NodeNames(), n.Name) {
@@ -64,13 +54,13 @@ func volumeLimit(c *stage.Context, r placement.Room) string {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(least)) {
-		drivers = append(drivers, fmt.Sprintf("%s %d", name, least[name]))
+	for _, driver := range slices.Sorted(maps.Keys(least)) {
+		drivers = append(drivers, fmt.Sprintf("%s %d", driver, least[driver]))
 	}
 	if len(drivers) == 0 {
-		return ruleName(placement.VolumeLimits)
+		return name
 	}
-	return fmt.Sprintf("%s (%s)", ruleName(placement.VolumeLimits), phrase.Names(drivers))
+	return fmt.Sprintf("%s (%s)", name, phrase.Names(drivers))
 }
 
 // inPieces adds what is free, and who has the rest.
