@@ -123,7 +123,7 @@ func New(config Config) *Explainer {
 		}),
 		left: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "gangs_to_explain", StabilityLevel: metrics.ALPHA,
-			Help: "Gangs whose answer to why-pending, or the advice in it, is still to be found.",
+			Help: "Gangs that the explainer has still to look at, for the first time or again.",
 		}),
 	}
 }

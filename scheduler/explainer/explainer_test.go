@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -91,13 +93,24 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// leaves compares how many gangs are still to be looked at.
+func (s *fixture) leaves(t *testing.T, want float64) {
+	t.Helper()
+	if got, err := testutil.GetGaugeMetricValue(s.left); err != nil || got != want {
+		t.Errorf("%v: %v gangs are left, want %v", err, got, want)
+	}
+}
+
 func TestAWaitingGangIsExplainedOnce(t *testing.T) {
 	play(t, func(t *testing.T, s *fixture) {
+		s.Register(metrics.NewKubeRegistry().MustRegister)
 		for range 5 {
 			s.Touch(key)
 			pass(debounce / 10)
 		}
+		s.leaves(t, 1)
 		pass(debounce)
+		s.leaves(t, 0)
 		if len(s.published) != 1 || s.taken != 1 {
 			t.Fatalf("%d answers from %d snapshots", len(s.published), s.taken)
 		}

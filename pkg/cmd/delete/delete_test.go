@@ -131,6 +131,21 @@ func TestWaitsForPods(t *testing.T) {
 	}
 }
 
+// A deletion that was interrupted may have had its effect.
+func TestInterruptedDeletion(t *testing.T) {
+	client, _, dyn := clients(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	dyn.PrependReactor("delete", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		interrupt()
+		return true, nil, ctx.Err()
+	})
+	_, _, err := run(ctx, func() (*kube.Client, error) { return client, nil }, "llama", "mnist")
+	got := failure.From(err)
+	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "delete TFJob research/llama: interrupted; it may have been done\ninterrupted; not tried: mnist" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestWaitEndsOtherwise(t *testing.T) {
 	client, _, _ := clients(t)
 	stdout, _, err := run(t.Context(), func() (*kube.Client, error) { return client, nil }, "llama", "--timeout", "300ms")

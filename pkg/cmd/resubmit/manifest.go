@@ -3,6 +3,8 @@ package resubmit
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -44,9 +46,8 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	}
 	kept := provenance.Argv(provenance.CommandLine(job.Object))
 	bare := provenance.Bare(job.Object)
-	// Whoever suspended the old job, be it a scheduler, would not resume the new one. Kueue suspends what it admits by itself.
-	if field := suspension.FieldOf(bare.GroupVersionKind().Group); field != nil {
-		unstructured.RemoveNestedField(bare.Object, field...)
+	if err := o.resume(bare, job); err != nil {
+		return nil, nil, err
 	}
 	content, err := setpath.Apply(bare.Object, typeOf(job), o.Set...)
 	if err != nil {
@@ -77,6 +78,21 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 		args = append(args, "--dialect="+string(key.Dialect))
 	}
 	return append(args, o.passed...), bytes.NewBuffer(text), nil
+}
+
+// resume has the new job run where the old one is suspended: whoever did that, be it a scheduler, would not resume the new one. Kueue suspends what it
+// admits by itself.
+func (o *Options) resume(bare *unstructured.Unstructured, old *gang.Job) error {
+	field := suspension.FieldOf(bare.GroupVersionKind().Group)
+	if field == nil {
+		return nil
+	}
+	suspended, _, err := unstructured.NestedBool(bare.Object, field...)
+	if err != nil || !suspended {
+		return err
+	}
+	fmt.Fprintf(o.IO.ErrOut, "note: %s is suspended, and the new job is not; with --set %s=true it is\n", old, strings.Join(field, "."))
+	return unstructured.SetNestedField(bare.Object, false, field...)
 }
 
 // files are the local files that submit put into a ConfigMap of the old job, as a document before that of the new one, which then

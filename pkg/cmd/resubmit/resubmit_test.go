@@ -134,14 +134,14 @@ func TestFiles(t *testing.T) {
 
 // A job that a user or a scheduler suspended is submitted to run, unless --set has it otherwise.
 func TestSuspended(t *testing.T) {
-	for args, suspended := range map[string]bool{"": false, "--set spec.runPolicy.suspend=true": true} {
+	for args, suspended := range map[string]bool{"": false, "--set spec.runPolicy.suspend=true": true, "--set spec.runPolicy.suspend-": false} {
 		s := kubetest.New(t)
 		job := kubetest.Job("research", "llama", 1)
 		job.Labels = map[string]string{"gangctl.dev/suspended-by": "gang-scheduler"}
 		job.Spec.RunPolicy.Suspend = ptr.To(true)
 		s.Answer("GET "+jobsPath+"/llama", 200, job)
-		did, _, failed := run(t, s, append([]string{"llama", "--name", "b"}, strings.Fields(args)...)...)
-		if failed != nil || !strings.Contains(did.input, "name: b") || strings.Contains(did.input, "suspend: true") != suspended || strings.Contains(did.input, "suspended-by") {
+		did, stderr, failed := run(t, s, append([]string{"llama", "--name", "b"}, strings.Fields(args)...)...)
+		if failed != nil || !strings.Contains(stderr, "TFJob research/llama is suspended, and the new job is not") || !strings.Contains(did.input, "name: b") || strings.Contains(did.input, "suspend: true") != suspended || strings.Contains(did.input, "suspended-by") {
 			t.Errorf("%q: got %v\n%s", args, failed, did.input)
 		}
 	}

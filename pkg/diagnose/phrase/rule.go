@@ -42,30 +42,37 @@ func Rule(rule placement.Constraint, pod *corev1.Pod) string {
 		return "the number of volumes that a node can attach"
 	case placement.HostPort:
 		return "a host port"
+	case placement.DRADevices:
+		return "its claim of devices"
 	default:
-		return "the devices that its resource claims request"
+		return string(rule)
 	}
 }
 
-// Spread names the topology spread constraint of a pod that must be met.
+// Spread names the topology spread constraints of a pod that must be met.
 func Spread(pod *corev1.Pod) string {
+	var parts []string
 	for _, s := range pod.Spec.TopologySpreadConstraints {
-		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			least := ""
-			if s.MinDomains != nil {
-				least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
-			}
-			return fmt.Sprintf("the spread over %s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least)
+		if s.WhenUnsatisfiable != corev1.DoNotSchedule {
+			continue
 		}
+		least := ""
+		if s.MinDomains != nil {
+			least = fmt.Sprintf(", minDomains %d", *s.MinDomains)
+		}
+		parts = append(parts, fmt.Sprintf("%s (maxSkew %d%s)", s.TopologyKey, s.MaxSkew, least))
 	}
-	return "a topology spread constraint"
+	if len(parts) == 0 {
+		return "a topology spread constraint"
+	}
+	return "the spread over " + Names(parts)
 }
 
 // Ruled is the sentence for a gang of which fit members, of all, have room with a rule, and as many as it needs without. what names the rule.
 func Ruled(what string, g placement.Gang, fit, all int32) string {
 	without := "all"
 	if need := g.MinMember; need > 0 && need < g.Total() {
-		without = fmt.Sprintf("the %d that it needs", need)
+		without = fmt.Sprintf("at least %d", need)
 	}
 	return fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, %s without", what, fit, all, without)
 }

@@ -133,6 +133,10 @@ func TestLimitRange(t *testing.T) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "16")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
 		}},
+		{name: "the limit is above the maximum and too many times the request", code: answer.LimitRange, exit: 4, fix: "limit cpu to 16 in each worker", not: []string{"limit cpu to 40"}, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "16"), MaxLimitRequestRatio: list("cpu", "5")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("64") })))
+		}},
 		{name: "at the maximum", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))

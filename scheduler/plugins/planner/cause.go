@@ -76,19 +76,29 @@ func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placem
 	var names []string
 	for _, cause := range rules {
 		if cause.Constraint == placement.PodAffinity && q.gang.Topology.Required != "" {
-			return q.together(ctx)
+			if message, apart := q.together(ctx); apart {
+				return message
+			}
+			names = append(names, fmt.Sprintf("the rule that members share one %s", phrase.Domain(q.gang.Topology.Required)))
+			continue
 		}
 		names = append(names, phrase.Rule(cause.Constraint, cause.Roles[0].Pod))
 	}
 	return phrase.Ruled(strings.Join(names, " with "), q.gang, q.fit(proof), q.gang.Total())
 }
 
-// together is the message for a gang that finds no room in one domain.
-func (q *query) together(ctx context.Context) string {
+// together is the message for a gang that finds no room in one domain; apart is false if there is room in one, but for other rules.
+func (q *query) together(ctx context.Context) (message string, apart bool) {
 	key := q.gang.Topology.Required
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
 	defer cancel()
-	return phrase.Together(q.gang, key, q.kept.Domains(ctx, q.gang, key, q.opts), q.kept.BoundDomains(q.gang.Bound, key))
+	rooms := q.kept.Domains(ctx, q.gang, key, q.opts)
+	at := q.kept.BoundDomains(q.gang.Bound, key)
+	left := q.gang.MinMember - int32(len(q.gang.Bound))
+	roomy := slices.ContainsFunc(rooms, func(r placement.DomainRoom) bool {
+		return r.Members >= left && (len(at) == 0 || len(at) == 1 && r.Domain == at[0])
+	})
+	return phrase.Together(q.gang, key, rooms, at), !roomy
 }
 
 // keptFrom returns a text like: room on n1 is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC.
@@ -133,11 +143,12 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and the %s that it may use have %s in all",
 			requests, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
 	case proof.Bound != nil && proof.Bound.Constraint != "":
-		rule := string(proof.Bound.Constraint)
-		if _, named := phrase.RuleCode(proof.Bound.Constraint); named {
-			rule = phrase.Rule(proof.Bound.Constraint, r.Role.Pod)
+		code, ruled := phrase.RuleCode(proof.Bound.Constraint)
+		if !ruled {
+			code = answer.NodesBusy
 		}
-		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", phrase.Wants(r)+phrase.Kinds(r), rule, proof.Bound.Have)
+		return code, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d",
+			phrase.Wants(r)+phrase.Kinds(r), phrase.Rule(proof.Bound.Constraint, r.Role.Pod), proof.Bound.Have)
 	case r.Requested > r.Free:
 		return answer.Shortage(string(r.Resource), false), answer.Waiting, answer.Nobody, phrase.Busy(r, phrase.Allowed(r, "it"))
 	}

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strings"
+
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,14 +39,14 @@ func (c *Conditions) GroupCondition(namespace, name, kind string) *metav1.Condit
 func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}
 	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && Spurious(condition.Message) {
-		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, gone
+		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, membersGone
 		if reason, ok := c.reasons.LastReported(id); ok {
 			condition.Message = reason.Finding.Message
 		}
 	}
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
 	reason, fresh, reported := c.reasons.TakeReport(id)
-	if waits && condition.Message != gone && (!reported || reason.Required == 0) && !c.scheduled(id) { // only the engine has a message
+	if untried := strings.HasSuffix(condition.Message, membersGone); waits && !untried && (!reported || reason.Required == 0) && !c.scheduled(id) { // only the engine has a message
 		c.reasons.Report(id, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
 		reason, fresh, reported = c.reasons.TakeReport(id)
 	}

@@ -115,6 +115,19 @@ func TestTheEnginesMessageWhereThereIsNoOther(t *testing.T) {
 	s.want("no reason", "Unschedulable: FITS_NOT_PLACED: waiting for preemption")
 }
 
+// An attempt in which no member was tried says nothing of why they wait: what the next one finds is reported at once.
+func TestMembersThatWereNotTried(t *testing.T) {
+	s := newRecordedConditions(t)
+	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse,
+		Reason: schedulingv1beta1.PodGroupReasonSchedulerError, Message: spurious})
+	if reason, ok := s.reasons.LastReported(s.id); ok {
+		t.Errorf("reported %+v", reason)
+	}
+	s.want("nothing was tried", "Unschedulable: "+membersGone)
+	s.fails(nil, "0/2 nodes are available")
+	s.want("the next attempt", "Unschedulable: FITS_NOT_PLACED: 0/2 nodes are available")
+}
+
 // Count based: however often a gang is tried, and however the reason changes,
 // users get a bounded number of events and statuses.
 func TestWritesAreBounded(t *testing.T) {

@@ -154,8 +154,8 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status) *fwk.Status {
 		return status // a binding of an earlier attempt may fail as late as this
 	}
 	if isSpurious(status) {
-		if why := p.current.why(); why != gone {
-			p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: why}}, false)
+		if p.current.firstPass.refused != "" {
+			p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.current.why()}}, false)
 		}
 		return p.current.memberRefusal(pod, p.nodes())
 	}

@@ -29,9 +29,11 @@ type breach struct {
 	// field is limit or request, or ratio: the limit is too many times the request, or default: the limit that is filled in is below the request.
 	field       string
 	have, bound resource.Quantity
-	// request is what is requested where the limit is too large: of a ratio, what it is too many times of.
+	// request is what the limit is too many times of.
 	request resource.Quantity
-	above   bool
+	// requestStays: of a limit that is too large, what is requested is allowed.
+	requestStays bool
+	above        bool
 }
 
 // String reads like: LimitRange memory-cap allows at most 512Gi memory a container, tensorflow has a limit of 600Gi.
@@ -70,6 +72,17 @@ func (b breach) value(raise bool) resource.Quantity {
 	return podrequest.Quantity(b.resource, podrequest.Down(b.resource, int64(math.Floor(float64(podrequest.Amount(b.resource, b.request))*times))))
 }
 
+// changesLimit reports whether the change is one of the limit alone.
+func (b breach) changesLimit(raise bool) bool {
+	return b.field == "default" || b.field == "ratio" && !raise || b.requestStays
+}
+
+// requestsWithin reports whether a request is stated, and within a bound.
+func requestsWithin(r corev1.ResourceRequirements, name corev1.ResourceName, bound resource.Quantity) bool {
+	request, stated := r.Requests[name]
+	return stated && request.Cmp(bound) <= 0
+}
+
 // allowed is the key of the change, and its text.
 func (b breach) allowed(role gang.Role, raise bool) (key, text string) {
 	key = patch.Key(role, b.container, b.resource)
@@ -78,8 +91,7 @@ func (b breach) allowed(role gang.Role, raise bool) (key, text string) {
 	if b.container != role.Main {
 		member = "container " + b.container + " of " + member
 	}
-	requestStays := b.field == "limit" && !b.request.IsZero() && b.request.Cmp(to) <= 0
-	if b.field == "default" || b.field == "ratio" && !raise || requestStays {
+	if b.changesLimit(raise) {
 		return key + ".limit", fmt.Sprintf("limit %s to %s in %s", b.resource, to.String(), member)
 	}
 	return key, fmt.Sprintf("request %s %s in %s", to.String(), b.resource, member)
@@ -96,6 +108,7 @@ func (b breach) respect(r *corev1.ResourceRequirements, raise bool) {
 		if limited && limit.Cmp(to) < 0 {
 			r.Limits[b.resource] = to
 		}
+	case b.field == "ratio" && limit.Cmp(to) <= 0: // another bound is lower
 	case b.field == "ratio", b.field == "default":
 		patch.SetAmount(&r.Limits, b.resource, to)
 	default:
@@ -157,7 +170,7 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 			list  corev1.ResourceList
 		}{{"limit", have.Limits}, {"request", have.Requests}} {
 			if q, ok := f.list[name]; ok && q.Cmp(limit) > 0 {
-				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, request: have.Requests[name], above: true})
+				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, requestStays: f.field == "limit" && requestsWithin(have, name, limit), above: true})
 				break
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -26,12 +27,12 @@ func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
 	for _, raise := range ways {
 		kind, change := answer.Trim, map[string]any{}
 		var texts []string
-		for _, b := range all {
+		for _, b := range strictest(all, role, raise) {
 			key, text := b.allowed(role, raise)
 			to := b.value(raise)
 			change[key] = to.String()
 			texts = append(texts, text)
-			if !b.above || b.field == "ratio" || b.field == "default" {
+			if !b.above || b.field == "ratio" || b.changesLimit(raise) {
 				kind = answer.Fix // it takes no less than before
 			}
 		}
@@ -42,6 +43,25 @@ func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
 		}))
 	}
 	return f
+}
+
+// strictest are the breaches without those that another one of the same request, or of the same limit, is stricter than.
+func strictest(all []breach, role gang.Role, raise bool) []breach {
+	var kept []breach
+	at := map[string]int{}
+	for _, b := range all {
+		key, _ := b.allowed(role, raise)
+		i, known := at[key]
+		to := b.value(raise)
+		switch {
+		case !known:
+			at[key] = len(kept)
+			kept = append(kept, b)
+		case b.above && to.Cmp(kept[i].value(raise)) < 0:
+			kept[i] = b
+		}
+	}
+	return kept
 }
 
 // inContainers are breaches with those of a pod as a whole turned into what its main container may request, with what the
@@ -68,8 +88,8 @@ func inContainers(c *stage.Context, all []breach) ([]breach, bool) {
 		if left <= 0 || left >= podrequest.Amount(b.resource, own) {
 			return nil, false
 		}
-		all[i].request = main.Requests[b.resource]
 		all[i].container, all[i].have, all[i].bound = role.Main, own, podrequest.Quantity(b.resource, podrequest.Down(b.resource, left))
+		all[i].requestStays = b.field == "limit" && requestsWithin(*main, b.resource, all[i].bound)
 	}
 	return all, true
 }
