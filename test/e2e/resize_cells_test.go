@@ -153,26 +153,16 @@ func (c cell) follows(s stuckGang) {
 		advice = "fewer" // how many pods a Job has is how many parts its work has
 	}
 	c.submits(s.advice, s.flags...)
-	var number int
-	eventually(c.t, "there is advice to "+advice+" as a line of resize", func(context.Context) bool {
-		stdout, _, _ := c.gangctl("why-pending", s.advice, "-o", "json")
-		var a struct {
-			Scheduler struct{ Message string }
-			Unblock   []struct {
-				Number       int
-				Kind, Resize string
-				Verified     bool
-			}
+	var stdout, stderr string
+	var code int
+	eventually(c.t, "the advice to "+advice+" is a line of resize, and done", func(context.Context) bool {
+		number := c.advised(s.advice, advice)
+		if number == 0 {
+			return false
 		}
-		must(c.t, json.Unmarshal([]byte(stdout), &a))
-		for _, x := range a.Unblock {
-			if a.Scheduler.Message != "" && x.Kind == advice && x.Resize != "" && x.Verified {
-				number = x.Number
-			}
-		}
-		return number > 0
+		stdout, stderr, code = c.gangctl("why-pending", s.advice, "--apply", fmt.Sprint(number), "--yes")
+		return !strings.Contains(stderr, "offers") // the scheduler has published another answer since, with less advice
 	})
-	stdout, stderr, code := c.gangctl("why-pending", s.advice, "--apply", fmt.Sprint(number), "--yes")
 	if code != 0 || !strings.HasSuffix(stdout, "/"+s.advice+" resized\n") {
 		c.t.Errorf("exit code %d, %q, %s", code, stdout, stderr)
 	}
@@ -180,6 +170,27 @@ func (c cell) follows(s stuckGang) {
 	if _, stderr, code := c.gangctl("why-pending", s.advice, "--apply", "1", "--yes"); code != 1 || !strings.HasPrefix(stderr, "error: ") {
 		c.t.Errorf("of a job that is gone: exit code %d, %s", code, stderr)
 	}
+}
+
+// advised is the number of the advice of a kind to a job that is a line of resize; 0 without.
+func (c cell) advised(name, kind string) (number int) {
+	c.t.Helper()
+	stdout, _, _ := c.gangctl("why-pending", name, "-o", "json")
+	var a struct {
+		Scheduler struct{ Message string }
+		Unblock   []struct {
+			Number       int
+			Kind, Resize string
+			Verified     bool
+		}
+	}
+	must(c.t, json.Unmarshal([]byte(stdout), &a))
+	for _, x := range a.Unblock {
+		if a.Scheduler.Message != "" && x.Kind == kind && x.Resize != "" && x.Verified {
+			number = x.Number
+		}
+	}
+	return number
 }
 
 // completes kills the program as soon as the API server has stored one of its writes, each in turn, until there are no more of them. Run again it
