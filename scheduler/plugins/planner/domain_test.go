@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/features"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // racked adds nodes with 2 GPUs each, by name and rack.
@@ -97,6 +100,29 @@ func TestTopologyOfReplacement(t *testing.T) {
 	r.bound("a-3")
 	if again := r.places()["a-3"]; again != node {
 		t.Errorf("the replacement is on %s, the place in the rack is %s", again, node)
+	}
+}
+
+// One rack has room for all members, but not with their spread, for which the nodes of the other rack count: it is not said that no rack has room.
+func TestTopologyWithAnotherRule(t *testing.T) {
+	r := newRig(t)
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r1"}, [2]string{"n3", "r2"}, [2]string{"n4", "r2"})
+	r.gang("a", 4, sharing(gang.Topology{Required: "rack"}))
+	for i := range 4 {
+		p := member("a", i, "nvidia.com/gpu", "1")
+		p.Labels["job"] = "a"
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": "a"}},
+		}}
+		r.create(p)
+	}
+	var reason reasons.Reason
+	poll.Until(r, "the reason is reported of all members", func() bool {
+		reason, _ = r.reasons.Get(types.NamespacedName{Namespace: "default", Name: "a"})
+		return strings.Contains(reason.Finding.Message, "of 4 members")
+	})
+	if want := "the rule that members share one value of rack keeps it from the room that there is: 2 of 4 members fit with it, all without"; !strings.HasPrefix(reason.Finding.Message, want) {
+		t.Errorf("%s: %q", reason.Finding.Code, reason.Finding.Message)
 	}
 }
 
