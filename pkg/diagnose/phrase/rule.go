@@ -49,6 +49,9 @@ func Rule(rule placement.Constraint, pod *corev1.Pod) string {
 	}
 }
 
+// Sharing names the rule that members share a domain of a node label.
+func Sharing(key string) string { return "the rule that members share one " + Domain(key) }
+
 // Spread names the topology spread constraints of a pod that must be met.
 func Spread(pod *corev1.Pod) string {
 	var parts []string

@@ -79,7 +79,7 @@ func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placem
 			if message, apart := q.together(ctx); apart {
 				return message
 			}
-			names = append(names, fmt.Sprintf("the rule that members share one %s", phrase.Domain(q.gang.Topology.Required)))
+			names = append(names, phrase.Sharing(q.gang.Topology.Required))
 			continue
 		}
 		names = append(names, phrase.Rule(cause.Constraint, cause.Roles[0].Pod))

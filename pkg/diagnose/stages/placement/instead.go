@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"fmt"
-
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -27,7 +25,7 @@ func causeName(c *stage.Context, cause placement.Cause) string {
 		return "requests of " + phrase.Resource(name)
 	}
 	if cause.Constraint == placement.PodAffinity {
-		return fmt.Sprintf("the rule that members share one %s", phrase.Domain(topologyKey(c, cause.Roles[0])))
+		return phrase.Sharing(topologyKey(c, cause.Roles[0]))
 	}
 	return phrase.Rule(cause.Constraint, cause.Roles[0].Pod)
 }
