@@ -161,7 +161,7 @@ func (c cell) follows(s stuckGang) {
 			return false
 		}
 		stdout, stderr, code = c.gangctl("why-pending", s.advice, "--apply", fmt.Sprint(number), "--yes")
-		return !strings.Contains(stderr, "offers") // the scheduler has published another answer since, with less advice
+		return !strings.HasPrefix(stderr, fmt.Sprintf("error: --apply %d: the answer for ", number)) // the scheduler has published another answer since, with less advice
 	})
 	if code != 0 || !strings.HasSuffix(stdout, "/"+s.advice+" resized\n") {
 		c.t.Errorf("exit code %d, %q, %s", code, stdout, stderr)

@@ -115,6 +115,9 @@ func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 			g.t.Errorf("%d bindings were sent for %s", n, name)
 		}
 	}
+	if n := proxy.Count(faultproxy.Binding(space, a+"-s")); n != 0 {
+		g.t.Errorf("%d bindings were sent for the pod that has no place", n)
+	}
 	g.clear(a)
 }
 
