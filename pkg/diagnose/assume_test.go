@@ -40,12 +40,23 @@ func TestSchedulerOfAnAssumedCluster(t *testing.T) {
 	}
 }
 
-// What the API server refused of the pods that there are is not about those that are assumed to be made: the event may be of the same second as what was read.
+// What the API server refused of the pods that there are is not about those that are assumed to be made: the event, and the job itself, may be of the same
+// second as what was read.
 func TestRefusalsBeforeAnAssumedCluster(t *testing.T) {
+	type situation struct {
+		kind string
+		age  time.Duration
+	}
+	var all []situation
 	for _, kind := range []string{"TFJob", "PyTorchJob", "Job", "JobSet"} {
-		c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Kind: kind, Namespace: "team", Name: "llama", Workers: 4, GPUs: 4, Missing: 1})
-		c.Event(kind, "team", "llama", "the-controller", "FailedCreateService", `services "llama-worker-3" already exists`, 0)
+		all = append(all, situation{kind, time.Second}, situation{kind, time.Minute})
+	}
+	for _, in := range all {
+		kind := in.kind
+		c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Kind: kind, Namespace: "team", Name: "llama", Workers: 4, GPUs: 4, Missing: 1, Age: in.age})
+		c.Event(kind, "team", "llama", "the-controller", "FailedCreate", `admission webhook "policy.example.com" denied the request: missing team label`, 0)
 		s := c.Done()
+		s.At = s.At.Add(-time.Second / 2)
 		w := view.New(s)
 		q := Query{Namespace: "team", Name: "llama"}
 		job, err := w.Find(q)
@@ -54,12 +65,12 @@ func TestRefusalsBeforeAnAssumedCluster(t *testing.T) {
 		}
 		before, err := NewExplainer(s).Explain(t.Context(), q, Options{NoAdvice: true})
 		if err != nil || before.Verdict != answer.Blocked {
-			t.Errorf("%s as it is: %v, got %s  %s", kind, err, before.Verdict, before.Headline)
+			t.Errorf("%s, %s old, as it is: %v, got %s  %s", kind, in.age, err, before.Verdict, before.Headline)
 		}
 		changed := whatif.Resubmit(s, w.Gang(job), func(spec *whatif.Spec) { spec.Roles[len(spec.Roles)-1].Replicas = 2 })
 		a, err := NewExplainer(s).Assume(changed).Explain(t.Context(), q, Options{NoAdvice: true})
 		if err != nil || a.Verdict != answer.FitsNow {
-			t.Errorf("%s with two workers: %v, got %s  %s", kind, err, a.Verdict, a.Headline)
+			t.Errorf("%s, %s old, with two workers: %v, got %s  %s", kind, in.age, err, a.Verdict, a.Headline)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -53,6 +54,20 @@ func (w *View) makers(s *gang.Job) (made []*unstructured.Unstructured, parts []g
 		parts = append(parts, w.batchJobs().of[gang.IdentityOf(u)]...)
 	}
 	return made, parts
+}
+
+// Makes reports whether an object is a pod of a job, or is controlled by the job or by one of the objects through which its pods are made.
+func (w *View) Makes(s *gang.Job, obj metav1.Object) bool {
+	if p, ok := obj.(*corev1.Pod); ok && slices.Contains(w.podsOf(s), p) {
+		return true
+	}
+	ref := metav1.GetControllerOf(obj)
+	if ref == nil {
+		return false
+	}
+	made, parts := w.makers(s)
+	return ref.UID == s.Meta.UID || slices.ContainsFunc(made, func(u *unstructured.Unstructured) bool { return u.GetUID() == ref.UID }) ||
+		slices.Contains(parts, gang.Identity{Namespace: obj.GetNamespace(), UID: ref.UID})
 }
 
 // labelledJob is a job of a kind with [gang.JobReader.ByLabel].

@@ -129,9 +129,9 @@ var entries = []Entry{
 	},
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security.",
+		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member.",
 		Evidence: "event or dry-run create with the policy's message",
-		Remedy:   "Change the pods as the policy requires.",
+		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},
 	{
 		Code: WebhookDown, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},

@@ -29,6 +29,7 @@ const (
 	RuntimeClass   Kind = "runtimeClass"
 	Forbidden      Kind = "rights"
 	Namespace      Kind = "namespace"
+	Taken          Kind = "name"
 	Other          Kind = "other"
 )
 
@@ -79,6 +80,7 @@ var patterns = []struct {
 	{Forbidden, regexp.MustCompile(`User "([^"]+)" cannot create resource "([^"]+)"`)},
 	{LimitRange, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
 	{LimitRange, regexp.MustCompile(`must be less than or equal to (\S+) limit of`)},
+	{Taken, regexp.MustCompile(`"([^"]+)" already exists`)},
 }
 
 // attempted is what KubeRay writes before the API server's message.
@@ -88,7 +90,7 @@ var attempted = regexp.MustCompile(`^Failed to create \w+ Pod \S+, (?:Error: )?`
 var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
 
 // refusedObject is the resource, and the name, of the object that the API server's message is about.
-var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z.]+) "[^"]+" is forbidden: `)
+var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z.]+) "[^"]+" (?:is forbidden: |already exists)`)
 
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
@@ -146,6 +148,9 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		r := Parse(e.Message)
 		if probed && r.Kind != Forbidden {
 			continue // the create was tried again: that answer counts, but it was not the controller who tried
+		}
+		if r.Kind == Taken && TakenBy(v, g, r) == nil {
+			continue // by what the controller had made itself, or what has gone since, or what is no part of a member
 		}
 		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Object == r.Object && o.Message == r.Message }) {

@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -217,6 +219,29 @@ func TestRefused(t *testing.T) {
 		{name: "a Job's pods", code: answer.AdmissionDenied, exit: 4, first: "missing team label", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "Job" }))
 			c.Event("Job", "team", "gang", "job-controller", "FailedCreate", `Error creating: admission webhook "policy.example.com" denied the request: missing team label`, time.Minute)
+		}},
+		{name: "a Service that the operator has made already", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `services "gang-worker-1" already exists`, time.Second)
+		}},
+		{name: "a pod that the operator has made already", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			refuse(c, `pods "gang-worker-0" already exists`)
+		}},
+		{name: "a pod that had the name has gone", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			refuse(c, `pods "gang-worker-1" already exists`)
+		}},
+		{name: "a pod of something else has the name", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-1 has the name", wantText: []string{"it is made by ReplicaSet web"}, fix: "delete Pod gang-worker-1", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}}})
+			refuse(c, `pods "gang-worker-1" already exists`)
+		}},
+		{name: "a Job of something else has the name", code: answer.AdmissionDenied, exit: 4, first: "Job gang-worker-0 has the name", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))
+			c.S.Jobs = slices.DeleteFunc(c.S.Jobs, func(j *batchv1.Job) bool { return j.Namespace == "team" })
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0", UID: "other"}})
+			c.Event("JobSet", "team", "gang", "jobset-controller", "JobCreationFailed", `jobs.batch "gang-worker-0" already exists`, time.Second)
 		}},
 		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", wantText: []string{"did you mean gold"}, fix: "gold", build: func(c *clustertest.Cluster) {
 			for _, name := range []string{"gold", "silver", "system-node-critical"} {

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -26,7 +25,7 @@ func remade(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snap
 	var again []*corev1.Pod
 	for _, was := range g.Bare[:role.Replicas] {
 		p := &corev1.Pod{TypeMeta: was.TypeMeta, ObjectMeta: *was.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
-		p.CreationTimestamp = metav1.NewTime(s.At)
+		p.CreationTimestamp = againAt(s, was)
 		overwrite(p.Labels, role.Template.Labels)
 		overwrite(p.Annotations, role.Template.Annotations)
 		again = append(again, p)

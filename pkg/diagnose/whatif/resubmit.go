@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,10 +62,19 @@ func current(s *snapshot.Snapshot, g *gang.Gang) *gang.Gang {
 	return nil
 }
 
+// againAt is when an object is made again, which is after it was made: times of creation are whole seconds, and it may have been made in this one.
+func againAt(s *snapshot.Snapshot, was metav1.Object) metav1.Time {
+	first := was.GetCreationTimestamp().Add(time.Second)
+	if first.Before(s.At) {
+		first = s.At
+	}
+	return metav1.NewTime(first)
+}
+
 // editJob writes roles and minimum into a job whose roles are a map in spec, or of a kind that writes them itself, and makes it new.
 func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *gang.Gang) {
 	unstructured.RemoveNestedField(u.Object, "status")
-	u.SetCreationTimestamp(metav1.NewTime(s.At))
+	u.SetCreationTimestamp(againAt(s, u))
 	body, _ := u.Object["spec"].(map[string]any)
 	if write := g.Reader.WriteRoles; write != nil {
 		write(u, spec.Roles)
@@ -158,7 +168,7 @@ func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {
 		}
 		j = j.DeepCopy()
 		parallelism, completions := batchCounts(j, spec.Roles[0].Replicas)
-		j.Status, j.CreationTimestamp = batchv1.JobStatus{}, metav1.NewTime(c.At)
+		j.Status, j.CreationTimestamp = batchv1.JobStatus{}, againAt(c, j)
 		j.Spec.Template, j.Spec.Parallelism, j.Spec.Completions = spec.Roles[0].Template, &parallelism, completions
 		enqueue(j, g, spec)
 		c.Jobs[i] = j

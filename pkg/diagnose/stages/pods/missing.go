@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -63,6 +64,25 @@ func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		f.Detail("did you mean %s?", nearest)
 	}
 	return f.Fact("have", have)
+}
+
+// nameTaken finds that a pod or a Job that is none of the gang's has the name of a member, or of the Job that would make members.
+func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	other := refusal.TakenBy(c.View, c.Gang, r)
+	version, kind, resource := "v1", "Pod", "pod"
+	if _, ok := other.(*batchv1.Job); ok {
+		version, kind, resource = "batch/v1", "Job", "job"
+	}
+	f := stage.Found(answer.AdmissionDenied, "%s %s has the name of one that this job is to make, and is none of it", kind, r.Object).
+		Fact("message", r.Message).See(version, kind, other, ".metadata.ownerReferences").
+		Run(command.Kubectl(c.Gang.Meta.Namespace, "get", resource, r.Object, "-o", "yaml"))
+	if ref := metav1.GetControllerOf(other); ref != nil {
+		f.Detail("it is made by %s %s", ref.Kind, ref.Name)
+	}
+	if at := other.GetDeletionTimestamp(); at != nil {
+		f.Detail("it is being deleted, for %s", phrase.Age(c.View.Age(at.Time)))
+	}
+	return f.Fix(refusal.Lift(c.Gang, r, answer.User, "delete "+kind+" "+r.Object+", or submit under another name", ""))
 }
 
 // create is a fix that makes what is missing.

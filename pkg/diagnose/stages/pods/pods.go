@@ -89,6 +89,8 @@ func refused(c *stage.Context, out *stage.Result, r refusal.Refusal) {
 		f = quotaNeedsField(c, r)
 	case refusal.WebhookDown:
 		f = webhookDown(c, r)
+	case refusal.Taken:
+		f = nameTaken(c, r)
 	default:
 		f = admissionDenied(c, r)
 	}
