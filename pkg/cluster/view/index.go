@@ -78,6 +78,24 @@ func (w *View) indexPodNames() map[types.NamespacedName]*corev1.Pod {
 	return named
 }
 
+// Pod returns a pod; nil if there is none of the name.
+func (w *View) Pod(namespace, name string) *corev1.Pod {
+	return w.podsByName()[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+// BatchJob returns a Job of Kubernetes; nil if there is none of the name.
+func (w *View) BatchJob(namespace, name string) *batchv1.Job {
+	type byName struct{}
+	named := Once(w, byName{}, func() map[types.NamespacedName]*batchv1.Job {
+		named := make(map[types.NamespacedName]*batchv1.Job, len(w.Snap.Jobs))
+		for _, j := range slices.Backward(w.Snap.Jobs) {
+			named[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = j
+		}
+		return named
+	})
+	return named[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
 // Object returns an object of a kind without a Go type; nil if there is none of the name. Of two the first counts.
 func (w *View) Object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
 	named := Once(w, kind, func() map[types.NamespacedName]*unstructured.Unstructured {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -194,7 +193,7 @@ func (w *View) notFound(q Query) error {
 }
 
 func (w *View) findByPod(q Query) (*gang.Job, error) {
-	pod := w.podsByName()[types.NamespacedName{Namespace: q.Namespace, Name: q.Name}]
+	pod := w.Pod(q.Namespace, q.Name)
 	if pod == nil {
 		return nil, w.notFound(q)
 	}
