@@ -30,6 +30,7 @@ func TestResize(t *testing.T) {
 		}
 	}
 	t.Run("a Job whose pods are fixed is made again", c.recreates)
+	t.Run("a Job that runs in part", c.runsInPart)
 	t.Run("killed after every write that makes a Job again", c.completesRecreation)
 	t.Run("two runs at a time", c.resizedTwice)
 }
@@ -108,6 +109,26 @@ func (c *cluster) through(t *testing.T) (*faultproxy.Proxy, func(args ...string)
 
 // storing selects requests that change what is stored.
 func storing(r *http.Request) bool { return faultproxy.Writes(r) && !r.URL.Query().Has("dryRun") }
+
+// runsInPart: of three members two have room, which are enough. The group alone says so, and every command shows it.
+func (c *cluster) runsInPart(t *testing.T) {
+	c.submit(t, "job", "part", "--image", "x", "--workers", "3", "--gpus", "8", "--cpu", "1", "--min-available", "2", "--", "true")
+	eventually(t, "two members run", func(context.Context) bool {
+		stdout, _, _ := gangctlAt(t, c.Kubeconfig, "get", "part")
+		return strings.Contains(stdout, "Ready:     2/3\n")
+	})
+	stdout, stderr, _ := gangctlAt(t, c.Kubeconfig, "get", "part")
+	matches(t, stdout, `^State: +Running$`)
+	matches(t, stdout, `^Gang: +2 of 3 members start together`)
+	if stderr != "" {
+		t.Errorf("get: %s", stderr)
+	}
+	stdout, _, _ = gangctlAt(t, c.Kubeconfig, "list", "-o", "wide")
+	matches(t, stdout, `^part +Job +Running +2/3 .* 2/3 `)
+	stdout, _, _ = gangctlAt(t, c.Kubeconfig, "describe", "part")
+	matches(t, stdout, `2 of 3|2/3`)
+	gangctlAt(t, c.Kubeconfig, "delete", "part")
+}
 
 // completesRecreation kills the program as soon as the API server has stored one of its writes. Run again, it comes to the same end.
 func (c *cluster) completesRecreation(t *testing.T) {

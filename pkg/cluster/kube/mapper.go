@@ -42,6 +42,17 @@ func (c *Client) RESTMapper(ctx context.Context, groups ...string) (meta.RESTMap
 	return restmapper.NewDiscoveryRESTMapper(found), nil
 }
 
+// PreferredVersion is the version of an API group that the API server prefers; "" if it does not serve the group. It is one small request, where
+// a [Client.RESTMapper] takes all groups.
+func (c *Client) PreferredVersion(ctx context.Context, group string) (string, error) {
+	var found metav1.APIGroup
+	err := c.Typed.Discovery().RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&found)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return found.PreferredVersion.Version, listResources().Wrap(err)
+}
+
 // listResources is the operation that discovery fails with.
 func listResources() failure.Op { return failure.Op{Verb: "list", Kind: "API resource"} }
 

@@ -78,6 +78,9 @@ func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 		if s.Job == nil || s.Job.Meta.UID != job.Meta.UID {
 			return false, w.checkGone(limited, job)
 		}
+		if s.Job.MinMember == nil {
+			s.Job.MinMember = job.MinMember // that of its group, which is not followed
+		}
 		last = summary.Of(s.Job, s.Pods, w.IO.Clock.Now())
 		if l := progress(last); l != line {
 			line = l

@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,14 +68,26 @@ func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *gang.Job, error) {
 	return client, job, err
 }
 
-// JobAndPods gets the job and its pods.
+// JobAndPods gets the job, with the minimum of its gang, and its pods.
 func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *gang.Job, []*corev1.Pod, error) {
 	client, job, err := o.Job(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	unread, err := jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	NoteUnreadMinimums(o.IO, unread)
 	pods, err := jobs.PodsOf(ctx, client, job)
 	return client, job, pods, err
+}
+
+// NoteUnreadMinimums reports that group objects may not be read, which have the minimum of gangs. All else about these is known.
+func NoteUnreadMinimums(io *iostreams.IOStreams, unread error) {
+	if unread != nil {
+		fmt.Fprintf(io.ErrOut, "note: how many members must start together is not known, and shown as all of them: %s\n", failure.From(unread).Message)
+	}
 }
 
 // ReadJob gets the job of a name, or of KIND/NAME, as the cluster has it. That there is none is an error with names that resemble it.

@@ -54,7 +54,7 @@ worker-2   -                Missing   -      2      -     no pod
 	if diff := cmp.Diff(want, stdout); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"GET " + jobsPath + "/llama", "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&limit=500&resourceVersion=0"}, s.AboutTFJobs()); diff != "" {
+	if diff := cmp.Diff([]string{"GET " + jobsPath + "/llama", "GET /apis/scheduling.x-k8s.io", "GET /apis/scheduling.sigs.k8s.io", "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&limit=500&resourceVersion=0"}, s.AboutTFJobs()); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
 	if stdout, err := run(t, s, iostreams.ColorAlways, "llama"); err != nil || !strings.Contains(stdout, "\x1b[1;31mDegraded\x1b[0m\n") {

@@ -101,12 +101,17 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	var pods map[types.UID][]*corev1.Pod
+	var unread error
 	if o.Output.IsTable() {
+		if unread, err = jobs.Minimums(ctx, client, namespace, all.Jobs); err != nil {
+			return err
+		}
 		if pods, err = jobs.PodsOfAll(ctx, client, namespace, all.Jobs, count); err != nil {
 			return err
 		}
 	}
 	done()
+	cmdutil.NoteUnreadMinimums(o.IO, unread)
 	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
 	refused := failure.All(all.Refused...)
 	if len(all.Jobs) == 0 && refused != nil {

@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// One request a kind, answered from the cache of the API server.
+// One request a kind, answered from the cache of the API server, and one for a group of the jobs' dialect.
 func TestRequests(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET /apis/kubeflow.org/v1/tfjobs", 200, kubetest.JobList("", kubetest.Job("b", "x", 1), kubetest.Job("a", "y", 1)))
@@ -88,6 +88,7 @@ func TestRequests(t *testing.T) {
 	}
 	wantRequests := []string{
 		"GET /apis/kubeflow.org/v1/tfjobs?labelSelector=team%3Dx&limit=5000&resourceVersion=0",
+		"GET /apis/scheduling.x-k8s.io", "GET /apis/scheduling.sigs.k8s.io", // which are not served
 		"GET /api/v1/pods?labelSelector=training.kubeflow.org%2Fjob-name&limit=5000&resourceVersion=0",
 	}
 	if diff := cmp.Diff(wantRequests, s.AboutTFJobs()); diff != "" {

@@ -1,0 +1,96 @@
+package jobs
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+)
+
+// Minimums reads how many members of jobs must start together where the jobs do not state it, but the group objects that their pods name: a Job of
+// Kubernetes has nowhere to state it. One group costs a request, several of a dialect cost one for each kind of group. A job whose group is not there
+// keeps all its members as the minimum. Unread are the kinds of group that the user may not read; their jobs stay as they were.
+func Minimums(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (unread, err error) {
+	var denied []error
+	unstated := withoutMinimum(all)
+	for _, reader := range dialect.Readers() {
+		jobs := unstated[reader.Dialect]
+		for _, served := range reader.Kinds {
+			if len(jobs) == 0 {
+				break
+			}
+			groups, err := groupsOf(ctx, client, served, namespace, jobs)
+			if apierrors.IsForbidden(err) {
+				denied = append(denied, err)
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, group := range groups {
+				// One that cannot be decoded is for why-pending to report: no scheduler places its members.
+				if d, err := reader.Decode(group); err == nil {
+					for _, job := range jobs[d.Key] {
+						job.MinMember = &d.MinMember
+					}
+					delete(jobs, d.Key)
+				}
+			}
+		}
+	}
+	return failure.All(denied...), nil
+}
+
+// withoutMinimum are the jobs of one gang that do not state a minimum, by the group that their pods name.
+func withoutMinimum(all []*gang.Job) map[gang.Dialect]map[gang.Key][]*gang.Job {
+	unstated := map[gang.Dialect]map[gang.Key][]*gang.Job{}
+	for _, job := range all {
+		key, ok := dialect.OfTemplate(job)
+		if !ok || job.MinMember != nil || job.Whole() {
+			continue
+		}
+		if unstated[key.Dialect] == nil {
+			unstated[key.Dialect] = map[gang.Key][]*gang.Job{}
+		}
+		unstated[key.Dialect][key] = append(unstated[key.Dialect][key], job)
+	}
+	return unstated
+}
+
+// groupsOf are the groups of a kind in a namespace, or in all if it is empty: all of them, or the only one that jobs name.
+func groupsOf(ctx context.Context, client *kube.Client, kind gang.Served, namespace string, jobs map[gang.Key][]*gang.Job) ([]*unstructured.Unstructured, error) {
+	version, err := client.PreferredVersion(ctx, kind.Group)
+	if err != nil || version == "" {
+		return nil, err
+	}
+	gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
+	op := failure.Op{Verb: "list", Resource: gvr, Kind: kind.Kind, Namespace: namespace}
+	if len(jobs) > 1 {
+		groups, err := collect.Objects(ctx, client, gvr, namespace, "", func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) { return u, nil })
+		if unserved(err) {
+			return nil, nil
+		}
+		return groups, op.Wrap(err)
+	}
+	var groups []*unstructured.Unstructured
+	for key := range jobs {
+		group, err := client.Dynamic.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			op.Verb, op.Namespace, op.Name = "get", key.Namespace, key.Name
+			return nil, op.Wrap(err)
+		}
+		groups = append(groups, group)
+	}
+	return groups, nil
+}

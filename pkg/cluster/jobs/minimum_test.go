@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+)
+
+// groupsPath is where the groups of the coscheduling plugin are served.
+const groupsPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups"
+
+// inGroup is a Job of Kubernetes of four pods that name a group.
+func inGroup(name, group string) *gang.Job {
+	four := int32(4)
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name}, Spec: batchv1.JobSpec{Parallelism: &four, Completions: &four,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": group}}}}}
+	job := batchjob.Convert(j)
+	return &job
+}
+
+// podGroup is a group with a minimum.
+func podGroup(name string, minimum int64) map[string]any {
+	return map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "research", "name": name},
+		"spec": map[string]any{"minMember": minimum}}
+}
+
+// serveGroups makes a server serve the kind, and answers for its one group and its list.
+func serveGroups(s *kubetest.Server, groups ...map[string]any) {
+	s.Answer("GET /apis/scheduling.x-k8s.io", 200, metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "scheduling.x-k8s.io",
+		PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: "scheduling.x-k8s.io/v1alpha1", Version: "v1alpha1"}})
+	s.Answer("GET "+groupsPath, 200, map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroupList", "metadata": map[string]any{}, "items": groups})
+	for _, group := range groups {
+		s.Answer("GET "+groupsPath+"/"+group["metadata"].(map[string]any)["name"].(string), 200, group)
+	}
+}
+
+func TestMinimums(t *testing.T) {
+	stated, two := inGroup("stated", "a"), int32(2)
+	stated.MinMember = &two
+	for _, c := range []struct {
+		name     string
+		jobs     []*gang.Job
+		want     []int32 // 0 for none
+		requests []string
+	}{
+		{"one job", []*gang.Job{inGroup("x", "a")}, []int32{3}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/a"}},
+		{"its group is not there", []*gang.Job{inGroup("x", "none")}, []int32{0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/none", "GET /apis/scheduling.sigs.k8s.io"}},
+		{"two jobs of one group", []*gang.Job{inGroup("x", "a"), inGroup("y", "a")}, []int32{3, 3}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/a"}},
+		{"many", []*gang.Job{inGroup("x", "a"), inGroup("y", "b"), inGroup("z", "none")}, []int32{3, 1, 0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath, "GET /apis/scheduling.sigs.k8s.io"}},
+		{"the job states it", []*gang.Job{stated}, []int32{2}, nil},
+	} {
+		s := kubetest.New(t)
+		serveGroups(s, podGroup("a", 3), podGroup("b", 1))
+		client, err := s.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unread, err := Minimums(t.Context(), client, "research", c.jobs); err != nil || unread != nil {
+			t.Errorf("%s: %v, %v", c.name, unread, err)
+		}
+		for i, job := range c.jobs {
+			if got := job.MinMember; (got == nil) != (c.want[i] == 0) || got != nil && *got != c.want[i] {
+				t.Errorf("%s: minimum of %s is %v, want %d", c.name, job.Meta.Name, got, c.want[i])
+			}
+		}
+		var requests []string
+		for _, r := range s.Requests() {
+			path, _, _ := strings.Cut(r, "?")
+			requests = append(requests, path)
+		}
+		if !slices.Equal(requests, c.requests) {
+			t.Errorf("%s: requests %q, want %q", c.name, requests, c.requests)
+		}
+	}
+}
+
+// A user who may not read the groups sees the jobs all the same, and which right is missing.
+func TestMinimumsThatMayNotBeRead(t *testing.T) {
+	s := kubetest.New(t)
+	serveGroups(s, podGroup("b", 1))
+	s.Refuse("GET "+groupsPath+"/a", 403, metav1.StatusReasonForbidden, `podgroups.scheduling.x-k8s.io "a" is forbidden: User "ada" cannot get it`, nil)
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := inGroup("x", "a")
+	unread, err := Minimums(t.Context(), client, "research", []*gang.Job{job})
+	if err != nil || unread == nil || !strings.Contains(unread.Error(), `User "ada" cannot get it`) || job.MinMember != nil {
+		t.Errorf("got %v, %v, minimum %v", unread, err, job.MinMember)
+	}
+}
