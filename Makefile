@@ -28,11 +28,12 @@ unit: ## tests that need no cluster, and vet
 	$(GO) vet ./...
 	$(TEST) $$($(GO) list ./... | grep -v '/e2e$$')
 
-# They wait more than they compute, so three tests share two cores. Those that measure run first, and one at a time.
+# They wait more than they compute, so three tests share two cores. Those that measure run first, and one at a time; the other two packages measure nothing.
 # What a failed test printed is long: the last lines name the tests.
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		$(TEST) -count=1 -p 1 -parallel 3 -timeout 60m ./sandbox/e2e ./test/e2e ./test/howto/e2e 2>&1 | tee bin/e2e.log; \
+	export GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox; \
+		{ $(TEST) -count=1 -parallel 3 -timeout 60m ./test/e2e; failed=$$?; \
+		$(TEST) -count=1 -p 2 -parallel 2 -timeout 30m ./sandbox/e2e ./test/howto/e2e && exit $$failed; } 2>&1 | tee bin/e2e.log; \
 		code=$${PIPESTATUS[0]}; grep -E '^ *--- FAIL|^panic|^(ok|FAIL)\s' bin/e2e.log; exit $$code
 
 e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost, every scenario in every dialect, fuzzing

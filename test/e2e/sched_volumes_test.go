@@ -14,6 +14,7 @@ import (
 
 // TestVolumes: of a gang whose members have a volume each, none is provisioned before all members have a node, and then all are.
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "--nodes=2", "--cpu=4", "--operator=false", "--run-for=0", "--volumes")
 	var names []string
 	for i := range 3 {
