@@ -263,12 +263,7 @@ func (b *bill) explained() (n int) {
 // metric is the value of one of the scheduler's metrics that has no labels, which the sandbox's administrator may read.
 func (b *bill) metric(name string) float64 {
 	b.t.Helper()
-	config := rest.CopyConfig(b.Config)
-	config.Host = b.sched.address()
-	config.Insecure, config.CAData, config.CAFile = true, nil, ""
-	client, err := kubernetes.NewForConfig(config)
-	must(b.t, err)
-	text, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(b.t.Context())
+	text, err := b.sched.endpoints(b.Config).Get().AbsPath("/metrics").DoRaw(b.t.Context())
 	must(b.t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {

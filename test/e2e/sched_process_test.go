@@ -131,12 +131,10 @@ func (s *ownScheduler) start() {
 	cmd, done := s.cmd, make(chan struct{})
 	s.done = done
 	go func() { s.ended = cmd.Wait(); close(done) }()
-	config := &rest.Config{Host: "https://" + address, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	client, err := kubernetes.NewForConfig(config)
-	must(s.t, err)
+	ready := s.endpoints(&rest.Config{})
 	deadline := time.Now().Add(stepTimeout)
 	for {
-		body, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(s.t.Context())
+		body, err := ready.Get().AbsPath("/readyz").DoRaw(s.t.Context())
 		if err == nil && bytes.Equal(body, []byte("ok")) {
 			return
 		}
@@ -157,6 +155,17 @@ func (s *ownScheduler) start() {
 // address is that of the scheduler itself. Its certificate is its own.
 func (s *ownScheduler) address() string {
 	return "https://127.0.0.1:" + s.cmd.Args[len(s.cmd.Args)-1] // see start
+}
+
+// endpoints is a client of the scheduler's own endpoints, with the credentials of a config.
+func (s *ownScheduler) endpoints(as *rest.Config) rest.Interface {
+	s.t.Helper()
+	config := rest.CopyConfig(as)
+	config.Host = s.address()
+	config.Insecure, config.CAData, config.CAFile = true, nil, ""
+	client, err := kubernetes.NewForConfig(config)
+	must(s.t, err)
+	return client.Discovery().RESTClient()
 }
 
 // stop ends the process as by kill -9, which leaves it no time to tidy up.
