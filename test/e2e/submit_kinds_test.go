@@ -58,8 +58,28 @@ func TestSubmitKinds(t *testing.T) {
 			c.runsToTheEnd(t, k)
 		})
 	}
+	t.Run("a minimum that only the group has", c.showsMinimum)
 	t.Run("volcano's scheduler is requested", c.requestsVolcano)
 	t.Run("a Service that is taken", c.rollsBackService)
+}
+
+// showsMinimum: a Job of Kubernetes has no field for how many members must start together. Where it is, every dialect's own group, is read.
+func (c *cluster) showsMinimum(t *testing.T) {
+	k := submittedKinds()[3]
+	for _, dialect := range []string{"scheduler-plugins", "native", "volcano", "labels"} {
+		name := "part-" + dialect
+		c.submit(t, k.line(name, "1", "--min-available", "2", "--dialect", dialect)...)
+		stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "get", name)
+		matches(t, stdout, `^Gang: +2 of 3 members start together \(`+dialect+`\)`)
+		if code != 0 || stderr != "" {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+		}
+	}
+	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "list", "-o", "wide", "--no-headers")
+	for _, dialect := range []string{"scheduler-plugins", "native", "volcano", "labels"} {
+		matches(t, stdout, `^part-`+dialect+` .* 2/3 `)
+		c.remove(t, k, "part-"+dialect)
+	}
 }
 
 // submit types a submission, and expects it to succeed.

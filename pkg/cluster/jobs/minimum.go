@@ -67,30 +67,33 @@ func withoutMinimum(all []*gang.Job) map[gang.Dialect]map[gang.Key][]*gang.Job {
 
 // groupsOf are the groups of a kind in a namespace, or in all if it is empty: all of them, or the only one that jobs name.
 func groupsOf(ctx context.Context, client *kube.Client, kind gang.Served, namespace string, jobs map[gang.Key][]*gang.Job) ([]*unstructured.Unstructured, error) {
-	version, err := client.PreferredVersion(ctx, kind.Group)
-	if err != nil || version == "" {
+	versions, err := client.Versions(ctx, kind.Group)
+	if err != nil {
 		return nil, err
 	}
-	gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
-	op := failure.Op{Verb: "list", Resource: gvr, Kind: kind.Kind, Namespace: namespace}
-	if len(jobs) > 1 {
-		groups, err := collect.Objects(ctx, client, gvr, namespace, "", func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) { return u, nil })
-		if unserved(err) {
-			return nil, nil
+	for _, version := range versions {
+		gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
+		op := failure.Op{Verb: "list", Resource: gvr, Kind: kind.Kind, Namespace: namespace}
+		read := func() ([]*unstructured.Unstructured, error) {
+			return collect.Objects(ctx, client, gvr, namespace, "", func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) { return u, nil })
 		}
-		return groups, op.Wrap(err)
-	}
-	var groups []*unstructured.Unstructured
-	for key := range jobs {
-		group, err := client.Dynamic.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil, nil
+		if len(jobs) == 1 {
+			for key := range jobs {
+				op.Verb, op.Namespace, op.Name = "get", key.Namespace, key.Name
+			}
+			read = func() ([]*unstructured.Unstructured, error) {
+				group, err := client.Dynamic.Resource(gvr).Namespace(op.Namespace).Get(ctx, op.Name, metav1.GetOptions{})
+				return []*unstructured.Unstructured{group}, err
+			}
 		}
-		if err != nil {
-			op.Verb, op.Namespace, op.Name = "get", key.Namespace, key.Name
+		switch groups, err := read(); {
+		case err == nil:
+			return groups, nil
+		case absent(err):
+			return nil, nil
+		case !unserved(err):
 			return nil, op.Wrap(err)
 		}
-		groups = append(groups, group)
 	}
-	return groups, nil
+	return nil, nil
 }

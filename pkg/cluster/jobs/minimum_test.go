@@ -34,12 +34,22 @@ func podGroup(name string, minimum int64) map[string]any {
 
 // serveGroups makes a server serve the kind, and answers for its one group and its list.
 func serveGroups(s *kubetest.Server, groups ...map[string]any) {
-	s.Answer("GET /apis/scheduling.x-k8s.io", 200, metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "scheduling.x-k8s.io",
-		PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: "scheduling.x-k8s.io/v1alpha1", Version: "v1alpha1"}})
+	serveVersions(s, "scheduling.x-k8s.io", "v1alpha1")
 	s.Answer("GET "+groupsPath, 200, map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroupList", "metadata": map[string]any{}, "items": groups})
 	for _, group := range groups {
 		s.Answer("GET "+groupsPath+"/"+group["metadata"].(map[string]any)["name"].(string), 200, group)
 	}
+	s.Refuse("GET "+groupsPath+"/none", 404, metav1.StatusReasonNotFound, `podgroups.scheduling.x-k8s.io "none" not found`, &metav1.StatusDetails{Name: "none", Kind: "podgroups"})
+}
+
+// serveVersions makes a server serve an API group, the preferred version first.
+func serveVersions(s *kubetest.Server, group string, versions ...string) {
+	found := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: group}
+	for _, v := range versions {
+		found.Versions = append(found.Versions, metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + v, Version: v})
+	}
+	found.PreferredVersion = found.Versions[0]
+	s.Answer("GET /apis/"+group, 200, found)
 }
 
 func TestMinimums(t *testing.T) {
@@ -78,6 +88,32 @@ func TestMinimums(t *testing.T) {
 		}
 		if !slices.Equal(requests, c.requests) {
 			t.Errorf("%s: requests %q, want %q", c.name, requests, c.requests)
+		}
+	}
+}
+
+// The API server prefers v1 of Kubernetes' own group, which has no PodGroups.
+func TestMinimumOfANativeGroup(t *testing.T) {
+	s := kubetest.New(t)
+	serveVersions(s, "scheduling.k8s.io", "v1", "v1beta1")
+	const path = "/apis/scheduling.k8s.io/v1beta1/namespaces/research/podgroups"
+	group := map[string]any{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "research", "name": "a"},
+		"spec": map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(3)}}}}
+	s.Answer("GET "+path+"/a", 200, group)
+	s.Answer("GET "+path, 200, map[string]any{"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroupList", "metadata": map[string]any{}, "items": []any{group}})
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	native := func(name, group string) *gang.Job {
+		job := inGroup(name, "")
+		job.Roles[0].Template.Labels = nil
+		job.Roles[0].Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+		return job
+	}
+	for _, all := range [][]*gang.Job{{native("x", "a")}, {native("x", "a"), native("y", "other")}} {
+		if unread, err := Minimums(t.Context(), client, "research", all); err != nil || unread != nil || all[0].MinMember == nil || *all[0].MinMember != 3 {
+			t.Errorf("%d jobs: got %v, %v, minimum %v", len(all), unread, err, all[0].MinMember)
 		}
 	}
 }

@@ -42,15 +42,19 @@ func (c *Client) RESTMapper(ctx context.Context, groups ...string) (meta.RESTMap
 	return restmapper.NewDiscoveryRESTMapper(found), nil
 }
 
-// PreferredVersion is the version of an API group that the API server prefers; "" if it does not serve the group. It is one small request, where
-// a [Client.RESTMapper] takes all groups.
-func (c *Client) PreferredVersion(ctx context.Context, group string) (string, error) {
+// Versions are the versions of an API group in the order in which the API server prefers them; none of a group that it does not serve. It is one small
+// request, where a [Client.RESTMapper] takes all groups. Not every version has every resource.
+func (c *Client) Versions(ctx context.Context, group string) ([]string, error) {
 	var found metav1.APIGroup
 	err := c.Typed.Discovery().RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&found)
 	if apierrors.IsNotFound(err) {
-		return "", nil
+		return nil, nil
 	}
-	return found.PreferredVersion.Version, listResources().Wrap(err)
+	var versions []string
+	for _, version := range found.Versions {
+		versions = append(versions, version.Version)
+	}
+	return versions, listResources().Wrap(err)
 }
 
 // listResources is the operation that discovery fails with.

@@ -129,8 +129,7 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			continue
 		}
 		probed = true
-		if !p.Accepted() {
-			r := Parse(p.Message)
+		if r := Parse(p.Message); !p.Accepted() && !over(v, g, r) {
 			r.First, r.Last, r.Count, r.Probed = v.Now, v.Now, 1, true
 			all = append(all, r)
 		}
@@ -149,8 +148,8 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		if probed && r.Kind != Forbidden {
 			continue // the create was tried again: that answer counts, but it was not the controller who tried
 		}
-		if r.Kind == Taken && TakenBy(v, g, r) == nil {
-			continue // by what the controller had made itself, or what has gone since, or what is no part of a member
+		if over(v, g, r) {
+			continue
 		}
 		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Object == r.Object && o.Message == r.Message }) {
@@ -158,6 +157,11 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 	}
 	return all
+}
+
+// over reports whether a refusal is about a name that nothing has any more, or that an object of the gang itself has.
+func over(v *view.View, g *gang.Gang, r Refusal) bool {
+	return r.Kind == Taken && TakenBy(v, g, r) == nil
 }
 
 // assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole

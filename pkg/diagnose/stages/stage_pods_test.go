@@ -232,6 +232,10 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 			refuse(c, `pods "gang-worker-1" already exists`)
 		}},
+		{name: "a pod that came before it was tried to create one", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-1", Code: 409, Message: `pods "gang-worker-1" already exists`}}
+		}},
 		{name: "a pod of something else has the name", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-1 has the name", wantText: []string{"it is made by ReplicaSet web"}, fix: "delete Pod gang-worker-1", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}}})
