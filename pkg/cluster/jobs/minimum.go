@@ -27,7 +27,7 @@ func Minimums(ctx context.Context, client *kube.Client, namespace string, all []
 			if len(jobs) == 0 {
 				break
 			}
-			groups, err := groupsOf(ctx, client, served, namespace, jobs)
+			groups, err := groupsOf(ctx, client, reader, served, namespace, jobs)
 			if apierrors.IsForbidden(err) {
 				denied = append(denied, err)
 				continue
@@ -36,13 +36,11 @@ func Minimums(ctx context.Context, client *kube.Client, namespace string, all []
 				return nil, err
 			}
 			for _, group := range groups {
-				// One that cannot be decoded is for why-pending to report: no scheduler places its members.
-				if d, err := reader.Decode(group); err == nil {
-					for _, job := range jobs[d.Key] {
-						job.MinMember = &d.MinMember
-					}
-					delete(jobs, d.Key)
+				minimum := group.MinMember
+				for _, job := range jobs[group.Key] {
+					job.MinMember = &minimum
 				}
+				delete(jobs, group.Key)
 			}
 		}
 	}
@@ -65,25 +63,34 @@ func withoutMinimum(all []*gang.Job) map[gang.Dialect]map[gang.Key][]*gang.Job {
 	return unstated
 }
 
-// groupsOf are the groups of a kind in a namespace, or in all if it is empty: all of them, or the only one that jobs name.
-func groupsOf(ctx context.Context, client *kube.Client, kind gang.Served, namespace string, jobs map[gang.Key][]*gang.Job) ([]*unstructured.Unstructured, error) {
+// groupsOf are the groups of a kind in a namespace, or in all if it is empty: all of them, or the only one that jobs name. Of each there is what is
+// decoded, as they may be many, and large. One that cannot be decoded is for why-pending to report: no scheduler places its members.
+func groupsOf(ctx context.Context, client *kube.Client, reader gang.Reader, kind gang.Served, namespace string, jobs map[gang.Key][]*gang.Job) ([]gang.Declaration, error) {
 	versions, err := client.Versions(ctx, kind.Group)
 	if err != nil {
 		return nil, err
 	}
+	decode := func(u *unstructured.Unstructured) (gang.Declaration, error) {
+		if d, err := reader.Decode(u); err == nil {
+			return d, nil
+		}
+		return gang.Declaration{}, nil
+	}
 	for _, version := range versions {
 		gvr := schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
 		op := failure.Op{Verb: "list", Resource: gvr, Kind: kind.Kind, Namespace: namespace}
-		read := func() ([]*unstructured.Unstructured, error) {
-			return collect.Objects(ctx, client, gvr, namespace, "", func(u *unstructured.Unstructured) (*unstructured.Unstructured, error) { return u, nil })
-		}
+		read := func() ([]gang.Declaration, error) { return collect.Objects(ctx, client, gvr, namespace, "", decode) }
 		if len(jobs) == 1 {
 			for key := range jobs {
 				op.Verb, op.Namespace, op.Name = "get", key.Namespace, key.Name
 			}
-			read = func() ([]*unstructured.Unstructured, error) {
-				group, err := client.Dynamic.Resource(gvr).Namespace(op.Namespace).Get(ctx, op.Name, metav1.GetOptions{})
-				return []*unstructured.Unstructured{group}, err
+			read = func() ([]gang.Declaration, error) {
+				u, err := client.Dynamic.Resource(gvr).Namespace(op.Namespace).Get(ctx, op.Name, metav1.GetOptions{})
+				if err != nil {
+					return nil, err
+				}
+				d, err := decode(u)
+				return []gang.Declaration{d}, err
 			}
 		}
 		switch groups, err := read(); {
