@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -35,9 +36,9 @@ func networks() []network {
 		{
 			dialect: "volcano", resource: tiers, kind: "HyperNode", title: "HyperNode of tier 1 or lower",
 			below: func(switches map[string][]string) (all []*unstructured.Unstructured) {
-				for name, nodes := range switches {
+				for _, name := range slices.Sorted(maps.Keys(switches)) { // of two that have a node the first by name counts
 					var members []any
-					for _, node := range nodes {
+					for _, node := range switches[name] {
 						members = append(members, map[string]any{"type": "Node", "selector": map[string]any{"exactMatch": map[string]any{"name": node}}})
 					}
 					u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"tier": int64(1), "members": members}}}
