@@ -126,7 +126,7 @@ func (c *cluster) runsInPart(t *testing.T) {
 	stdout, _, _ = gangctlAt(t, c.Kubeconfig, "list", "-o", "wide")
 	matches(t, stdout, `^part +Job +Running +2/3 .* 2/3 `)
 	stdout, _, _ = gangctlAt(t, c.Kubeconfig, "describe", "part")
-	matches(t, stdout, `2 of 3|2/3`)
+	matches(t, stdout, `^State: +Running$`, `^Gang: +2 of 3 members start together`)
 	gangctlAt(t, c.Kubeconfig, "delete", "part")
 }
 

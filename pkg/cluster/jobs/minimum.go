@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,44 +18,55 @@ import (
 )
 
 // Minimums reads how many members of jobs must start together where the jobs do not state it, but the group objects that their pods name: a Job of
-// Kubernetes has nowhere to state it. One group costs a request, several of a dialect cost one for each kind of group. A job whose group is not there
-// keeps all its members as the minimum. Unread are the kinds of group that the user may not read; their jobs stay as they were.
-func Minimums(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (unread, err error) {
-	var denied []error
+// Kubernetes has nowhere to state it. One group costs a request, several of a dialect cost one for each kind of group. A job whose group is not there, or
+// is that of several jobs, keeps all its members as the minimum. Unread is why groups could not be read, on one line; their jobs stay as they were. It
+// is no reason to show nothing: all else about these jobs is known.
+func Minimums(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (unread error) {
+	var failed []string
 	unstated := withoutMinimum(all)
 	for _, reader := range dialect.Readers() {
 		jobs := unstated[reader.Dialect]
+		var why error
 		for _, served := range reader.Kinds {
 			if len(jobs) == 0 {
 				break
 			}
 			groups, err := groupsOf(ctx, client, reader, served, namespace, jobs)
-			if apierrors.IsForbidden(err) {
-				denied = append(denied, err)
-				continue
-			}
-			if err != nil {
-				return nil, err
+			if err != nil && why == nil {
+				why = err
 			}
 			for _, group := range groups {
-				minimum := group.MinMember
 				for _, job := range jobs[group.Key] {
-					job.MinMember = &minimum
+					if minimum := group.MinMember; len(jobs[group.Key]) == 1 && minimum <= job.Total() { // else it is that of more than this job
+						job.MinMember = &minimum
+					}
 				}
 				delete(jobs, group.Key)
 			}
 		}
+		if why != nil && len(jobs) > 0 {
+			failed = append(failed, failure.From(why).Message)
+		}
 	}
-	return failure.All(denied...), nil
+	if len(failed) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(failed, "; "))
 }
 
-// withoutMinimum are the jobs of one gang that do not state a minimum, by the group that their pods name.
+// withoutMinimum are the jobs of one gang that do not state a minimum, by the group that their pods name. Neither their pods state one, and the group
+// has a name that an object can have: tenants write it.
 func withoutMinimum(all []*gang.Job) map[gang.Dialect]map[gang.Key][]*gang.Job {
 	unstated := map[gang.Dialect]map[gang.Key][]*gang.Job{}
 	for _, job := range all {
 		key, ok := dialect.OfTemplate(job)
-		if !ok || job.MinMember != nil || job.Whole() {
+		if !ok || job.MinMember != nil || job.Whole() || len(path.IsValidPathSegmentName(key.Name)) > 0 {
 			continue
+		}
+		if reader, ok := dialect.ReaderOf(key.Dialect); ok && reader.FromPods != nil {
+			if _, err := reader.FromPods(key, gang.PodsOf(job, nil)); err == nil {
+				continue
+			}
 		}
 		if unstated[key.Dialect] == nil {
 			unstated[key.Dialect] = map[gang.Key][]*gang.Job{}

@@ -58,16 +58,15 @@ func (w *View) makers(s *gang.Job) (made []*unstructured.Unstructured, parts []g
 
 // Makes reports whether an object is a pod of a job, or is controlled by the job or by one of the objects through which its pods are made.
 func (w *View) Makes(s *gang.Job, obj metav1.Object) bool {
-	if p, ok := obj.(*corev1.Pod); ok && slices.Contains(w.podsOf(s), p) {
-		return true
+	if ref := metav1.GetControllerOf(obj); ref != nil {
+		made, parts := w.makers(s)
+		if ref.UID == s.Meta.UID || slices.ContainsFunc(made, func(u *unstructured.Unstructured) bool { return u.GetUID() == ref.UID }) ||
+			slices.Contains(parts, gang.Identity{Namespace: obj.GetNamespace(), UID: ref.UID}) {
+			return true
+		}
 	}
-	ref := metav1.GetControllerOf(obj)
-	if ref == nil {
-		return false
-	}
-	made, parts := w.makers(s)
-	return ref.UID == s.Meta.UID || slices.ContainsFunc(made, func(u *unstructured.Unstructured) bool { return u.GetUID() == ref.UID }) ||
-		slices.Contains(parts, gang.Identity{Namespace: obj.GetNamespace(), UID: ref.UID})
+	p, ok := obj.(*corev1.Pod)
+	return ok && slices.Contains(w.podsOf(s), p)
 }
 
 // labelledJob is a job of a kind with [gang.JobReader.ByLabel].

@@ -123,7 +123,7 @@ func (w *Waiter) judge(job *gang.Job, s summary.Summary) (bool, error) {
 
 // why is a line of a hint for a job that does not run, or nothing.
 func (w *Waiter) why(ctx context.Context, job *gang.Job, s summary.Summary) string {
-	if w.Why == nil || s.State == gang.Running || s.Finished() {
+	if w.Why == nil || s.State == gang.Running && s.Ready == s.Total || s.Finished() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyBudget)

@@ -74,19 +74,15 @@ func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *gang.Job, [
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	unread, err := jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	NoteUnreadMinimums(o.IO, unread)
+	NoteUnreadMinimums(o.IO, jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job}))
 	pods, err := jobs.PodsOf(ctx, client, job)
 	return client, job, pods, err
 }
 
-// NoteUnreadMinimums reports that group objects may not be read, which have the minimum of gangs. All else about these is known.
+// NoteUnreadMinimums reports why group objects could not be read, which have the minimum of gangs; nil for nothing.
 func NoteUnreadMinimums(io *iostreams.IOStreams, unread error) {
 	if unread != nil {
-		fmt.Fprintf(io.ErrOut, "note: how many members must start together is not known, and shown as all of them: %s\n", failure.From(unread).Message)
+		fmt.Fprintf(io.ErrOut, "note: how many members must start together is not known, and shown as all of them: %s\n", unread)
 	}
 }
 

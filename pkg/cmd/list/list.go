@@ -103,9 +103,7 @@ func (o *Options) run(ctx context.Context) error {
 	var pods map[types.UID][]*corev1.Pod
 	var unread error
 	if o.Output.IsTable() {
-		if unread, err = jobs.Minimums(ctx, client, namespace, all.Jobs); err != nil {
-			return err
-		}
+		unread = jobs.Minimums(ctx, client, namespace, all.Jobs)
 		if pods, err = jobs.PodsOfAll(ctx, client, namespace, all.Jobs, count); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -85,6 +86,7 @@ func (s *Submission) await(ctx context.Context, client *kube.Client, stored []*r
 	for i, o := range stored {
 		job, err := jobs.Read(o.Job)
 		if err == nil {
+			cmdutil.NoteUnreadMinimums(s.IO, jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job}))
 			w := &watch.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: cmdutil.WhyPendingLine(client, s.IO.Clock.Now)}
 			if s.Timeout > 0 && i > 0 {
 				w.Timeout = max(1, s.Timeout-s.IO.Clock.Since(start))

@@ -90,7 +90,7 @@ var attempted = regexp.MustCompile(`^Failed to create \w+ Pod \S+, (?:Error: )?`
 var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
 
 // refusedObject is the resource, and the name, of the object that the API server's message is about.
-var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z.]+) "[^"]+" (?:is forbidden: |already exists)`)
+var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z0-9.-]+) "[^"]+" (?:is forbidden: |already exists)`)
 
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
@@ -159,9 +159,20 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 	return all
 }
 
-// over reports whether a refusal is about a name that nothing has any more, or that an object of the gang itself has.
+// over reports whether a refusal is about a name that keeps no pod from being made: nothing has it any more, an object of the gang itself has, or it is that of a
+// Service, without which pods are made.
 func over(v *view.View, g *gang.Gang, r Refusal) bool {
-	return r.Kind == Taken && TakenBy(v, g, r) == nil
+	if r.Kind != Taken {
+		return false
+	}
+	switch r.Resource() {
+	case "services":
+		return true
+	case "pods", "jobs.batch":
+		return TakenBy(v, g, r) == nil
+	default:
+		return false
+	}
 }
 
 // assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole

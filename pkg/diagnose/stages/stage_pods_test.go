@@ -241,6 +241,21 @@ func TestRefused(t *testing.T) {
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}}})
 			refuse(c, `pods "gang-worker-1" already exists`)
 		}},
+		{name: "a pod of an earlier job of the name is going", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", DeletionTimestamp: ptr.To(clustertest.Ago(-20 * time.Second))}})
+			refuse(c, `object is being deleted: pods "gang-worker-1" already exists`)
+		}},
+		{name: "a pod of an earlier job of the name does not go", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-1 has the name", wantText: []string{"should have gone 60m ago"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", DeletionTimestamp: ptr.To(clustertest.Ago(time.Hour))}})
+			refuse(c, `object is being deleted: pods "gang-worker-1" already exists`)
+		}},
+		{name: "a JobSet of something else has the name", code: answer.AdmissionDenied, exit: 4, first: `the API server denies the pods: jobsets.jobset.x-k8s.io "gang" already exists`, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang"}})
+			refuse(c, `jobsets.jobset.x-k8s.io "gang" already exists`)
+		}},
 		{name: "a Job of something else has the name", code: answer.AdmissionDenied, exit: 4, first: "Job gang-worker-0 has the name", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))
 			c.S.Jobs = slices.DeleteFunc(c.S.Jobs, func(j *batchv1.Job) bool { return j.Namespace == "team" })

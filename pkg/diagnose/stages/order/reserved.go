@@ -2,6 +2,7 @@ package order
 
 import (
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,7 +14,7 @@ import (
 // reservedFor recognises what our scheduler reports of room that it keeps for others, in the condition of a member.
 var reservedFor = regexp.MustCompile(`^\d+/\d+ nodes are available: (?:\d+ of the \d+ members that its gang needs fit|its gang has its minimum, with \d+ members placed, and there is no room for more): (room on [^;]+ is (?:reserved|held|being cleared) for [^;]+)`)
 
-// maxKept is how long what it reports may be. A limit in the expression would cost half a mebibyte at every start of the program.
+// maxKept is how many bytes of what it reports are shown. A limit in the expression would cost half a mebibyte at every start of the program.
 const maxKept = 1000
 
 // reserved finds that the scheduler keeps the room for others: a reservation is in its memory, and objects show the place as free. Conditions of pods
@@ -30,8 +31,8 @@ func reserved(c *stage.Context) *stage.Finding {
 			if condition.Type != corev1.PodScheduled || condition.Status != corev1.ConditionFalse {
 				continue
 			}
-			if kept := reservedFor.FindStringSubmatch(condition.Message); kept != nil && len(kept[1]) <= maxKept {
-				return stage.Found(answer.ReservedByOthers, "it fits by what is free, but its scheduler keeps that for others: %s", kept[1]).
+			if kept := reservedFor.FindStringSubmatch(condition.Message); kept != nil {
+				return stage.Found(answer.ReservedByOthers, "it fits by what is free, but its scheduler keeps that for others: %s", strings.ToValidUTF8(kept[1][:min(len(kept[1]), maxKept)], "")).
 					See("v1", "Pod", &m.Pod.ObjectMeta, ".status.conditions").At(answer.StageOrder)
 			}
 		}

@@ -66,9 +66,13 @@ func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return f.Fact("have", have)
 }
 
-// nameTaken finds that a pod or a Job that is none of the gang's has the name of a member, or of the Job that would make members.
+// nameTaken finds that a pod or a Job that is none of the gang's has the name of a member, or of the Job that would make members. It is nil where something
+// else is in the way.
 func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	other := refusal.TakenBy(c.View, c.Gang, r)
+	if other == nil {
+		return nil
+	}
 	version, kind, resource := "v1", "Pod", "pod"
 	if _, ok := other.(*batchv1.Job); ok {
 		version, kind, resource = "batch/v1", "Job", "job"
@@ -80,7 +84,7 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		f.Detail("it is made by %s %s", ref.Kind, ref.Name)
 	}
 	if at := other.GetDeletionTimestamp(); at != nil {
-		f.Detail("it is being deleted, for %s", phrase.Age(c.View.Age(at.Time)))
+		f.Detail("it is being deleted, and should have gone %s ago", phrase.Age(c.View.Age(at.Time)))
 	}
 	return f.Fix(refusal.Lift(c.Gang, r, answer.User, "delete "+kind+" "+r.Object+", or submit under another name", ""))
 }

@@ -90,7 +90,9 @@ func refused(c *stage.Context, out *stage.Result, r refusal.Refusal) {
 	case refusal.WebhookDown:
 		f = webhookDown(c, r)
 	case refusal.Taken:
-		f = nameTaken(c, r)
+		if f = nameTaken(c, r); f == nil {
+			f = admissionDenied(c, r)
+		}
 	default:
 		f = admissionDenied(c, r)
 	}
@@ -128,7 +130,7 @@ func times(c *stage.Context, r refusal.Refusal) string {
 
 func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	by := r.Object
-	if by == "" {
+	if by == "" || r.Kind == refusal.Taken {
 		by = "the API server"
 	}
 	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
