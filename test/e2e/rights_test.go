@@ -54,13 +54,18 @@ func verdictOf(t *testing.T, types func(...string) (string, string, int)) rights
 func readsOneNamespace(t *testing.T, stage *demo.Stage, full rightsReport) {
 	a := newAccount(t, stage, "reader")
 	a.reads(t, stage, false)
-	text, stderr, code := a.types(t, "why-pending", "tf-smoke-gpu")
+	var text, stderr string
+	var code int
+	eventually(t, "the scheduler's event is there", func(context.Context) bool { // which is written after the condition
+		text, stderr, code = a.types(t, "why-pending", "tf-smoke-gpu")
+		return strings.Contains(text, "scheduler ok gang-scheduler, seen ")
+	})
 	if code != 8 || stderr != "" || !strings.HasPrefix(text, "UNKNOWN  ") {
 		t.Fatalf("exit code %d, want 8: whether there is room cannot be determined\n%s", code, stderr)
 	}
 	for _, want := range []string{
 		"nodes: you may not list; placement is unknown\n", "pods in all namespaces: you may not list; what holds the nodes is unknown\n", // what is lost
-		"pods ok 5/5", "podgroup ok 5/5", "scheduler ok gang-scheduler, seen ", "Scheduler gang-scheduler reported", // what is known all the same
+		"pods ok 5/5", "podgroup ok 5/5", "Scheduler gang-scheduler reported", // what is known all the same
 		"An administrator can grant " + a.user() + " what is missing:\n",
 	} {
 		if !strings.Contains(text, want) {

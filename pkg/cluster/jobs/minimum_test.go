@@ -65,12 +65,11 @@ func TestMinimums(t *testing.T) {
 		{"its group is not there", []*gang.Job{inGroup("x", "none")}, []int32{0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/none", "GET /apis/scheduling.sigs.k8s.io"}},
 		{"two jobs of one group", []*gang.Job{inGroup("x", "a"), inGroup("y", "a")}, []int32{0, 0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/a"}},
 		{"many", []*gang.Job{inGroup("x", "a"), inGroup("y", "b"), inGroup("z", "none")}, []int32{3, 1, 0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath, "GET /apis/scheduling.sigs.k8s.io"}},
-		{"the group is of more than the job", []*gang.Job{inGroup("x", "large")}, []int32{0}, []string{"GET /apis/scheduling.x-k8s.io", "GET " + groupsPath + "/large"}},
 		{"no object has such a name", []*gang.Job{inGroup("x", "../a"), inGroup("y", "a%2f"), inGroup("z", "..")}, []int32{0, 0, 0}, nil},
 		{"the job states it", []*gang.Job{stated}, []int32{2}, nil},
 	} {
 		s := kubetest.New(t)
-		serveGroups(s, podGroup("a", 3), podGroup("b", 1), podGroup("large", 9))
+		serveGroups(s, podGroup("a", 3), podGroup("b", 1))
 		client, err := s.Client()
 		if err != nil {
 			t.Fatal(err)
