@@ -69,6 +69,14 @@ func New(s *snapshot.Snapshot) *View {
 // Before is the view of the cluster as it is, of one in which something was assumed; nil for the cluster itself.
 func (w *View) Before() *View { return w.base }
 
+// Present is the cluster as it was read: the first of those on which what this one has is assumed, or this one.
+func (w *View) Present() *View {
+	for w.base != nil {
+		w = w.base
+	}
+	return w
+}
+
 // Assume returns the view of a changed snapshot, which shares what did not change.
 func (w *View) Assume(s *snapshot.Snapshot) *View {
 	n := newView(s, w.decoded, w)

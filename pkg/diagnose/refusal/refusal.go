@@ -178,13 +178,11 @@ func over(v *view.View, g *gang.Gang, r Refusal) bool {
 // assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole
 // seconds, and of another clock.
 func assumedNew(v *view.View, g *gang.Gang) bool {
-	if v.Before() == nil {
+	present := v.Present()
+	if present == v {
 		return false
 	}
-	for v.Before() != nil {
-		v = v.Before()
-	}
-	was := v.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
+	was := present.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
 	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
 }
 

@@ -11,9 +11,7 @@ import (
 // object: a controller also creates what it has made itself and does not see yet, and an object that had the name may have gone, or is about to. It is
 // looked for in the cluster as it is, also where another one is assumed.
 func TakenBy(v *view.View, g *gang.Gang, r Refusal) metav1.Object {
-	for v.Before() != nil {
-		v = v.Before()
-	}
+	v = v.Present()
 	switch r.Resource() {
 	case "pods":
 		if p := v.Pod(g.Meta.Namespace, r.Object); p != nil && (p.DeletionTimestamp == nil || view.Stuck(p, v.Now)) && !v.Makes(g.Job, p) {
