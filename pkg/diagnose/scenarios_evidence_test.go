@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
@@ -19,6 +20,9 @@ import (
 func templated(key, value string) func(map[string]any) {
 	return set(map[string]any{key: value}, "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations")
 }
+
+// inSlice puts every other pod into the slices a and b.
+func inSlice(i int, p *corev1.Pod) { p.Labels["slice"] = string(rune('a' + i%2)) }
 
 func evidenceScenarios() []scenario {
 	advice := []answer.ActionKind{answer.Wait, answer.Fewer, answer.AddNodes, answer.Reshape}
@@ -40,9 +44,35 @@ func evidenceScenarios() []scenario {
 		}},
 		{name: "Volcano: advice under a topology that no stage evaluates", code: answer.NodesBusy, exit: 3, never: advice, wantText: []string{"not verified"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
-			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
-				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), inNetwork(map[string]any{"mode": "hard", "highestTierAllowed": int64(20)})))
+		}},
+		{name: "Volcano: below one switch there is room for a subgroup, and for the other below none", code: answer.TopologyFragmented, exit: 3,
+			wantText: []string{"the members of each of 2 parts must share one HyperNode of tier 1 or lower, and there is room for what the gang needs of each alone, but not for all at once: s3 has room for 2, s1 for 1, s2 for 1", "places for the 2 members with slice=b by HyperNode of tier 1 or lower"},
+			notText:  []string{"gangctl.dev/hypernode", "not evaluated", "not applied"}, build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(5, 8).Runs("a", 8, "n1").Add(with(waiting(4, 8), func(g *clustertest.Gang) {
+					g.Volcano, g.Pod = "q", inSlice
+					g.Group = set([]any{map[string]any{"name": "slices", "matchLabelKeys": []any{"slice"}, "networkTopology": map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}}}, "spec", "subGroupPolicy")
+				}))
+				hyperNode(c, "s1", 1, "Node", "n1", "n2")
+				hyperNode(c, "s2", 1, "Node", "n3")
+				hyperNode(c, "s3", 1, "Node", "n4", "n5")
+				hyperNode(c, "top", 2, "HyperNode", "s1", "s2", "s3")
+			}},
+		{name: "parts of a gang that fit into racks alone, and not at once", code: answer.TopologyFragmented, exit: 3,
+			wantText: []string{"the members of each of 2 parts must share one value of rack, and there is room for what the gang needs of each alone, but not for all at once: r2 has room for 2, r1 for 1"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(6, 8).Runs("a", 8, "n1").Runs("b", 8, "n5").Add(with(waiting(4, 8), func(g *clustertest.Gang) {
+					g.Pod = inSlice
+					g.Group = set(`[{"by":["slice"],"required":"rack"}]`, "metadata", "annotations", gang.TopologyParts)
+				}))
+				label(c, "rack", "r1", "r1", "r2", "r2", "r3", "r3")
+			}},
+		{name: "parts of a gang by a label that no node has", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"no node has the label rck", "did you mean the label rack"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(with(waiting(4, 8), func(g *clustertest.Gang) {
+				g.Pod = inSlice
+				g.Group = set(`[{"by":["slice"],"required":"rck"}]`, "metadata", "annotations", gang.TopologyParts)
 			}))
+			label(c, "rack", "r1", "r1", "r2", "r2")
 		}},
 		{name: "Volcano: below one switch there is room for one", code: answer.TopologyFragmented, exit: 3, wantText: []string{"all 2 members must share one HyperNode of tier 1 or lower: s1 has room for 1, s2 for 1", "HyperNode top would do", `"highestTierAllowed":2`},
 			notText: []string{"gangctl.dev/hypernode", "not evaluated"}, build: func(c *clustertest.Cluster) {

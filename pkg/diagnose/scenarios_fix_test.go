@@ -126,7 +126,7 @@ func TestUnmodelledIsReported(t *testing.T) {
 		c.Nodes(2, 8).Runs("a", 8, "n1").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 			g.Volcano = "q"
 			if topology {
-				g.Group = set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
+				g.Group = set(map[string]any{"mode": "hard", "highestTierAllowed": int64(20)}, "spec", "networkTopology")
 			}
 		}))
 		a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})

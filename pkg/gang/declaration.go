@@ -46,6 +46,8 @@ type Declaration struct {
 	// Topology is by which node labels members share a domain, and TopologyFrom where that is stated.
 	Topology     Topology
 	TopologyFrom TopologySource
+	// TopologyProblem is why what pods state of it cannot be read; usually nil.
+	TopologyProblem error
 	// Unapplied are rules that are stated and not applied, because what they refer to is not read.
 	Unapplied []UnappliedRule
 	// Phase is what the controller or scheduler wrote, verbatim.

@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // DecodeGroup reads what the group objects of most dialects have in common: metadata, spec.minMember, spec.minResources,
@@ -51,20 +53,49 @@ func MetaOf(u *unstructured.Unstructured) metav1.ObjectMeta {
 	}
 }
 
-// SetTopology replaces the topology by another one, unless that is empty: in order of increasing precedence.
+// SetTopology replaces the rule for all members by another one, and those for parts by others, unless there are none: in order of increasing precedence.
 func (d *Declaration) SetTopology(t Topology, from TopologySource) {
-	if !t.Empty() {
-		d.Topology, d.TopologyFrom = t, from
+	if t.OfAll() {
+		d.TopologyFrom = from
 	}
+	d.Topology = t.Or(d.Topology)
 }
 
 // Fields reads optional fields of an object; the first field of the wrong type is kept in Err.
 type Fields struct {
 	Object *unstructured.Unstructured
 	Err    error
+
+	part *part
 }
 
+// part is an object within one that is read.
+type part struct {
+	of      *Fields
+	path    []string
+	content map[string]any
+}
+
+// Of reads the fields of an object within this one, which is at a path. What is wrong with them is kept here.
+func (f *Fields) Of(content map[string]any, path ...string) *Fields {
+	return &Fields{Object: f.Object, part: &part{of: f, path: path, content: content}}
+}
+
+func (f *Fields) content() map[string]any {
+	if f.part != nil {
+		return f.part.content
+	}
+	return f.Object.Object
+}
+
+// Note keeps what is wrong with a field, unless something was wrong before.
+func (f *Fields) Note(err error, path ...string) { f.note(err, path) }
+
 func (f *Fields) note(err error, path []string) {
+	if f.part != nil {
+		f.part.of.note(err, slices.Concat(f.part.path, path))
+		return
+	}
 	if err != nil && f.Err == nil {
 		f.Err = fmt.Errorf("decode %s %s/%s: %v: %w", f.Object.GetKind(), f.Object.GetNamespace(), f.Object.GetName(), path, err)
 	}
@@ -72,21 +103,21 @@ func (f *Fields) note(err error, path []string) {
 
 // String returns a text field, "" if it is absent.
 func (f *Fields) String(path ...string) string {
-	s, _, err := unstructured.NestedString(f.Object.Object, path...)
+	s, _, err := unstructured.NestedString(f.content(), path...)
 	f.note(err, path)
 	return s
 }
 
 // Bool returns a boolean field, false if it is absent.
 func (f *Fields) Bool(path ...string) bool {
-	b, _, err := unstructured.NestedBool(f.Object.Object, path...)
+	b, _, err := unstructured.NestedBool(f.content(), path...)
 	f.note(err, path)
 	return b
 }
 
 // Int32 returns a number, 0 if it is absent.
 func (f *Fields) Int32(path ...string) int32 {
-	value, _, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	value, _, err := unstructured.NestedFieldNoCopy(f.content(), path...)
 	var number float64 // which holds every number of 32 bits
 	switch n := value.(type) {
 	case int64:
@@ -106,7 +137,7 @@ func (f *Fields) Int32(path ...string) int32 {
 
 // Seconds returns a number of seconds as a duration, 0 if it is absent; see [Seconds].
 func (f *Fields) Seconds(path ...string) time.Duration {
-	value, _, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	value, _, err := unstructured.NestedFieldNoCopy(f.content(), path...)
 	f.note(err, path)
 	switch n := value.(type) {
 	case int64:
@@ -131,7 +162,7 @@ func Seconds(n int64) time.Duration {
 
 // Map returns an object, nil if it is absent. The caller must not change it.
 func (f *Fields) Map(path ...string) map[string]any {
-	value, ok, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	value, ok, err := unstructured.NestedFieldNoCopy(f.content(), path...)
 	f.note(err, path)
 	if !ok || value == nil {
 		return nil
@@ -145,7 +176,7 @@ func (f *Fields) Map(path ...string) map[string]any {
 
 // List returns the objects of a list, nil if it is absent. The caller must not change them.
 func (f *Fields) List(path ...string) []map[string]any {
-	value, ok, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	value, ok, err := unstructured.NestedFieldNoCopy(f.content(), path...)
 	f.note(err, path)
 	if !ok || value == nil {
 		return nil
@@ -161,6 +192,38 @@ func (f *Fields) List(path ...string) []map[string]any {
 		}
 	}
 	return list
+}
+
+// Has reports whether there is a field, with a value.
+func (f *Fields) Has(path ...string) bool {
+	value, _, err := unstructured.NestedFieldNoCopy(f.content(), path...)
+	return err == nil && value != nil
+}
+
+// Strings returns a list of texts, nil if it is absent.
+func (f *Fields) Strings(path ...string) []string {
+	list, _, err := unstructured.NestedStringSlice(f.content(), path...)
+	f.note(err, path)
+	return list
+}
+
+// Selector returns a label selector as text, "" if it is absent: both select all.
+func (f *Fields) Selector(path ...string) string {
+	fields := f.Map(path...)
+	if fields == nil {
+		return ""
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+		f.note(err, path)
+		return ""
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		f.note(err, path)
+		return ""
+	}
+	return parsed.String()
 }
 
 // FewRoles reports whether a field has minimums of so few roles that they can be gone through with every event of a member. More are an error.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The annotations of a group object, or of pods where a dialect has none, by which members share a domain. They are for dialects whose own
@@ -28,6 +29,8 @@ type Topology struct {
 	// Preferred are the labels of which all members should have the same value, the narrowest first: the first with room for the gang
 	// counts. With Required it is a domain within a required one.
 	Preferred []string
+	// Parts are rules by which the members of each part share a domain of their own, within that of all.
+	Parts []PartRule
 }
 
 // TopologySource is where a topology is stated.
@@ -44,11 +47,55 @@ const (
 )
 
 // Empty reports whether members may be anywhere, as far as the gang is concerned.
-func (t Topology) Empty() bool { return t.Required == "" && len(t.Preferred) == 0 }
+func (t Topology) Empty() bool { return !t.OfAll() && len(t.Parts) == 0 }
+
+// Or is the topology with rules of another one where it has none: for all members, or for parts.
+func (t Topology) Or(other Topology) Topology {
+	if !t.OfAll() {
+		t.Required, t.Preferred = other.Required, other.Preferred
+	}
+	if len(t.Parts) == 0 {
+		t.Parts = other.Parts
+	}
+	return t
+}
+
+// OfAll reports whether there is a rule that all members share.
+func (t Topology) OfAll() bool { return t.Required != "" || len(t.Preferred) > 0 }
+
+// Requires reports whether a member must share a domain, with all others or with those of its part.
+func (t Topology) Requires(member metav1.Object) bool {
+	return t.Required != "" || t.Divides(member)
+}
+
+// AllRequired are the labels of which all members, or those of a part, must share a value.
+func (t Topology) AllRequired() (keys []string) {
+	for _, key := range append([]string{t.Required}, requiredBy(t.Parts)...) {
+		if key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func requiredBy(rules []PartRule) (keys []string) {
+	for _, r := range rules {
+		keys = append(keys, r.Required)
+	}
+	return keys
+}
+
+// Divides reports whether a member must share a domain with those of its part.
+func (t Topology) Divides(member metav1.Object) bool {
+	return slices.ContainsFunc(t.Parts, func(r PartRule) bool {
+		_, ok := r.Divide()(member)
+		return ok && r.Required != ""
+	})
+}
 
 // String is equal for equal topologies, and for no others.
 func (t Topology) String() string {
-	return fmt.Sprintf("%s;%s", t.Required, strings.Join(t.Preferred, ","))
+	return fmt.Sprintf("%s;%s;%s", t.Required, strings.Join(t.Preferred, ","), partsText(t.Parts))
 }
 
 // Validate reports keys that no label can have, too many, or one twice.
@@ -58,8 +105,10 @@ func (t Topology) Validate() error {
 			return err
 		}
 	}
-	_, err := TopologyKeys(t.Preferred)
-	return err
+	if _, err := TopologyKeys(t.Preferred); err != nil {
+		return err
+	}
+	return validateParts(t.Parts)
 }
 
 // TopologyOf reads annotations. Users write them: keys that no label can have, too many, or one twice are errors, as a rule that is not
@@ -71,11 +120,14 @@ func TopologyOf(annotations map[string]string) (Topology, error) {
 			return Topology{}, fmt.Errorf("annotation %s: %w", TopologyRequired, err)
 		}
 	}
+	var err error
+	if t.Parts, err = partsOf(annotations[TopologyParts]); err != nil {
+		return Topology{}, err
+	}
 	text := annotations[TopologyPreferred]
 	if strings.TrimSpace(text) == "" {
 		return t, nil
 	}
-	var err error
 	if t.Preferred, err = TopologyKeys(strings.SplitN(text, ",", MaxTopologyKeys+1)); err != nil {
 		return Topology{}, fmt.Errorf("annotation %s: %w", TopologyPreferred, err)
 	}
@@ -87,6 +139,12 @@ func TopologyOfPods(pods iter.Seq[*corev1.Pod]) (Topology, error) {
 	var all Topology
 	var first *corev1.Pod
 	for pod := range pods {
+		if first != nil && pod.Annotations[TopologyParts] != "" && pod.Annotations[TopologyParts] != first.Annotations[TopologyParts] { // read once, as they may be long
+			return Topology{}, disagree(first, pod)
+		}
+		if first != nil && sameTopology(first, pod) {
+			continue
+		}
 		t, err := TopologyOf(pod.Annotations)
 		switch {
 		case err != nil:
@@ -95,10 +153,19 @@ func TopologyOfPods(pods iter.Seq[*corev1.Pod]) (Topology, error) {
 		case first == nil:
 			all, first = t, pod
 		case t.String() != all.String():
-			return Topology{}, fmt.Errorf("pods %s and %s have different annotations %s or %s", first.Name, pod.Name, TopologyRequired, TopologyPreferred)
+			return Topology{}, disagree(first, pod)
 		}
 	}
 	return all, nil
+}
+
+func disagree(a, b *corev1.Pod) error {
+	return fmt.Errorf("pods %s and %s have different annotations %s, %s or %s", a.Name, b.Name, TopologyRequired, TopologyPreferred, TopologyParts)
+}
+
+// sameTopology reports whether two pods have the same annotations.
+func sameTopology(a, b *corev1.Pod) bool {
+	return !slices.ContainsFunc([]string{TopologyRequired, TopologyPreferred, TopologyParts}, func(key string) bool { return a.Annotations[key] != b.Annotations[key] })
 }
 
 // TopologyKeys are the keys of preferred domains, as users list them.
@@ -142,5 +209,6 @@ func (t Topology) Annotations() map[string]string {
 	}
 	set(TopologyRequired, t.Required)
 	set(TopologyPreferred, strings.Join(t.Preferred, ","))
+	set(TopologyParts, partsText(t.Parts))
 	return annotations
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,25 @@ func BenchmarkPlaceTogetherInRack5000(b *testing.B) {
 
 func BenchmarkPlaceTopologyKey5000(b *testing.B) {
 	benchPlace(b, fleet(5000), Gang{Topology: gang.Topology{Required: "rack"}, Roles: []Role{workers(8), role("PS", 2, aPod("p", amounts("cpu", 4)))}}, Witness)
+}
+
+// slicesOf are roles of 8 workers each, which differ by the label of their part.
+func slicesOf(n int) (roles []Role) {
+	for i := range n {
+		roles = append(roles, role(fmt.Sprint("Worker-", i), 8, aPod(fmt.Sprint("w", i), amounts("cpu", 8, "memory", "64Gi", "gpu", 4), labelled("slice", fmt.Sprint(i)))))
+	}
+	return roles
+}
+
+func BenchmarkPlacePartsInRacks5000(b *testing.B) {
+	benchPlace(b, fleet(5000), Gang{Topology: gang.Topology{Parts: []gang.PartRule{{By: []string{"slice"}, Required: "rack"}}}, Roles: slicesOf(16)}, Witness)
+}
+
+// No rack has room for 64 workers.
+func BenchmarkPlacePartsInRacksImpossible5000(b *testing.B) {
+	roles := slicesOf(16)
+	roles[0].Count = 64
+	benchPlace(b, fleet(5000), Gang{Topology: gang.Topology{Parts: []gang.PartRule{{By: []string{"slice"}, Required: "rack"}}}, Roles: roles}, Exhausted)
 }
 
 func BenchmarkPlaceApartInRacksImpossible5000(b *testing.B) {

@@ -255,6 +255,20 @@ func (c *Cluster) position(uid types.UID) (at int, ok bool) {
 	return at, ok
 }
 
+// boundPod returns a pod that is on a node.
+func (c *Cluster) boundPod(uid types.UID) (pod *corev1.Pod, ok bool) {
+	at, ok := c.position(uid)
+	if !ok {
+		return nil, false
+	}
+	for _, p := range c.nodes[at].info.Pods {
+		if PodID(p.GetPod()) == uid {
+			return p.GetPod(), true
+		}
+	}
+	return nil, false
+}
+
 // gone reports whether a pod was bound and is not any more.
 func (c *Cluster) gone(uid types.UID) bool {
 	if _, known := c.podNodes.of(uid); !known {

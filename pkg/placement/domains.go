@@ -36,7 +36,7 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 		return nil
 	}
 	g.Roles, g.MinMember = slices.Clone(g.Roles), 0
-	g.Topology.Required, g.Topology.Preferred = "", nil
+	g.Topology = gang.Topology{}
 	for i := range g.Roles {
 		g.Roles[i].Ignore = g.Roles[i].Ignore.Union(Constraints{}.Insert(PodAffinity, TopologySpread, Topology))
 	}

@@ -41,8 +41,8 @@ func (d domain) name(key string) string { return d.candidates[0].n.obj.Labels[ke
 
 // solve solves the gang on the cluster.
 func (t *task) solve(g Gang) solution {
-	if g.Topology.Empty() || t.opts.Ignore.Has(Topology) {
-		return t.solveAffinityGroup(t.candidates)
+	if !g.Topology.OfAll() || t.opts.Ignore.Has(Topology) {
+		return t.solveParts(t.candidates)
 	}
 	return newLevelSearch(t, g).solve()
 }
@@ -165,12 +165,12 @@ func (x *levelSearch) solveLevel(l level) solution {
 func (x *levelSearch) solveInFew(narrower *topology, candidates []*candidate) solution {
 	if narrower != nil {
 		if few := x.few(narrower, candidates); len(few) < len(candidates) {
-			if a := x.solveAffinityGroup(few); a.proof == Witness && x.full(a.packing.placed) {
+			if a := x.solveParts(few); a.proof == Witness && x.full(a.packing.placed) {
 				return a
 			}
 		}
 	}
-	return x.solveAffinityGroup(candidates)
+	return x.solveParts(candidates)
 }
 
 // few returns the candidates of as few domains as have room for all members by the count: those where members have a node, then the largest, and the

@@ -31,6 +31,7 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	}
 	t.findCandidates() //nolint:contextcheck // as above
 	t.order()
+	t.findParts(g)
 	found := solution{packing: t.emptyPacking(), proof: BudgetHit}
 	if !t.overBudget && !t.undecided() { // else not every candidate is known, and what is proven of some is not of all
 		found = t.solve(g) //nolint:contextcheck // as above; the budget ends it

@@ -48,7 +48,9 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 			}
 		}
 	}
-	add(&load, func(p *corev1.Pod) bool { return x.gang.Topology.Required != "" || len(termsOf(p)) > 0 }, PodAffinity, Topology)
+	addIf(&load, func(g *roleGroup) bool {
+		return len(termsOf(g.pod)) > 0 || slices.ContainsFunc(g.roles, func(i int) bool { return x.gang.Topology.Requires(x.gang.Roles[i].Pod) })
+	}, PodAffinity, Topology)
 	add(&load, spreads, TopologySpread)
 	add(&load, hasVolumes, VolumeZone, VolumeNode)
 	add(&load, func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }, DRADevices)

@@ -21,6 +21,7 @@ type task struct {
 	crossNode     *crossNode     // what ties members to each other across nodes; nil if nothing does
 	sharedKeys    []string       // topology keys of which all members must share the values
 	sharedVolumes []*sharedVolume
+	parts         []part
 	candidates    []*candidate
 	deadline      time.Time
 	steps         int

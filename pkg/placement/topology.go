@@ -85,8 +85,12 @@ func (t *topology) equal(other *topology) bool {
 
 // withDomains is a topology without preferred keys that no node has: there is nothing to prefer.
 func (c *Cluster) withDomains(t gang.Topology) gang.Topology {
-	if len(t.Preferred) > 0 {
-		t.Preferred = slices.DeleteFunc(slices.Clone(t.Preferred), func(key string) bool { return c.topology(key).labelled == 0 })
+	existing := func(keys []string) []string {
+		return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return c.topology(key).labelled == 0 })
+	}
+	t.Preferred, t.Parts = existing(t.Preferred), slices.Clone(t.Parts)
+	for i := range t.Parts {
+		t.Parts[i].Preferred = existing(t.Parts[i].Preferred)
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package gangcache
 
 import (
+	"errors"
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,13 +16,13 @@ type alike map[memberKind]*memberCount
 
 // memberKind is all that is taken of a live member.
 type memberKind struct {
-	gated               bool
-	terms               gang.Terms
-	min                 int32
-	minErr, role        string
-	owner               types.UID
-	created             int64 // seconds, as the API has them
-	required, preferred string
+	gated        bool
+	terms        gang.Terms
+	min          int32
+	minErr, role string
+	owner        types.UID
+	created      int64 // seconds, as the API has them
+	topology     string
 }
 
 // memberCount is how many members are of a kind, and one that is or was.
@@ -34,12 +35,29 @@ func kindOf(info *podInfo) memberKind {
 	pod := info.pod
 	kind := memberKind{
 		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, owner: info.owner.UID,
-		created: pod.CreationTimestamp.Unix(), required: pod.Annotations[gang.TopologyRequired], preferred: pod.Annotations[gang.TopologyPreferred],
+		created: pod.CreationTimestamp.Unix(), topology: topologyText(info),
 	}
 	if info.minErr != nil {
 		kind.minErr = info.minErr.Error()
 	}
 	return kind
+}
+
+// topologyText is what a pod states of the domain that it shares with others; empty for nothing.
+func topologyText(info *podInfo) string {
+	var text string
+	for _, key := range []string{gang.TopologyRequired, gang.TopologyPreferred, gang.TopologyParts} {
+		if value := info.pod.Annotations[key]; value != "" {
+			text += key + "=" + value + "\n"
+		}
+	}
+	if !info.topology.Empty() {
+		text += info.topology.String()
+	}
+	if info.unclear != nil {
+		text += info.unclear.Error()
+	}
+	return text
 }
 
 func one(pod *corev1.Pod) iter.Seq[*corev1.Pod] {
@@ -70,6 +88,41 @@ func (a alike) examples() iter.Seq[*corev1.Pod] {
 			}
 		}
 	}
+}
+
+// stated is the topology that members state in the words of their dialect; empty for none.
+func (a alike) stated() (all gang.Topology, err error) {
+	disagree := false
+	for _, count := range a {
+		m := count.example
+		if m.unclear != nil && (err == nil || m.unclear.Error() < err.Error()) {
+			err = m.unclear
+		}
+		switch {
+		case m.topology.Empty():
+		case all.Empty():
+			all = m.topology
+		default:
+			disagree = disagree || m.topology.String() != all.String()
+		}
+	}
+	if err == nil && disagree {
+		err = errors.New("its pods state different topologies")
+	}
+	if err != nil {
+		return gang.Topology{}, err
+	}
+	return all, nil
+}
+
+// divided reports whether a member has rules for parts in an annotation.
+func (a alike) divided() bool {
+	for pod := range a.examples() {
+		if pod.Annotations[gang.TopologyParts] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // put adds a pod to the gang.

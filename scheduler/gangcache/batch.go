@@ -23,6 +23,8 @@ type podInfo struct {
 
 	min       int32 // as the pod declares it, 0 for none
 	minErr    error
+	topology  gang.Topology // as the dialect of its pods has it, which is not in our annotations
+	unclear   error         // why that cannot be read
 	unapplied []gang.UnappliedRule
 	role      string
 }
@@ -59,14 +61,15 @@ func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 
 // assign makes a pod a member of a gang.
 func (c *Cache) assign(info *podInfo, key gang.Key) {
-	info.key, info.member, info.min, info.minErr, info.unapplied, info.role = key, true, 0, nil, nil, ""
+	info.key, info.member, info.min, info.minErr, info.topology, info.unclear, info.unapplied, info.role = key, true, 0, nil, gang.Topology{}, nil, nil, ""
 	for _, reader := range c.precedence(info.pod.Spec.SchedulerName).Readers() {
 		if reader.Dialect != key.Dialect {
 			continue
 		}
 		if reader.FromPods != nil {
 			d, err := reader.FromPods(key, []*corev1.Pod{info.pod})
-			if info.minErr = err; err == nil {
+			info.minErr, info.topology, info.unclear = err, d.Topology, d.TopologyProblem
+			if err == nil {
 				info.min, info.unapplied = d.MinMember, d.Unapplied
 			}
 		}

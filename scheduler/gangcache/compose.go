@@ -144,7 +144,7 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 	if why := e.roleMissing(key); why != "" {
 		return nil, why
 	}
-	topology, err := e.topology(key)
+	topology, err := e.topology()
 	if err != nil {
 		return nil, "gang " + key.Namespace + "/" + key.Name + " cannot be placed: " + err.Error()
 	}
@@ -194,18 +194,35 @@ func disruption(object *Object) *schedulingv1beta1.DisruptionMode {
 	return &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}
 }
 
-// topology is by which node labels the members share a domain: as the object states it, or else as the pods do. One that cannot be read is an error,
-// as is one on which pods disagree: the gang waits, because a rule that is not understood must not be ignored.
-func (e *entry) topology(key gang.Key) (gang.Topology, error) {
-	if object := e.object(); object != nil && !object.Topology.Empty() {
+// topology is by which node labels the members share a domain: as the object states it, or else as the pods do; rules for parts are looked for apart. One that
+// cannot be read is an error, as is one on which pods disagree: the gang waits, because a rule that is not understood must not be ignored.
+func (e *entry) topology() (gang.Topology, error) {
+	object := e.object()
+	if object == nil {
+		if topology, err := e.alike.stated(); err != nil || !topology.Empty() {
+			return topology, err
+		}
+		return e.topologyOfPods()
+	}
+	if object.Topology.OfAll() && (len(object.Topology.Parts) > 0 || !e.alike.divided()) {
 		return object.Topology, nil
 	}
+	ofPods, err := e.topologyOfPods()
+	topology := object.Topology.Or(ofPods)
+	if object.Parent != "" {
+		topology.Parts = nil // the engine places the tree, and has its rules from fields
+	}
+	return topology, err
+}
+
+// topologyOfPods is the topology as the members state it in our annotations.
+func (e *entry) topologyOfPods() (gang.Topology, error) {
 	if topology, err := gang.TopologyOfPods(e.alike.examples()); err == nil {
 		return topology, nil
 	}
 	var pods []*corev1.Pod // the error names the first ones
 	for _, m := range e.pods[live] {
-		if m.pod.Annotations[gang.TopologyRequired] != "" || m.pod.Annotations[gang.TopologyPreferred] != "" {
+		if topologyText(m) != "" {
 			pods = append(pods, m.pod)
 		}
 	}

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
+	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // The virtual group has the topology of the object or, where that states none, of the pods. One that cannot be read is not ignored.
@@ -46,6 +50,48 @@ func TestTopology(t *testing.T) {
 				return
 			}
 			if group == nil || !maps.Equal(group.Annotations, tc.want) {
+				t.Errorf("published %+v", group)
+			}
+		})
+	}
+}
+
+// Koordinator's annotation on pods without a PodGroup is read as that of a PodGroup is.
+func TestTopologyInTheWordsOfPods(t *testing.T) {
+	layers := func(layer string) string {
+		return `{"gatherStrategy":[{"layer":"` + layer + `","strategy":"MustGather"}]}`
+	}
+	for name, tc := range map[string]struct {
+		pods    []string // the annotation of each
+		want    string
+		problem string
+	}{
+		"none":                {[]string{"", ""}, "", ""},
+		"one layer":           {[]string{layers("BlockLayer"), layers("BlockLayer")}, networktopology.LayerKey("BlockLayer"), ""},
+		"pods that disagree":  {[]string{layers("BlockLayer"), layers("SpineLayer")}, "", "its pods state different topologies"},
+		"what cannot be read": {[]string{"{", "{"}, "", koordinator.TopologyAnnotation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			published := sink{}
+			r := New(published, MemberPriority)
+			for i, text := range tc.pods {
+				p := pod("p"+string(rune('0'+i)), func(p *corev1.Pod) {
+					p.Annotations = map[string]string{"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "2"}
+				})
+				if text != "" {
+					p.Annotations[koordinator.TopologyAnnotation] = text
+				}
+				r.SetPod(p)
+			}
+			key := gang.Key{Dialect: gang.Koordinator, Namespace: objectGang.Namespace, Name: "g"}
+			group := published[key.Namespace+"/"+key.VirtualName()]
+			if tc.problem != "" {
+				if why := r.Incomplete(key); group != nil || !strings.Contains(why, tc.problem) {
+					t.Errorf("published %v, waits because %q", group, why)
+				}
+				return
+			}
+			if group == nil || group.Annotations[gang.TopologyRequired] != tc.want {
 				t.Errorf("published %+v", group)
 			}
 		})

@@ -29,12 +29,15 @@ type network struct {
 	title string
 }
 
+func hyperNodes() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "topology.volcano.sh", Version: "v1alpha1", Resource: "hypernodes"}
+}
+
 func networks() []network {
-	tiers := schema.GroupVersionResource{Group: "topology.volcano.sh", Version: "v1alpha1", Resource: "hypernodes"}
 	layers := schema.GroupVersionResource{Group: "scheduling.koordinator.sh", Version: "v1alpha1", Resource: "clusternetworktopologies"}
 	return []network{
 		{
-			dialect: "volcano", resource: tiers, kind: "HyperNode", title: "HyperNode of tier 1 or lower",
+			dialect: "volcano", resource: hyperNodes(), kind: "HyperNode", title: "HyperNode of tier 1 or lower",
 			below: func(switches map[string][]string) (all []*unstructured.Unstructured) {
 				for _, name := range slices.Sorted(maps.Keys(switches)) { // of two that have a node the first by name counts
 					var members []any
@@ -88,6 +91,9 @@ func TestNetworkTopology(t *testing.T) {
 			g.defined()
 			c.defineKind(t, n.resource, n.kind, "Cluster")
 			n.placesBelowOneSwitch(g, switches)
+			if n.dialect == "volcano" {
+				g.partsBelowSwitches(t, n, switches)
+			}
 		})
 	}
 }

@@ -21,11 +21,15 @@ func TestTopology(t *testing.T) {
 	// A cluster of its own: the nodes are in racks.
 	c := newCluster(t, "--nodes=4", "--cpu=2", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs", served)
 	c.racks(t)
-	for _, w := range some("native", "scheduler-plugins", "labels", "pdb") {
+	for _, w := range some("native", "scheduler-plugins", "labels", "pdb", "kai") {
 		t.Run(w.name, func(t *testing.T) {
 			g := c.with(t, w)
 			g.defined()
 			g.sharesRack()
+			g.partsShareRacks(inSlices())
+			if w.name == "kai" {
+				g.partsShareRacks(inSubGroups())
+			}
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	gangs "github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
@@ -179,7 +180,7 @@ func (r *replay) try(ctx context.Context, g *gang) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	roles, err := r.Roles(g.pods)
+	roles, err := r.Roles(g.pods, gangs.Topology{})
 	if err != nil {
 		return false, err
 	}

@@ -141,7 +141,7 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	}
 	if reader, ok := dialect.ReaderOf(key.Dialect); ok && all.Decl == nil && reader.FromPods != nil {
 		d, err := reader.FromPods(key, pods)
-		all.Decl, all.Problem = &d, err
+		all.Decl, all.Problem, all.TopologyProblem = &d, err, d.TopologyProblem
 	}
 	w.addTopology(job, pods, &all)
 	for _, d := range found {
@@ -152,21 +152,30 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	return all
 }
 
-// addTopology adds by which labels the pods themselves state that they share a domain, to a declaration that states none. Kueue's annotations
-// are about each role by itself, so they are the gang's if it has one role.
+// addTopology adds by which labels the pods themselves state that they share a domain, to a declaration that states none; rules for parts are looked for
+// apart. Kueue's annotations are about each role by itself, so they are the gang's if it has one role.
 func (w *View) addTopology(job *gang.Job, pods []*corev1.Pod, to *gang.Declared) {
-	if to.Decl == nil || !to.Decl.Topology.Empty() {
+	if to.Decl == nil || to.TopologyProblem != nil {
+		return
+	}
+	divided := func(p *corev1.Pod) bool { return p.Annotations[gang.TopologyParts] != "" }
+	if to.Decl.Topology.OfAll() && (len(to.Decl.Topology.Parts) > 0 || !slices.ContainsFunc(pods, divided)) {
 		return
 	}
 	t, err := gang.TopologyOfPods(slices.Values(pods))
-	if err == nil && t.Empty() && job != nil && len(job.Roles) == 1 && len(pods) > 0 {
-		t, err = kueue.TopologyOf(pods[0])
+	if err == nil && !t.OfAll() && job != nil && len(job.Roles) == 1 && len(pods) > 0 {
+		var ofKueue gang.Topology
+		ofKueue, err = kueue.TopologyOf(pods[0])
+		t = t.Or(ofKueue)
 	}
 	if to.TopologyProblem = err; t.Empty() {
 		return
 	}
 	own := *to.Decl // that of the object is kept for other gangs
-	own.SetTopology(t, gang.TopologyPods)
+	if !own.Topology.OfAll() && t.OfAll() {
+		own.TopologyFrom = gang.TopologyPods
+	}
+	own.Topology = own.Topology.Or(t)
 	to.Decl = &own
 }
 

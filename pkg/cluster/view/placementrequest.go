@@ -44,8 +44,12 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	p := PlacementRequest{Members: map[string][]gang.Member{}, roles: map[string]string{}}
 	p.MinMember = min(g.Min, g.Total()) - g.Count(gang.Succeeded)
 	names, selected := map[string]string{}, w.selectedLabels(g)
+	if g.Decl != nil {
+		p.Topology = g.Decl.Topology
+	}
+	parts := p.Topology.Divide()
 	role := func(m gang.Member, pod *corev1.Pod) (name string) {
-		shape := signature(m.Role, pod, selected)
+		shape := signature(m.Role, pod, selected) + parts(pod)
 		name, known := names[shape]
 		if !known {
 			name = m.Role
@@ -84,9 +88,6 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r := &p.Roles[i]
 		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
 		r.Min = w.roleMin(g, r.Name)
-	}
-	if g.Decl != nil {
-		p.Topology = g.Decl.Topology
 	}
 	p.Shape, p.members = p.shape(names)
 	return p

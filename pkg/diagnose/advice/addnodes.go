@@ -84,7 +84,10 @@ func (s nodeAdder) shapes() []*corev1.Node {
 
 // nodeLabelKeys are the labels by which members choose nodes, less the hostname, which is each node's own.
 func (s nodeAdder) nodeLabelKeys() map[string]bool {
-	keys := map[string]bool{s.base.Request.Topology.Required: true}
+	keys := map[string]bool{}
+	for _, key := range s.base.Request.Topology.AllRequired() {
+		keys[key] = true
+	}
 	terms := func(list []corev1.PodAffinityTerm) {
 		for _, t := range list {
 			keys[t.TopologyKey] = true

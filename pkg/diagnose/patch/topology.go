@@ -26,7 +26,7 @@ func GroupTopology(g *gang.Gang, to string) stage.Fix {
 	text := topologyText(d.Topology.Required, to)
 	change := map[string]any{"podGroup.topology": to}
 	if d.TopologyFrom == gang.TopologyPods {
-		return Job(g, answer.Relax, text, change, podTopology(to))
+		return Job(g, answer.Relax, text, change, podTopology(d, to))
 	}
 	fix := stage.Fix{Action: answer.Action{Kind: answer.Relax, By: answer.User, Text: text, Change: change}}
 	edit := topologyField(d, to)
@@ -87,7 +87,10 @@ func topologyText(from, to string) string {
 func CanRequire(d *gang.Declaration, key string) bool {
 	_, tiered := networktopology.Tier(key)
 	_, layered := networktopology.Layer(key)
+	_, inLayers := networktopology.Layer(d.Topology.Required)
 	switch {
+	case d.TopologyFrom == gang.TopologyPods && inLayers && d.Key.Dialect == gang.Koordinator:
+		return layered // in its own annotation
 	case d.TopologyFrom != gang.TopologyField:
 		return true // our annotations
 	case d.Key.Dialect == gang.Volcano:
@@ -102,17 +105,22 @@ func CanRequire(d *gang.Declaration, key string) bool {
 // it be a preference.
 func networkTopology(d *gang.Declaration, to string) map[string]any {
 	if d.Key.Dialect == gang.Koordinator {
-		t := gang.Topology{Required: to, Preferred: d.Topology.Preferred}
-		if to == "" {
-			t.Preferred = append(slices.Clone(t.Preferred), d.Topology.Required)
-		}
-		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{koordinator.TopologyAnnotation: koordinator.GatherStrategy(t)}}}
+		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{koordinator.TopologyAnnotation: layers(d, to)}}}
 	}
 	change := map[string]any{"mode": "soft"}
 	if tier, ok := networktopology.Tier(to); ok {
 		change = map[string]any{"highestTierAllowed": int64(tier), "highestTierName": nil}
 	}
 	return map[string]any{"spec": map[string]any{"networkTopology": change}}
+}
+
+// layers is Koordinator's annotation with another layer for the one that all members must share, or with that as a preference.
+func layers(d *gang.Declaration, to string) string {
+	t := gang.Topology{Required: to, Preferred: d.Topology.Preferred, Parts: d.Topology.Parts}
+	if to == "" {
+		t.Preferred = append(slices.Clone(t.Preferred), d.Topology.Required)
+	}
+	return koordinator.GatherStrategy(t)
 }
 
 // merged edits an object by a merge patch. What cannot be merged stays as it is, and helps nobody.
@@ -130,7 +138,7 @@ func merged(patch map[string]any) func(metav1.Object) {
 
 // NoTopology takes the annotations by which members share a domain off the pods.
 func NoTopology(g *gang.Gang) stage.Fix {
-	return Job(g, answer.Relax, "leave the annotations of its topology out", map[string]any{"podGroup.topology": ""}, podTopology("", gang.TopologyPreferred, kueue.PreferredTopology))
+	return Job(g, answer.Relax, "leave the annotations of its topology out", map[string]any{"podGroup.topology": ""}, podTopology(nil, "", gang.TopologyPreferred, gang.TopologyParts, kueue.PreferredTopology, koordinator.TopologyAnnotation))
 }
 
 // topologyField edits the field of the group object's spec.
@@ -151,8 +159,8 @@ func topologyField(d *gang.Declaration, to string) func(metav1.Object) {
 	}
 }
 
-// podTopology edits the annotations of the pods of all roles: gangctl's own, and Kueue's, and leaves others out.
-func podTopology(to string, without ...string) func(*whatif.Spec) {
+// podTopology edits the annotations of the pods of all roles: gangctl's own, Kueue's and Koordinator's, and leaves others out.
+func podTopology(d *gang.Declaration, to string, without ...string) func(*whatif.Spec) {
 	return func(spec *whatif.Spec) {
 		for i := range spec.Roles {
 			meta := &spec.Roles[i].Template.ObjectMeta
@@ -165,6 +173,9 @@ func podTopology(to string, without ...string) func(*whatif.Spec) {
 				if _, ok := meta.Annotations[key]; ok {
 					meta.Annotations = annotated(meta.Annotations, key, to)
 				}
+			}
+			if _, ok := meta.Annotations[koordinator.TopologyAnnotation]; ok && d != nil && d.Key.Dialect == gang.Koordinator {
+				meta.Annotations = annotated(meta.Annotations, koordinator.TopologyAnnotation, layers(d, to))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package phrase
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -42,6 +43,11 @@ func Domains(rooms []placement.DomainRoom) string {
 // Together is the sentence for a gang whose members must share a domain of a node label, none of which has room for them. rooms are those of the domains,
 // and at the domains of the members that have a node: any other member must go there.
 func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
+	return together("", g, key, rooms, at)
+}
+
+// together is Together for the members that a text names; all of the gang if it is empty.
+func together(which string, g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
 	needs := g.Total()
 	if g.MinMember > 0 {
 		needs = min(needs, g.MinMember)
@@ -49,9 +55,9 @@ func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []s
 	left := max(0, needs-int32(len(g.Bound)))
 	switch {
 	case len(at) > 1:
-		return fmt.Sprintf("all members must share one %s, and those with a node are at %s", Domain(key), Names(at))
+		return fmt.Sprintf("all members%s must share one %s, and those with a node are at %s", which, Domain(key), Names(at))
 	case len(at) == 1 && at[0] == "":
-		return fmt.Sprintf("all members must share one %s, and those with a node are where no node has it", Domain(key))
+		return fmt.Sprintf("all members%s must share one %s, and those with a node are where no node has it", which, Domain(key))
 	case len(at) == 1:
 		var there int32
 		for _, r := range rooms {
@@ -59,9 +65,34 @@ func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []s
 				there = r.Members
 			}
 		}
-		return fmt.Sprintf("its other members are %s, where there is room for %d of %d; everywhere: %s", At(key, at[0]), there, left, Domains(rooms))
+		return fmt.Sprintf("its other members%s are %s, where there is room for %d of %d; everywhere: %s", which, At(key, at[0]), there, left, Domains(rooms))
 	}
-	return fmt.Sprintf("all %d members must share one %s: %s", needs, Domain(key), Domains(rooms))
+	return fmt.Sprintf("all %d members%s must share one %s: %s", needs, which, Domain(key), Domains(rooms))
+}
+
+// TogetherInParts is the sentence for a gang of which the members of each part must share a domain. It names a part that has room in none; if each has room
+// alone, it has the domains of the largest.
+func TogetherInParts(parts []placement.PartRoom) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	short := slices.IndexFunc(parts, func(p placement.PartRoom) bool { return !p.Roomy() })
+	hardest := slices.MaxFunc(parts, func(a, b placement.PartRoom) int { return cmp.Compare(a.Total(), b.Total()) })
+	if short >= 0 {
+		p := parts[short]
+		return together(p.Members(), p.Gang, p.Rule.Required, p.Rooms, p.At)
+	}
+	alike := 0
+	for _, p := range parts {
+		if p.Rule.Required == hardest.Rule.Required {
+			alike++
+		}
+	}
+	domain, rooms := Domain(hardest.Rule.Required), Domains(hardest.Rooms)
+	if alike == 1 {
+		return fmt.Sprintf("all members%s must share one %s, and there is room for what the gang needs of them alone, but not with the others: %s", hardest.Members(), domain, rooms)
+	}
+	return fmt.Sprintf("the members of each of %d parts must share one %s, and there is room for what the gang needs of each alone, but not for all at once: %s", alike, domain, rooms)
 }
 
 // Domain is what one domain of a node label is called: value of rack, or HyperNode of tier 1 or lower.

@@ -60,6 +60,13 @@ func (c *Context) Domains(key string) []placement.DomainRoom {
 	return c.tools.Domains(c.View.Cluster(), c.Request.Gang, key)
 }
 
+// PartRooms measures the room for each part of the gang that must share a domain of its own, on the cluster as it is.
+func (c *Context) PartRooms() []placement.PartRoom {
+	return c.View.Cluster().PartRooms(c.Request.Gang, func(g placement.Gang, key string) []placement.DomainRoom {
+		return c.tools.Domains(c.View.Cluster(), g, key)
+	})
+}
+
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.
 func (f *Finding) DescribeRoom(cluster *placement.Cluster, r placement.Room) *Finding {
 	for key, value := range phrase.RoomFacts(r) {

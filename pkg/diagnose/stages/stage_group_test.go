@@ -310,10 +310,16 @@ func TestUnmodelled(t *testing.T) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, scheduledBy("batch"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
-		{name: "network topology of parts of a gang of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology .hard. of parts of the gang in spec.subGroupPolicy of PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
+		{name: "minimums of parts of a gang of Volcano", code: answer.Fits, exit: 3, wantText: []string{"the minimums of parts of the gang in spec.subGroupPolicy of PodGroup.scheduling.volcano.sh gang"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
-				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "worker", "networkTopology": map[string]any{"mode": "hard"}}}, "spec", "subGroupPolicy")
+				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "slices", "matchLabelKeys": []any{"slice"}, "minSubGroups": int64(2)}}, "spec", "subGroupPolicy")
+			}))
+		}},
+		{name: "network topology of parts of a gang of Volcano", code: answer.Fits, exit: 3, not: []string{"parts of the gang in spec.subGroupPolicy"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set([]any{map[string]any{"name": "slices", "matchLabelKeys": []any{"slice"}, "networkTopology": map[string]any{"mode": "soft"}}}, "spec", "subGroupPolicy")
 			}))
 		}},
 		{name: "a soft one is a wish", code: answer.Fits, exit: 3, not: []string{"network topology"}, build: func(c *clustertest.Cluster) {

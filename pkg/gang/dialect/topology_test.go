@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -25,6 +26,14 @@ func annotated(u *unstructured.Unstructured, pairs ...string) *unstructured.Unst
 	}
 	u.SetAnnotations(notes)
 	return u
+}
+
+// nested are groups within each other, each with a constraint.
+func nested(n int) (groups []any) {
+	for i := range n {
+		groups = append(groups, map[string]any{"name": fmt.Sprint("g", i), "parent": fmt.Sprint("g", i-1), "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}})
+	}
+	return groups
 }
 
 // By which labels a group object states that members share a domain, dialect by dialect. What is not read is noted.
@@ -56,13 +65,34 @@ func TestDecodeTopology(t *testing.T) {
 			rack, gang.TopologyField, "", false},
 		"native, preferred within": {gang.Native, annotated(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "zone"}}}}, nil), gang.TopologyPreferred, "rack"),
 			gang.Topology{Required: "zone", Preferred: []string{"rack"}}, gang.TopologyField, "", false},
+		"native, parts of a part": {gang.Native, annotated(object("scheduling.k8s.io/v1beta1", map[string]any{"parentCompositePodGroupName": "tree"}, nil), gang.TopologyParts, `[{"required":"rack"}]`),
+			gang.Topology{}, "", "in a CompositePodGroup", true},
 		"native, annotated": {gang.Native, annotated(object("scheduling.k8s.io/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
 		"KAI": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"requiredTopologyLevel": "zone", "preferredTopologyLevel": "rack"}}, nil),
 			gang.Topology{Required: "zone", Preferred: []string{"rack"}}, gang.TopologyField, "", false},
 		"KAI, preferred": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"topologyConstraint": map[string]any{"preferredTopologyLevel": "rack"}}, nil),
 			gang.Topology{Preferred: []string{"rack"}}, gang.TopologyField, "", false},
-		"KAI, of a subgroup": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}}}, nil),
-			gang.Topology{}, "", "spec.subGroups", true},
+		"KAI, of subgroups": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{
+			map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}, map[string]any{"name": "b"},
+			map[string]any{"name": "c", "topologyConstraint": map[string]any{"preferredTopologyLevel": "rack"}},
+			map[string]any{"name": "d", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
+		}}, nil), gang.Topology{Parts: []gang.PartRule{
+			{Selector: "kai.scheduler/subgroup-name in (a,d)", By: []string{"kai.scheduler/subgroup-name"}, Required: "rack"},
+			{Selector: "kai.scheduler/subgroup-name in (c)", By: []string{"kai.scheduler/subgroup-name"}, Preferred: []string{"rack"}},
+		}}, "", "", false},
+		"KAI, of subgroups in a subgroup, and of all": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{
+			"topologyConstraint": map[string]any{"requiredTopologyLevel": "zone"}, "subGroups": []any{
+				map[string]any{"name": "a", "topologyConstraint": map[string]any{"requiredTopologyLevel": "block"}}, map[string]any{"name": "b", "parent": "a"},
+				map[string]any{"name": "c", "parent": "b"}, map[string]any{"name": "d", "parent": "a"},
+			},
+		}, nil), gang.Topology{Required: "zone", Parts: []gang.PartRule{{Selector: "kai.scheduler/subgroup-name in (a,b,c,d)", Required: "block"}}}, gang.TopologyField, "", false},
+		"KAI, a name that no pod can have": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{
+			map[string]any{"name": "w),foo notin (x", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}, map[string]any{"name": "b", "parent": "w),foo notin (x"},
+			map[string]any{"name": "y z", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
+		}}, nil), gang.Topology{Parts: []gang.PartRule{{Selector: "kai.scheduler/subgroup-name in (b)", Required: "rack"}}}, "", "", false},
+		"KAI, a circle": {gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": []any{
+			map[string]any{"name": "a", "parent": "b", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}, map[string]any{"name": "b", "parent": "a"},
+		}}, nil), gang.Topology{Parts: []gang.PartRule{{Selector: "kai.scheduler/subgroup-name in (a,b)", Required: "rack"}}}, "", "", false},
 		"Volcano, hard":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 1), nil), gang.Topology{Required: tier(1), Preferred: []string{tier(0)}}, gang.TopologyField, "", false},
 		"Volcano, by default": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("", 3), nil), gang.Topology{Required: tier(3), Preferred: []string{tier(0), tier(1), tier(2)}}, gang.TopologyField, "", false},
 		"Volcano, soft":       {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("soft", 1), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "", false},
@@ -73,13 +103,21 @@ func TestDecodeTopology(t *testing.T) {
 		"Volcano, tier 20":    {gang.Volcano, object("scheduling.volcano.sh/v1beta1", volcano("hard", 20), nil), gang.Topology{Preferred: allTiers}, gang.TopologyField, "at most tier 20", true},
 		"Volcano, by the name of a tier": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"networkTopology": map[string]any{"highestTierName": "block"}}, nil),
 			gang.Topology{Required: networktopology.TierNameKey("block"), Preferred: allTiers}, gang.TopologyField, "", false},
-		"Volcano, of a subgroup": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"subGroupPolicy": []any{map[string]any{"name": "a", "networkTopology": map[string]any{"mode": "hard"}}}}, nil),
-			gang.Topology{}, "", "spec.subGroupPolicy", true},
+		"Volcano, of subgroups": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"subGroupPolicy": []any{
+			map[string]any{"name": "a", "labelSelector": map[string]any{"matchLabels": map[string]any{"role": "worker"}}, "matchLabelKeys": []any{"slice"}, "networkTopology": map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}},
+			map[string]any{"name": "b", "matchLabelKeys": []any{"role"}}, map[string]any{"name": "c", "networkTopology": map[string]any{"mode": "soft"}},
+		}}, nil), gang.Topology{Parts: []gang.PartRule{
+			{Selector: "role=worker", By: []string{"slice"}, Required: tier(1), Preferred: []string{tier(0)}}, {Preferred: allTiers},
+		}}, "", "", false},
+		"Volcano, of subgroups, and of all": {gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{
+			"networkTopology": map[string]any{"mode": "hard", "highestTierAllowed": int64(2)},
+			"subGroupPolicy":  []any{map[string]any{"name": "a", "matchLabelKeys": []any{"slice"}, "networkTopology": map[string]any{"highestTierAllowed": int64(0)}}},
+		}, nil), gang.Topology{Required: tier(2), Preferred: []string{tier(0), tier(1)}, Parts: []gang.PartRule{{By: []string{"slice"}, Required: tier(0)}}}, gang.TopologyField, "", false},
 		"Volcano, annotated":            {gang.Volcano, annotated(object("scheduling.volcano.sh/v1beta1", nil, nil), gang.TopologyRequired, "rack"), rack, gang.TopologyAnnotation, "", false},
 		"Koordinator, must":             {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "", false},
 		"Koordinator, preferred":        {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"PreferGather"}`), gang.Topology{Preferred: []string{networktopology.LayerKey("BlockLayer"), networktopology.LayerKey("SpineLayer")}}, gang.TopologyField, "", false},
 		"Koordinator, preferred within": {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("SpineLayer"), Preferred: []string{networktopology.LayerKey("BlockLayer")}}, gang.TopologyField, "", false},
-		"Koordinator, two that must":    {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer")}, gang.TopologyField, "further layers", true},
+		"Koordinator, two that must":    {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}`), gang.Topology{Required: networktopology.LayerKey("BlockLayer"), Parts: []gang.PartRule{{Required: networktopology.LayerKey("SpineLayer")}}}, gang.TopologyField, "", false},
 		"Koordinator, a multiple":       {gang.Koordinator, layers(`{"layer":"BlockLayer","strategy":"PreferGather","podCountMultiple":2}`), gang.Topology{Preferred: []string{networktopology.LayerKey("BlockLayer")}}, gang.TopologyField, "podCountMultiple", true},
 		"Koordinator, one node":         {gang.Koordinator, layers(`{"layer":"NodeTopologyLayer","strategy":"MustGather"},{"layer":"ClusterTopologyLayer","strategy":"PreferGather"}`), gang.Topology{Required: "kubernetes.io/hostname"}, gang.TopologyField, "", false},
 	} {
@@ -99,6 +137,20 @@ func TestDecodeTopology(t *testing.T) {
 	if _, err := reader(t, gang.Native).Decode(object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "r r"}}}}, nil)); err == nil {
 		t.Error("a key that is no label was accepted")
 	}
+	if d, err := reader(t, gang.KAI).Decode(object("scheduling.run.ai/v2alpha2", map[string]any{"subGroups": nested(20)}, nil)); err == nil || !strings.Contains(err.Error(), "subGroups") {
+		t.Errorf("20 groups within each other were accepted: %+v", d.Topology)
+	}
+	for _, policy := range []map[string]any{
+		{"labelSelector": "role=worker", "networkTopology": map[string]any{"mode": "hard"}},
+		{"labelSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "role", "operator": "Like"}}}, "networkTopology": map[string]any{"mode": "hard"}},
+		{"matchLabelKeys": []any{"r r"}, "networkTopology": map[string]any{"mode": "hard"}},
+		{"matchLabelKeys": "slice", "networkTopology": map[string]any{"mode": "hard"}},
+		{"networkTopology": map[string]any{"highestTierAllowed": "one"}},
+	} {
+		if d, err := reader(t, gang.Volcano).Decode(object("scheduling.volcano.sh/v1beta1", map[string]any{"subGroupPolicy": []any{policy}}, nil)); err == nil {
+			t.Errorf("%v was accepted: %+v", policy, d.Topology)
+		}
+	}
 	for _, text := range []string{`{`, `{"gatherStrategy":[{"layer":"r r","strategy":"MustGather"}]}`} {
 		if _, err := reader(t, gang.Koordinator).Decode(annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), koordinator.TopologyAnnotation, text)); err == nil {
 			t.Errorf("%s was accepted", text)
@@ -109,6 +161,20 @@ func TestDecodeTopology(t *testing.T) {
 		if _, err := reader(t, d).Decode(annotated(object("x/v1", nil, nil), gang.TopologyPreferred, "r r")); err == nil || !strings.Contains(err.Error(), gang.TopologyPreferred) {
 			t.Errorf("%s: got %v", d, err)
 		}
+	}
+}
+
+// What is read of Koordinator's annotation is written again with all layers, and without rules that are in another annotation.
+func TestGatherStrategy(t *testing.T) {
+	text := `{"gatherStrategy":[{"layer":"RackLayer","strategy":"PreferGather"},{"layer":"BlockLayer","strategy":"MustGather"},{"layer":"SpineLayer","strategy":"MustGather"}]}`
+	group := annotated(object("scheduling.sigs.k8s.io/v1alpha1", nil, nil), koordinator.TopologyAnnotation, text)
+	d, err := reader(t, gang.Koordinator).Decode(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Topology.Parts = append(d.Topology.Parts, gang.PartRule{By: []string{"slice"}, Required: "rack"})
+	if got := koordinator.GatherStrategy(d.Topology); got != text {
+		t.Errorf("got %s, want %s", got, text)
 	}
 }
 

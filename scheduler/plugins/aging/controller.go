@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -28,7 +29,7 @@ type View interface {
 	// placed.
 	Cluster(pods []*corev1.Pod) (*placement.Cluster, error)
 	// Roles groups pods that no rule of the engine distinguishes.
-	Roles(pods []*corev1.Pod) ([]placement.Role, error)
+	Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error)
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.

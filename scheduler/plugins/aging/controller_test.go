@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -124,7 +125,7 @@ func (y *yard) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	return cluster(y.nodes, y.pods...), nil
 }
 
-func (y *yard) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
+func (y *yard) Roles(pods []*corev1.Pod, _ gang.Topology) ([]placement.Role, error) {
 	if y.roles != nil {
 		y.roles(pods)
 	}

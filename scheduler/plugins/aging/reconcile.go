@@ -70,7 +70,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) error {
 		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || c.backsOff(g.Group, now) {
 			continue
 		}
-		if g.Members.Roles, err = c.view.Roles(g.Open); err != nil {
+		if g.Members.Roles, err = c.view.Roles(g.Open, g.Members.Topology); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot reserve places", "gang", claims.GangName(g.Group))
 			c.failed.increase(g.Group, now)
 			continue // the others' places do not depend on it

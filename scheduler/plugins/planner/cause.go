@@ -75,11 +75,12 @@ func (q *query) lacking(ctx context.Context, proof placement.Result) (rooms []pl
 func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placement.Result) string {
 	var names []string
 	for _, cause := range rules {
-		if cause.Constraint == placement.PodAffinity && q.gang.Topology.Required != "" {
+		topology := q.gang.Topology
+		if cause.Constraint == placement.PodAffinity && slices.ContainsFunc(cause.Roles, func(r placement.Role) bool { return topology.Requires(r.Pod) }) {
 			if message, apart := q.together(ctx); apart {
 				return message
 			}
-			names = append(names, phrase.Sharing(q.gang.Topology.Required))
+			names = append(names, phrase.Sharing(topology.AllRequired()[0]))
 			continue
 		}
 		names = append(names, phrase.Rule(cause.Constraint, cause.Roles[0].Pod))
@@ -87,18 +88,31 @@ func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placem
 	return phrase.Ruled(strings.Join(names, " with "), q.gang, q.fit(proof), q.gang.Total())
 }
 
-// together is the message for a gang that finds no room in one domain; apart is false if there is room in one, but for other rules.
+// together is the message for a gang that finds no room in one domain, or for its parts in one for each; apart is false if there is room in one, but for
+// other rules.
 func (q *query) together(ctx context.Context) (message string, apart bool) {
-	key := q.gang.Topology.Required
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
 	defer cancel()
-	rooms := q.kept.Domains(ctx, q.gang, key, q.opts)
-	at := q.kept.BoundDomains(q.gang.Bound, key)
-	left := q.gang.MinMember - int32(len(q.gang.Bound))
-	roomy := slices.ContainsFunc(rooms, func(r placement.DomainRoom) bool {
-		return r.Members >= left && (len(at) == 0 || len(at) == 1 && r.Domain == at[0])
-	})
-	return phrase.Together(q.gang, key, rooms, at), !roomy
+	domains := func(g placement.Gang, key string) []placement.DomainRoom {
+		rooms := q.kept.Domains(ctx, g, key, q.opts)
+		if ctx.Err() != nil {
+			return nil // not all was counted
+		}
+		return rooms
+	}
+	if key := q.gang.Topology.Required; key != "" {
+		rooms := q.kept.Domains(ctx, q.gang, key, q.opts)
+		at := q.kept.BoundDomains(q.gang.Bound, key)
+		left := q.gang.MinMember - int32(len(q.gang.Bound))
+		roomy := slices.ContainsFunc(rooms, func(r placement.DomainRoom) bool {
+			return r.Members >= left && (len(at) == 0 || len(at) == 1 && r.Domain == at[0])
+		})
+		if !roomy {
+			return phrase.Together(q.gang, key, rooms, at), true
+		}
+	}
+	parts := q.kept.PartRooms(q.gang, domains)
+	return phrase.TogetherInParts(parts), len(parts) > 0
 }
 
 // keptFrom returns a text like: room on n1 is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -25,9 +26,13 @@ type cycle struct {
 	group     types.NamespacedName
 	gang      *framework.QueuedPodGroupInfo
 	args      Args
-	attempted sets.Set[types.UID] // its members in this attempt
-	first     types.UID           // the member that has to come first, if the previous attempt found one
-	topology  gang.Topology       // by which node labels its members share a domain
+	attempted sets.Set[types.UID]                          // its members in this attempt
+	first     types.UID                                    // the member that has to come first, if the previous attempt found one
+	topology  gang.Topology                                // by which node labels its members share a domain
+	divide    []func(metav1.Object) (part string, ok bool) // by rule for parts
+	// partNodes has the node of a member of each part, of partMembers members that have one; nil if it is not known yet.
+	partNodes   map[partOf]*corev1.Node
+	partMembers int
 
 	// verdict is that of the first plan of the attempt. Later plans are for the dry run of preemption, on a cluster without the
 	// victims.
@@ -133,6 +138,9 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.current = &cycle{group: nameOf(queued), gang: queued, args: DefaultArgs()}
 	if queued.PodGroup != nil {
 		p.current.topology = engine.TopologyOf(queued.PodGroup)
+		for _, rule := range p.current.topology.Parts {
+			p.current.divide = append(p.current.divide, rule.Divide())
+		}
 	}
 	p.current.first = p.firstMembers[p.current.group]
 	delete(p.firstMembers, p.current.group)

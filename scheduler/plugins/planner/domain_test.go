@@ -126,23 +126,55 @@ func TestTopologyWithAnotherRule(t *testing.T) {
 	}
 }
 
+// The members of each part of a gang are placed in one rack, a replacement in that of its part, and a part that fits into no rack waits.
+func TestTopologyOfParts(t *testing.T) {
+	r := newRig(t)
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r1"}, [2]string{"n3", "r2"}, [2]string{"n4", "r2"}, [2]string{"n5", "r3"})
+	inSlice := func(gang string, i int, slice string) *corev1.Pod {
+		p := member(gang, i, "nvidia.com/gpu", "2")
+		p.Labels["slice"] = slice
+		return p
+	}
+	rules := gang.Topology{Parts: []gang.PartRule{{By: []string{"slice"}, Required: "rack"}}}
+	r.gang("a", 4, sharing(rules))
+	r.create(inSlice("a", 0, "x"), inSlice("a", 1, "y"), inSlice("a", 2, "x"), inSlice("a", 3, "y"))
+	r.bound("a-0", "a-1", "a-2", "a-3")
+	racks := map[string]string{"n1": "r1", "n2": "r1", "n3": "r2", "n4": "r2", "n5": "r3"}
+	if at := r.places(); racks[at["a-0"]] != racks[at["a-2"]] || racks[at["a-1"]] != racks[at["a-3"]] {
+		t.Errorf("the members are on %v", at)
+	}
+	r.delete("a-3") // n5 has room, too
+	r.create(inSlice("a", 4, "y"))
+	r.bound("a-4")
+	if at := r.places(); racks[at["a-4"]] != racks[at["a-1"]] {
+		t.Errorf("the replacement is on %s, the other of its part on %s", at["a-4"], at["a-1"])
+	}
+	r.delete("a-0")
+	r.gang("b", 2, sharing(rules))
+	r.create(inSlice("b", 0, "z"), inSlice("b", 1, "z"))
+	if reason := r.parked("b"); !strings.Contains(reason.Finding.Message, "all 2 members with slice=z must share one value of rack: ") {
+		t.Errorf("reason %+v", reason)
+	}
+}
+
 // Where there is no plan, the engine may place a member in the domain of the others only.
 func TestCheckDomain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		domain *requiredDomain
-		rack   string
-		want   string
+		domains requiredDomains
+		rack    string
+		want    string
 	}{
 		"no rule":                 {nil, "", ""},
-		"the first member":        {&requiredDomain{key: "rack"}, "r1", ""},
-		"the first, in no domain": {&requiredDomain{key: "rack"}, "", "no label rack"},
-		"the same":                {&requiredDomain{key: "rack", value: "r1", known: true}, "r1", ""},
-		"another":                 {&requiredDomain{key: "rack", value: "r1", known: true}, "r2", "rack=r1"},
-		"others are in none":      {&requiredDomain{key: "rack", known: true}, "r2", "rack="},
+		"the first member":        {requiredDomains{{key: "rack"}}, "r1", ""},
+		"the first, in no domain": {requiredDomains{{key: "rack"}}, "", "no label rack"},
+		"the same":                {requiredDomains{{key: "rack", value: "r1", known: true}}, "r1", ""},
+		"another":                 {requiredDomains{{key: "rack", value: "r1", known: true}}, "r2", "rack=r1"},
+		"others are in none":      {requiredDomains{{key: "rack", known: true}}, "r2", "rack="},
+		"another for its part":    {requiredDomains{{key: "rack"}, {key: "rack", value: "r1", known: true, who: "its part of the gang"}}, "r2", "other members of its part of the gang are"},
 	} {
 		state := framework.NewCycleState()
-		if tc.domain != nil {
-			state.Write(domainKey, *tc.domain)
+		if tc.domains != nil {
+			state.Write(domainKey, tc.domains)
 		}
 		node := &corev1.Node{}
 		if tc.rack != "" {

@@ -36,9 +36,9 @@ func (q PlacementRequest) Kept(gone ...*corev1.Pod) []*corev1.Pod {
 	return append(claims.PlacedPods(q.withheld(left)), q.nominated...)
 }
 
-// Request returns the request for a gang, or for one pod under a name that no gang has. bound are members that have a node, and
-// minimum is how many have to have one, those included. Only the engine's scheduling goroutine may call it.
-func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (PlacementRequest, error) {
+// Request returns the request for a gang, or for one pod under a name that no gang has. pods are the members without a node; of is what else is known
+// of the gang, its roles are made of the pods. Only the engine's scheduling goroutine may call it.
+func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, of placement.Gang) (PlacementRequest, error) {
 	infos := handle.SnapshotSharedLister().NodeInfos()
 	nodes, err := infos.List()
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
 	}
 	q := PlacementRequest{}
-	if q.members, err = rolesOf(pods, antiAffine); err != nil {
+	if q.members, err = rolesOf(pods, of.Topology, antiAffine); err != nil {
 		return PlacementRequest{}, err
 	}
 	objects, err := p.objects(handle, q.members)
@@ -57,7 +57,8 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 		return PlacementRequest{}, err
 	}
 	q.Cluster = p.cluster(nodes, objects)
-	q.Gang = placement.Gang{Roles: q.members.roles, MinMember: minimum, Bound: bound}
+	q.Gang = of
+	q.Gang.Roles = q.members.roles
 	q.withheld = func(gone map[types.UID]bool) []claims.Claim {
 		return p.claims.Withheld(infos, group, q.members.examples(), gone)
 	}

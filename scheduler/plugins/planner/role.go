@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -27,11 +28,11 @@ type memberRoles struct {
 	prefers bool
 }
 
-// rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, or of a pod with
-// required anti-affinity, reads them: operators give each pod an index label.
-func rolesOf(members []*corev1.Pod, antiAffine []fwk.NodeInfo) (*memberRoles, error) {
+// rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, of a pod with
+// required anti-affinity, or a rule for parts of the gang reads them: operators give each pod an index label.
+func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.NodeInfo) (*memberRoles, error) {
 	p := &memberRoles{}
-	keys := sets.New[string]()
+	keys, parts := sets.New[string](), topology.Divide()
 	for _, m := range members {
 		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
@@ -47,6 +48,7 @@ func rolesOf(members []*corev1.Pod, antiAffine []fwk.NodeInfo) (*memberRoles, er
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
+		key += parts(m)
 		i, known := at[key]
 		if !known {
 			i = len(p.roles)

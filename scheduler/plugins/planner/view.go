@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -41,13 +42,13 @@ func (p *Planner) cluster(nodes []fwk.NodeInfo, rest *placement.Objects) *placem
 	return p.index.Update(nodes, rest)
 }
 
-// Roles groups pods that no rule of the engine distinguishes.
-func (v View) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
+// Roles groups pods that no rule of the engine, and no rule for parts of their gang, distinguishes.
+func (v View) Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error) {
 	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	members, err := rolesOf(pods, antiAffine)
+	members, err := rolesOf(pods, topology, antiAffine)
 	if err != nil {
 		return nil, err
 	}

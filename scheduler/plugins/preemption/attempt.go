@@ -116,11 +116,10 @@ const (
 // try looks for victims, while within lasts; for all of further members that can have a place at once if most is set, and otherwise for what is missing.
 func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, what string, err error) {
 	p := pl.preemptor
-	q, err := p.planner.Request(pl.handle, c.key, c.pods, c.bound, c.min)
+	q, err := p.planner.Request(pl.handle, c.key, c.pods, placement.Gang{MinMember: c.min, Topology: c.topology, Bound: c.bound})
 	if err != nil {
 		return "", "", err
 	}
-	q.Gang.Topology = c.topology
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
 	cluster := q.Cluster.Without(gang.UIDs(h.away())...).With(q.Kept(h.away()...)...)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
@@ -97,7 +98,7 @@ type Engine interface {
 
 // Requests prepares placement requests; *planner.Planner does.
 type Requests interface {
-	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.PlacementRequest, error)
+	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, of placement.Gang) (planner.PlacementRequest, error)
 	// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
 	Postponed(namespace string, pods []*corev1.Pod) bool
 	// WaitsForVolumes reports whether the gang that is being tried has a place as soon as its volumes are made.

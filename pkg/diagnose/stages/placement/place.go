@@ -147,8 +147,10 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 		}
 	}
 	all := placement.Constraints{}
-	if resource, derived := networktopology.Resource(c.Request.Topology.Required); derived && out.Denied(c, resource.String(), "") {
-		all.Insert(placement.Topology)
+	for _, key := range c.Request.Topology.AllRequired() {
+		if resource, derived := networktopology.Resource(key); derived && out.Denied(c, resource.String(), "") {
+			all.Insert(placement.Topology)
+		}
 	}
 	if volumes {
 		own := out.Denied(c, "persistentvolumeclaims", c.Gang.Meta.Namespace)

@@ -23,7 +23,11 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
-		rack(c, f, role)
+		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {
+			parts(f, rooms)
+		} else {
+			rack(c, f, role)
+		}
 	case answer.TopologySpread:
 		spread(c, f, role)
 	case answer.VolumeZone:
@@ -87,6 +91,40 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	}
 	f.Detail("places by %s: %s", phrase.Level(key), phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
 	wider(c, f, role)
+}
+
+// partRooms is the room for each part of the gang; none if it is no rule for parts that keeps the roles of a cause from a placement.
+func partRooms(c *stage.Context, roles []placement.Role) []placement.PartRoom {
+	divided := func(r placement.Role) bool { return c.Request.Topology.Divides(r.Pod) && !hasAffinity(r.Pod) }
+	if !slices.ContainsFunc(roles, divided) {
+		return nil
+	}
+	if key := c.Request.Topology.Required; key != "" && !roomy(c, key) {
+		return nil // no domain has room for all of them
+	}
+	return c.PartRooms()
+}
+
+// roomy reports whether one domain of a label has room for as many members as the gang needs.
+func roomy(c *stage.Context, key string) bool {
+	needs := c.Request.Total()
+	if c.Request.MinMember > 0 {
+		needs = min(needs, c.Request.MinMember)
+	}
+	return slices.ContainsFunc(c.Domains(key), func(r placement.DomainRoom) bool { return r.Members+r.Bound >= needs })
+}
+
+// parts finds that enough nodes are free, but not in one domain for each part of the gang.
+func parts(f *stage.Finding, rooms []placement.PartRoom) {
+	f.Message = phrase.TogetherInParts(rooms)
+	for _, p := range rooms {
+		var places []string
+		for _, r := range p.Rooms {
+			places = append(places, fmt.Sprintf("%s %d", r.Domain, r.Members))
+		}
+		f.Detail("places for the %d members%s by %s: %s", p.Total(), p.Members(), phrase.Level(p.Rule.Required), phrase.Names(places))
+	}
+	f.Fact("topologyKey", rooms[0].Rule.Required).Fact("parts", len(rooms))
 }
 
 // maxWider is how many wider labels are tried.

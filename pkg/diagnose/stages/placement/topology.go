@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -23,6 +24,11 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	var keys []string
 	if c.Request.Topology.Required != "" {
 		keys = append(keys, c.Request.Topology.Required)
+	}
+	for _, rule := range c.Request.Topology.Parts {
+		if _, ok := rule.Divide()(role.Pod); ok && rule.Required != "" {
+			keys = append(keys, rule.Required)
+		}
 	}
 	if hasAffinity(role.Pod) {
 		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
@@ -52,13 +58,30 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		}
 		f := noDomain(c, key, role).Fact("role", phrase.Role(role.Name)).Fact("key", key)
 		nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels)))
-		if ofGang := key == c.Request.Topology.Required && c.Gang.Decl != nil; nearest != "" && (!ofGang || patch.CanRequire(c.Gang.Decl, nearest)) {
-			f.Detail("did you mean the label %s?", nearest)
-			f.Fix(otherTopology(c, role, key, nearest))
+		if ofGang := key == c.Request.Topology.Required && c.Gang.Decl != nil; ofGang && !patch.CanRequire(c.Gang.Decl, nearest) {
+			nearest = ""
 		}
-		out.Add(f.Fix(otherTopology(c, role, key, "")))
+		if nearest != "" {
+			f.Detail("did you mean the label %s?", nearest)
+		}
+		if !ofPart(c, role, key) {
+			if nearest != "" {
+				f.Fix(otherTopology(c, role, key, nearest))
+			}
+			f.Fix(otherTopology(c, role, key, ""))
+		}
+		out.Add(f)
 		return
 	}
+}
+
+// ofPart reports whether it is a rule for a part of the gang that needs a label. Whoever wrote it has to change it, as such rules are in as many places as there
+// are dialects.
+func ofPart(c *stage.Context, role placement.Role, key string) bool {
+	return key != c.Request.Topology.Required && slices.ContainsFunc(c.Request.Topology.Parts, func(r gang.PartRule) bool {
+		_, in := r.Divide()(role.Pod)
+		return in && r.Required == key
+	})
 }
 
 // noDomain finds that no node has a label, or is in a domain of the network; of the objects that describe that some may be unreadable.

@@ -78,17 +78,24 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 			lacks("%s of %s", rule.Text, stage.DescribeGroup(*d))
 		}
 	}
+	if !partsKnown(c) {
+		lacks("which parts of the gang pods will be in that are not made yet")
+	}
 	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
 	if u == nil {
 		return
 	}
 	f := gang.Fields{Object: u}
-	for _, field := range []string{"subGroups", "subGroupPolicy"} {
-		for _, part := range f.List("spec", field) {
-			if name, _ := part["name"].(string); c.Gang.RoleByName(name) == nil {
-				lacks("the minimums of parts of the gang in spec.%s of %s", field, stage.DescribeGroup(*d))
-				break
-			}
+	minimums := map[string]func(part map[string]any) bool{
+		"subGroups": func(part map[string]any) bool {
+			name, _ := part["name"].(string)
+			return c.Gang.RoleByName(name) == nil
+		},
+		"subGroupPolicy": func(part map[string]any) bool { return part["minSubGroups"] != nil || part["subGroupSize"] != nil },
+	}
+	for _, field := range slices.Sorted(maps.Keys(minimums)) {
+		if slices.ContainsFunc(f.List("spec", field), minimums[field]) {
+			lacks("the minimums of parts of the gang in spec.%s of %s", field, stage.DescribeGroup(*d))
 		}
 	}
 	if parent := f.String("spec", "parentCompositePodGroupName"); parent != "" {
@@ -97,4 +104,22 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 	if groups := u.GetAnnotations()[koordinatorGroups]; groups != "" && !strings.Contains(strings.Join(out.Unmodelled, " "), groups) {
 		lacks("gangs that are placed together with this one: %s", groups)
 	}
+}
+
+// partsKnown reports whether the labels of the pods to come decide which parts of the gang they are in. Controllers and webhooks may add some.
+func partsKnown(c *stage.Context) bool {
+	roles := map[string]bool{}
+	for _, m := range c.Gang.Members {
+		if m.Pod == nil {
+			roles[m.Role] = true
+		}
+	}
+	for _, rule := range c.Gang.Decl.Topology.Parts {
+		for role := range roles {
+			if !rule.Decides(c.View.Virtual(c.Gang, gang.Member{Role: role}).Labels) {
+				return false
+			}
+		}
+	}
+	return true
 }

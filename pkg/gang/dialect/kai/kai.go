@@ -3,13 +3,17 @@
 package kai
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -42,17 +46,13 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.Queue = u.GetLabels()[queueLabel]
 	}
 	f := gang.Fields{Object: u, Err: err}
-	t := gang.Topology{Required: f.String("spec", "topologyConstraint", "requiredTopologyLevel")}
-	if preferred := f.String("spec", "topologyConstraint", "preferredTopologyLevel"); preferred != "" {
-		t.Preferred = []string{preferred}
-	}
-	d.SetTopology(f.Topology(t, "spec", "topologyConstraint"), gang.TopologyField)
+	d.SetTopology(f.Topology(constraint(f.Map("spec", "topologyConstraint")), "spec", "topologyConstraint"), gang.TopologyField)
 	groups := f.List("spec", "subGroups")
 	if f.FewRoles(len(groups), "spec", "subGroups") {
 		d.RoleMin = subGroups(groups)
-	}
-	if slices.ContainsFunc(groups, func(g map[string]any) bool { return g["topologyConstraint"] != nil }) {
-		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the topologyConstraint of parts of the gang in spec.subGroups", Required: true})
+		rules, err := parts(groups)
+		f.Note(err, "spec", "subGroups")
+		d.SetTopology(f.Topology(gang.Topology{Parts: rules}, "spec", "subGroups"), gang.TopologyField)
 	}
 	for _, c := range f.List("status", "schedulingConditions") {
 		if c["status"] != "True" {
@@ -69,6 +69,76 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		d.Conditions = append(d.Conditions, condition)
 	}
 	return d, f.Err
+}
+
+// constraint reads a topologyConstraint, of the PodGroup or of one of its subGroups.
+func constraint(of map[string]any) (t gang.Topology) {
+	t.Required, _ = of["requiredTopologyLevel"].(string)
+	if preferred, _ := of["preferredTopologyLevel"].(string); preferred != "" {
+		t.Preferred = []string{preferred}
+	}
+	return t
+}
+
+// parts are the rules of those groups that have a constraint. The members of a group with groups in it are those of all of these, however deep. Groups
+// without others in them that have the same constraint are the parts of one rule.
+func parts(groups []map[string]any) (rules []gang.PartRule, err error) {
+	children := map[string][]string{}
+	for _, g := range groups {
+		name, _ := g["name"].(string)
+		parent, _ := g["parent"].(string)
+		children[parent] = append(children[parent], name)
+	}
+	var members [][]string     // by rule: the groups whose members have it
+	leaves := map[string]int{} // by constraint: the rule of the groups that have no others in them
+	for _, g := range groups {
+		name, _ := g["name"].(string)
+		of, _ := g["topologyConstraint"].(map[string]any)
+		t := constraint(of)
+		if name == "" || !t.OfAll() {
+			continue
+		}
+		if len(children[name]) == 0 && !possible(name) {
+			continue
+		}
+		rule, in := gang.PartRule{Required: t.Required, Preferred: t.Preferred}, []string{name}
+		if len(children[name]) > 0 {
+			in = within(name, children)
+		} else if at, known := leaves[t.String()]; known {
+			members[at] = append(members[at], name)
+			continue
+		} else {
+			leaves[t.String()], rule.By = len(rules), []string{roleLabel}
+		}
+		rules, members = append(rules, rule), append(members, in)
+		if len(rules) > gang.MaxPartRules {
+			return nil, fmt.Errorf("more than %d different topologyConstraints of groups", gang.MaxPartRules)
+		}
+	}
+	for i := range rules {
+		requirement, err := labels.NewRequirement(roleLabel, selection.In, members[i])
+		if err != nil {
+			return nil, fmt.Errorf("names of groups: %.200s", err) // which repeats them
+		}
+		rules[i].Selector = requirement.String()
+	}
+	return rules, nil
+}
+
+// possible reports whether a label of a pod can name the group.
+func possible(name string) bool { return len(content.IsLabelValue(name)) == 0 }
+
+// within is a group and all groups in it that pods can be in, each once, though users may write circles.
+func within(name string, children map[string][]string) []string {
+	names, known := []string{name}, map[string]bool{name: true}
+	for i := 0; i < len(names); i++ {
+		for _, child := range children[names[i]] {
+			if !known[child] {
+				names, known[child] = append(names, child), true
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !possible(name) })
 }
 
 // subGroups are the minimums of the groups that pods can be in: those that have no groups in them.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +61,7 @@ func Reader() gang.Reader {
 func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 	d := gang.Declaration{Key: key, MinMember: 1}
 	declared := false
+	var placed *corev1.Pod // the first with a topology
 	for _, pod := range pods {
 		for _, min := range []string{pod.Annotations[minKey], pod.Labels[lightMinLabel]} {
 			if min == "" {
@@ -73,8 +73,16 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			}
 			d.MinMember, declared = max(d.MinMember, n), true
 		}
-		if text := pod.Annotations[TopologyAnnotation]; text != "" && d.Unapplied == nil {
-			d.Unapplied = []gang.UnappliedRule{{Text: "the network topology in annotation " + TopologyAnnotation + " of its pods", Required: strings.Contains(text, "MustGather")}}
+		switch text := pod.Annotations[TopologyAnnotation]; {
+		case text == "":
+		case placed == nil:
+			placed = pod
+			if err := networkTopology(pod, &d); err != nil {
+				d.TopologyProblem = fmt.Errorf("pod %s: %w", pod.Name, err)
+			}
+			d.TopologyFrom = gang.TopologyPods
+		case text != placed.Annotations[TopologyAnnotation]:
+			d.TopologyProblem = fmt.Errorf("pods %s and %s have different annotations %s", placed.Name, pod.Name, TopologyAnnotation)
 		}
 	}
 	if !declared {
@@ -91,8 +99,8 @@ type gather struct {
 }
 
 // networkTopology reads the layers in whose domains members are together: they must be for one layer (MustGather), and should be for others
-// (PreferGather), in any order: which one is the narrower, nodes tell. Of several layers that must gather only the first is applied, and of how many pods each
-// domain has to have a multiple, is not.
+// (PreferGather), in any order: which one is the narrower, nodes tell. Further layers that must gather are a rule for a part that has all members. Of how many pods
+// each domain has to have a multiple is not applied.
 func networkTopology(object metav1.Object, d *gang.Declaration) error {
 	text := object.GetAnnotations()[TopologyAnnotation]
 	if text == "" {
@@ -105,7 +113,7 @@ func networkTopology(object metav1.Object, d *gang.Declaration) error {
 		return fmt.Errorf("annotation %s: %w", TopologyAnnotation, err)
 	}
 	var t gang.Topology
-	more, multiple := false, false
+	multiple := false
 	for _, g := range spec.GatherStrategy {
 		multiple = multiple || len(g.Multiple) > 0
 		switch key := layerKey(g.Layer); {
@@ -115,11 +123,8 @@ func networkTopology(object metav1.Object, d *gang.Declaration) error {
 		case t.Required == "":
 			t.Required = key
 		default:
-			more = true
+			t.Parts = append(t.Parts, gang.PartRule{Required: key})
 		}
-	}
-	if more {
-		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (further layers that must gather) in annotation " + TopologyAnnotation, Required: true})
 	}
 	if multiple {
 		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "podCountMultiple of the network topology in annotation " + TopologyAnnotation, Required: true})
@@ -142,7 +147,8 @@ func layerKey(layer string) string {
 	return networktopology.LayerKey(layer)
 }
 
-// GatherStrategy is the annotation of a topology by layers; empty for one that has other labels.
+// GatherStrategy is the annotation of a topology by layers, with further layers as rules for a part that has all members; empty for one that has other labels. Other rules for parts
+// are in an annotation of their own.
 func GatherStrategy(t gang.Topology) string {
 	var all []gather
 	add := func(key, strategy string) bool {
@@ -160,6 +166,11 @@ func GatherStrategy(t gang.Topology) string {
 	}
 	if t.Required != "" && !add(t.Required, "MustGather") {
 		return ""
+	}
+	for _, rule := range t.Parts {
+		if _, layer := networktopology.Layer(rule.Required); layer && rule.Selector == "" && len(rule.By) == 0 {
+			add(rule.Required, "MustGather")
+		}
 	}
 	text, err := json.Marshal(struct {
 		GatherStrategy []gather `json:"gatherStrategy"`

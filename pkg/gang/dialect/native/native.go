@@ -58,6 +58,10 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		t := f.Topology(gang.Topology{Required: key, Preferred: d.Topology.Preferred}, "spec", "schedulingConstraints", "topology")
 		d.SetTopology(t, gang.TopologyField)
 	}
+	if d.Parent != "" && len(d.Topology.Parts) > 0 { // the engine places the tree, and knows one domain for each part
+		d.Topology.Parts = nil
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "annotation " + gang.TopologyParts + " of a PodGroup in a CompositePodGroup", Required: true})
+	}
 	d.Conditions = nil
 	for _, name := range []string{scheduled, initiallyScheduled} {
 		d.Conditions = append(d.Conditions, f.Conditions(name, "False")...)

@@ -72,25 +72,33 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 }
 
 // networkTopology reads by which HyperNodes members are together: with the mode hard in one of at most a tier, and rather in one of a lower tier; with
-// soft, or without a tier, in one of the lowest tier that has room. The rules of parts of a gang are not read.
+// soft, or without a tier, in one of the lowest tier that has room. Those that a policy for subgroups selects have its rule, each subgroup for itself.
 func networkTopology(f *gang.Fields, d *gang.Declaration) {
-	if t := f.Map("spec", "networkTopology"); t != nil {
-		d.SetTopology(f.Topology(ofTiers(f, d, t), "spec", "networkTopology"), gang.TopologyField)
+	var t, parts gang.Topology
+	if rule := f.Map("spec", "networkTopology"); rule != nil {
+		t = ofTiers(f.Of(rule, "spec", "networkTopology"), d)
 	}
-	for _, part := range f.List("spec", "subGroupPolicy") {
-		if t, ok := part["networkTopology"].(map[string]any); ok && t["mode"] != soft {
-			d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the network topology (hard) of parts of the gang in spec.subGroupPolicy", Required: true})
-			return
+	for _, policy := range f.List("spec", "subGroupPolicy") {
+		of := f.Of(policy, "spec", "subGroupPolicy")
+		rule := of.Map("networkTopology")
+		if rule == nil {
+			continue
 		}
+		tiers := ofTiers(of.Of(rule, "networkTopology"), d)
+		parts.Parts = append(parts.Parts, gang.PartRule{
+			Selector: of.Selector("labelSelector"), By: of.Strings("matchLabelKeys"), Required: tiers.Required, Preferred: tiers.Preferred,
+		})
 	}
+	d.SetTopology(f.Topology(t, "spec", "networkTopology"), gang.TopologyField)
+	d.SetTopology(f.Topology(parts, "spec", "subGroupPolicy"), gang.TopologyField)
 }
 
-// ofTiers is the topology by tiers. A tier above those that are read is not applied; users write any number.
-func ofTiers(f *gang.Fields, d *gang.Declaration, rule map[string]any) (topology gang.Topology) {
-	tier, name := int(f.Int32("spec", "networkTopology", "highestTierAllowed")), f.String("spec", "networkTopology", "highestTierName")
+// ofTiers is the topology by tiers of one rule. A tier above those that are read is not applied; users write any number.
+func ofTiers(rule *gang.Fields, d *gang.Declaration) (topology gang.Topology) {
+	tier, name := int(rule.Int32("highestTierAllowed")), rule.String("highestTierName")
 	below := networktopology.MaxTier + 1 // tiers that are preferred are lower
-	switch hard := rule["mode"] != soft; {
-	case !hard || rule["highestTierAllowed"] == nil && name == "":
+	switch hard := rule.String("mode") != soft; {
+	case !hard || !rule.Has("highestTierAllowed") && name == "":
 	case tier > networktopology.MaxTier || len(name) > networktopology.MaxTierName:
 		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: fmt.Sprintf("the network topology (at most tier %.80s)", cmp.Or(name, fmt.Sprint(tier))), Required: true})
 	case name != "":
