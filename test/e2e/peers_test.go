@@ -95,6 +95,9 @@ func (th thread) on(t *testing.T, c *cluster, stock bool) {
 	if stock {
 		p.team, p.prefix, p.stock, p.patience = c.with(t, wireOf("native")), p.prefix+"k", true, 5*time.Second
 		p.scheduler = corev1.DefaultSchedulerName
+		if th.stock == "" { // it does it right, and may back off before
+			p.patience = stepTimeout
+		}
 	}
 	p.defined()
 	for _, m := range th.machines {
