@@ -60,7 +60,23 @@ func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 			d.own = append(d.own, own)
 		}
 	}
+	if name := unknownRequest(slices.Concat(d.own, d.shared)); name != "" {
+		return podDevices{fixed: d.fixed, problem: fmt.Sprintf("request %s is of a kind that is not known", name)}
+	}
 	return d
+}
+
+// unknownRequest names a request that is for neither devices of a class nor the first of several that are available; empty for none. The allocator cannot look at
+// it. API servers refuse such requests, but a newer one may have others, and files are not validated.
+func unknownRequest(claims []*resourceapi.ResourceClaim) string {
+	for _, k := range claims {
+		for _, r := range k.Spec.Devices.Requests {
+			if r.Exactly == nil && len(r.FirstAvailable) == 0 {
+				return fmt.Sprintf("%.80q", r.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // inUse reports whether the devices of an allocated claim are taken: not if all pods that it is reserved for are gone by a what-if.

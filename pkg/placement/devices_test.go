@@ -109,6 +109,24 @@ func TestPlaceDevices(t *testing.T) {
 	}
 }
 
+// A request that is neither for devices of a class nor for the first of several is not looked for, and is named.
+func TestUnknownDeviceRequest(t *testing.T) {
+	o := deviceObjects()
+	spec := requestingDevices(1, "")
+	spec.Devices.Requests = append(spec.Devices.Requests, resourceapi.DeviceRequest{Name: "later"})
+	o.ResourceClaimTemplates = append(o.ResourceClaimTemplates, aTemplate("later", spec))
+	c, pod := NewCluster(o), aPod("w", nil, claiming("later"))
+	if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, pod)}}, Options{Budget: budgetForTests}); !r.Impossible() {
+		t.Errorf("got %s", r.Proof)
+	}
+	without := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, pod)}}, Options{Ignore: sets.New(DRADevices)})
+	c.With(without.Pods(Gang{Roles: []Role{role("Worker", 1, pod)}})...) // which takes the devices of what is placed
+	row, _ := c.Matrix(pod).Row("n1")
+	if len(row.Violations) != 1 || row.Violations[0].Detail != `request "later" is of a kind that is not known` {
+		t.Errorf("got %+v", row.Violations)
+	}
+}
+
 // hostile requests n devices that have to agree on their size: where there are fewer of each size, that is found by trying all
 // combinations.
 func hostile(n int) resourceapi.ResourceClaimSpec {
