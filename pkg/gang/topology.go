@@ -18,6 +18,11 @@ const (
 	TopologyPreferred = "gangctl.dev/topology-preferred"
 )
 
+// TopologyAnnotations are all annotations by which members share a domain.
+func TopologyAnnotations() []string {
+	return []string{TopologyRequired, TopologyPreferred, TopologyParts}
+}
+
 // MaxTopologyKeys is how many keys a gang may prefer. Each is a pass over the cluster's domains, and clusters have half as many levels.
 const MaxTopologyKeys = 8
 
@@ -65,32 +70,30 @@ func (t Topology) OfAll() bool { return t.Required != "" || len(t.Preferred) > 0
 
 // Requires reports whether a member must share a domain, with all others or with those of its part.
 func (t Topology) Requires(member metav1.Object) bool {
-	return t.Required != "" || t.Divides(member)
+	return t.Required != "" || len(t.PartKeys(member)) > 0
 }
 
-// AllRequired are the labels of which all members, or those of a part, must share a value.
-func (t Topology) AllRequired() (keys []string) {
-	for _, key := range append([]string{t.Required}, requiredBy(t.Parts)...) {
-		if key != "" && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+// PartKeys are the labels of which a member must share a value with the others of its parts.
+func (t Topology) PartKeys(member metav1.Object) (keys []string) {
+	for _, r := range t.Parts {
+		if _, in := r.Divide()(member); in && r.Required != "" {
+			keys = append(keys, r.Required)
 		}
 	}
 	return keys
 }
 
-func requiredBy(rules []PartRule) (keys []string) {
-	for _, r := range rules {
-		keys = append(keys, r.Required)
+// AllRequired are the labels of which all members, or those of a part, must share a value, each once.
+func (t Topology) AllRequired() (keys []string) {
+	if t.Required != "" {
+		keys = append(keys, t.Required)
+	}
+	for _, r := range t.Parts {
+		if r.Required != "" && !slices.Contains(keys, r.Required) {
+			keys = append(keys, r.Required)
+		}
 	}
 	return keys
-}
-
-// Divides reports whether a member must share a domain with those of its part.
-func (t Topology) Divides(member metav1.Object) bool {
-	return slices.ContainsFunc(t.Parts, func(r PartRule) bool {
-		_, ok := r.Divide()(member)
-		return ok && r.Required != ""
-	})
 }
 
 // String is equal for equal topologies, and for no others.
@@ -165,7 +168,7 @@ func disagree(a, b *corev1.Pod) error {
 
 // sameTopology reports whether two pods have the same annotations.
 func sameTopology(a, b *corev1.Pod) bool {
-	return !slices.ContainsFunc([]string{TopologyRequired, TopologyPreferred, TopologyParts}, func(key string) bool { return a.Annotations[key] != b.Annotations[key] })
+	return !slices.ContainsFunc(TopologyAnnotations(), func(key string) bool { return a.Annotations[key] != b.Annotations[key] })
 }
 
 // TopologyKeys are the keys of preferred domains, as users list them.

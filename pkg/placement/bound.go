@@ -8,16 +8,14 @@ import (
 // packing, and whatever members do to each other.
 func (t *task) countingBound(candidates []*candidate) *Bound {
 	slots, limits := make([]int64, len(t.roles)), make([]Constraint, len(t.roles))
-	var sum, all int64
+	var sum int64
 	for i := range t.roles {
 		slots[i], limits[i] = t.maxMembers(candidates, i)
 		sum += min(slots[i], int64(t.roles[i].count))
-		all += int64(t.roles[i].count)
 	}
 	for i := range t.roles {
 		k := &t.roles[i]
-		required := max(int64(k.min), int64(t.required)-(all-int64(k.count)))
-		if slots[i] < required {
+		if required := int64(t.least(i)); slots[i] < required {
 			return &Bound{Role: k.name, Need: required, Have: slots[i], Constraint: limits[i]}
 		}
 	}

@@ -217,3 +217,20 @@ func (s *candidate) without(roles []bool) *candidate {
 	}
 	return &other
 }
+
+// masked are the candidates for other roles than those that off names for each; those that are left with none are left out.
+func (t *task) masked(candidates []*candidate, off func(s *candidate, roles []bool)) []*candidate {
+	out := make([]*candidate, 0, len(candidates))
+	roles := make([]bool, len(t.roles))
+	for _, s := range candidates {
+		clear(roles)
+		if off(s, roles); slices.Contains(roles, true) {
+			s = s.without(roles)
+		}
+		if slices.ContainsFunc(s.slots, func(n int) bool { return n > 0 }) {
+			out = append(out, s)
+		}
+	}
+	t.assignKinds(out)
+	return out
+}

@@ -70,6 +70,13 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	return rooms
 }
 
+// RoomyDomain reports whether one of the domains has room for n members, where at are the domains of the members that have a node: no other will do.
+func RoomyDomain(rooms []DomainRoom, n int32, at []string) bool {
+	return slices.ContainsFunc(rooms, func(r DomainRoom) bool {
+		return r.Members >= n && (len(at) == 0 || len(at) == 1 && r.Domain == at[0])
+	})
+}
+
 // most is how many members a domain takes at most, each role and each node looked at alone.
 func (t *task) most(d domain) (n int32) {
 	for i, slots := range d.slots {

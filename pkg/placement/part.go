@@ -91,9 +91,7 @@ type PartRoom struct {
 // Roomy reports whether as many members as the gang needs have room in one domain, and in that of those that have a node.
 func (p PartRoom) Roomy() bool {
 	left := p.MinMember - int32(len(p.Bound))
-	return left <= 0 || slices.ContainsFunc(p.Rooms, func(r DomainRoom) bool {
-		return r.Members >= left && (len(p.At) == 0 || len(p.At) == 1 && r.Domain == p.At[0])
-	})
+	return left <= 0 || RoomyDomain(p.Rooms, left, p.At)
 }
 
 // maxPartRooms is of how many parts the room is measured.

@@ -36,7 +36,7 @@ func (t *task) solveParts(candidates []*candidate) solution {
 	}
 	x := &partSearch{task: t, candidates: candidates, members: map[*topology][][]*candidate{}, of: make([][]int, len(t.roles)), least: make([]int, len(t.roles))}
 	for i := range t.roles {
-		x.least[i] = max(t.roles[i].min, t.required-(t.members()-t.roles[i].count), 0)
+		x.least[i] = t.least(i)
 		for k := range t.parts {
 			if t.parts[k].roles[i] {
 				x.of[i] = append(x.of[i], k)
@@ -181,11 +181,11 @@ type partSlots struct {
 func (x *partSearch) domainsFor(p *part, of *topology) (domains []partSlots) {
 	fixed := nowhere
 	for i, node := range p.bound {
-		if d := of.domain[node]; d < 0 || i > 0 && d != fixed {
+		d := of.domain[node]
+		if d < 0 || i > 0 && d != fixed {
 			return nil
-		} else {
-			fixed = d
 		}
+		fixed = d
 	}
 	slots := make([]int, len(x.roles))
 	for number, candidates := range x.in(of) {
@@ -246,21 +246,11 @@ func (x *partSearch) mayTake(s *candidate, role int) bool {
 
 // confined are the candidates as the chosen domains leave them to each role.
 func (x *partSearch) confined() []*candidate {
-	out := make([]*candidate, 0, len(x.candidates))
-	off := make([]bool, len(x.roles))
-	for _, s := range x.candidates {
+	return x.masked(x.candidates, func(s *candidate, off []bool) {
 		for i := range off {
 			off[i] = s.slots[i] > 0 && !x.mayTake(s, i)
 		}
-		if slices.Contains(off, true) {
-			s = s.without(off)
-		}
-		if slices.ContainsFunc(s.slots, func(n int) bool { return n > 0 }) {
-			out = append(out, s)
-		}
-	}
-	x.assignKinds(out)
-	return out
+	})
 }
 
 // sharing are the roles of the parts for which one domain is chosen.
@@ -301,28 +291,7 @@ func (x *partSearch) takes(d partDomain) (n int, all bool) {
 
 // tooSmall reports whether a domain has less of a resource than is needed at least by the parts for which it is chosen.
 func (x *partSearch) tooSmall(d partDomain) bool {
-	if d.of == nil || d.number == nowhere {
-		return false
-	}
-	roles := x.sharing(d)
-	for pos := range x.c.names.list {
-		var needed, free int64
-		for i, in := range roles {
-			if in {
-				needed += x.roles[i].rules.requests[pos] * int64(x.least[i])
-			}
-		}
-		if needed == 0 {
-			continue
-		}
-		for _, s := range x.in(d.of)[d.number] {
-			free += s.free[pos]
-		}
-		if free < needed {
-			return true
-		}
-	}
-	return false
+	return d.of != nil && d.number != nowhere && x.timesIn(x.sharing(d), x.in(d.of)[d.number], 1) == 0
 }
 
 // tooFewDomains reports whether all domains together take fewer parts that are alike than there are, with no more members of each than the gang needs.
@@ -362,9 +331,14 @@ func (x *partSearch) partsIn(p *part, candidates []*candidate, n int) int {
 			n = 0
 		}
 	}
+	return x.timesIn(p.roles, candidates, n)
+}
+
+// timesIn is how many times candidates have the resources of the least members of some roles, up to n.
+func (x *partSearch) timesIn(roles []bool, candidates []*candidate, n int) int {
 	for pos := range x.c.names.list {
 		var each, free int64
-		for i, in := range p.roles {
+		for i, in := range roles {
 			if in {
 				each += x.roles[i].rules.requests[pos] * int64(x.least[i])
 			}

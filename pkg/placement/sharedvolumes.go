@@ -182,15 +182,9 @@ func newVolume(with, without map[string]*corev1.PersistentVolume) *corev1.Persis
 
 // withoutRoles takes roles off the candidates from which their volume cannot be reached.
 func (t *task) withoutRoles(roles []bool, candidates []*candidate, reach func(*corev1.Node) bool) []*candidate {
-	out := make([]*candidate, 0, len(candidates))
-	for _, s := range candidates {
+	return t.masked(candidates, func(s *candidate, off []bool) {
 		if !reach(s.n.obj) {
-			s = s.without(roles)
+			copy(off, roles)
 		}
-		if slices.ContainsFunc(s.slots, func(n int) bool { return n > 0 }) {
-			out = append(out, s)
-		}
-	}
-	t.assignKinds(out)
-	return out
+	})
 }

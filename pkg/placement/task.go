@@ -163,6 +163,11 @@ func (k *searchRole) room(n *node) int {
 	return int(max(slots, 0))
 }
 
+// least is how many members of a role must be placed at least: if all of the other roles are.
+func (t *task) least(i int) int {
+	return max(t.roles[i].min, t.required-(t.members()-t.roles[i].count), 0)
+}
+
 // members is how many members are to be placed.
 func (t *task) members() int {
 	sum := 0

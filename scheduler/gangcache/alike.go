@@ -46,7 +46,7 @@ func kindOf(info *podInfo) memberKind {
 // topologyText is what a pod states of the domain that it shares with others; empty for nothing.
 func topologyText(info *podInfo) string {
 	var text string
-	for _, key := range []string{gang.TopologyRequired, gang.TopologyPreferred, gang.TopologyParts} {
+	for _, key := range gang.TopologyAnnotations() {
 		if value := info.pod.Annotations[key]; value != "" {
 			text += key + "=" + value + "\n"
 		}

@@ -307,17 +307,24 @@ func (g team) declare(name string, min int) {
 		_, err := g.client.PolicyV1().PodDisruptionBudgets(space).Create(g.t.Context(), budget, metav1.CreateOptions{})
 		must(g.t, err)
 	} else if g.resource.Group != "" {
-		u := &unstructured.Unstructured{Object: map[string]any{"spec": g.spec(min)}}
-		u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))
-		u.SetName(name)
-		eventually(g.t, name+" is declared", func(ctx context.Context) bool { // a new definition takes a moment
-			_, err := g.dynamic.Resource(g.resource).Namespace(space).Create(ctx, u, metav1.CreateOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				g.t.Log(err)
-			}
-			return err == nil
-		})
+		g.declareGroup(name, min, func(*unstructured.Unstructured) {})
 	}
+}
+
+// declareGroup creates a PodGroup that differs from others of its dialect.
+func (g team) declareGroup(name string, min int, change func(*unstructured.Unstructured)) {
+	g.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": g.spec(min)}}
+	u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))
+	u.SetName(name)
+	change(u)
+	eventually(g.t, name+" is declared", func(ctx context.Context) bool { // a new definition takes a moment
+		_, err := g.dynamic.Resource(g.resource).Namespace(space).Create(ctx, u, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			g.t.Log(err)
+		}
+		return err == nil
+	})
 }
 
 func (g team) members(name string, min, count int, change ...func(*corev1.Pod)) {

@@ -101,14 +101,7 @@ func TestNetworkTopology(t *testing.T) {
 // declare creates a PodGroup with the rule.
 func (n network) declare(g team, name string, count int) {
 	g.t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": g.spec(count)}}
-	u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))
-	u.SetName(name)
-	n.rule(u)
-	eventually(g.t, name+" is declared", func(ctx context.Context) bool { // a new definition takes a moment
-		_, err := g.dynamic.Resource(g.resource).Namespace(space).Create(ctx, u, metav1.CreateOptions{})
-		return err == nil
-	})
+	g.declareGroup(name, count, n.rule)
 	g.members(name, count, count)
 }
 

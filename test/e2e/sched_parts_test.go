@@ -88,14 +88,9 @@ func (g team) declareParts(p parts, name string, each int, in ...string) (member
 	if p.rule == nil {
 		g.declare(name, all)
 	} else {
-		spec := g.spec(all)
-		p.rule(spec, in)
-		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-		u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))
-		u.SetName(name)
-		eventually(t, name+" is declared", func(ctx context.Context) bool {
-			_, err := g.dynamic.Resource(g.resource).Namespace(space).Create(ctx, u, metav1.CreateOptions{})
-			return err == nil
+		g.declareGroup(name, all, func(group *unstructured.Unstructured) {
+			spec, _ := group.Object["spec"].(map[string]any)
+			p.rule(spec, in)
 		})
 	}
 	members = map[string][]string{}

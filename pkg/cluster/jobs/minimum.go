@@ -63,10 +63,8 @@ func withoutMinimum(all []*gang.Job) map[gang.Dialect]map[gang.Key][]*gang.Job {
 		if !ok || job.MinMember != nil || job.Whole() || len(path.IsValidPathSegmentName(key.Name)) > 0 {
 			continue
 		}
-		if reader, ok := dialect.ReaderOf(key.Dialect); ok && reader.FromPods != nil {
-			if _, err := reader.FromPods(key, gang.PodsOf(job, nil)); err == nil {
-				continue
-			}
+		if _, ok := dialect.DeclaredByTemplate(job, key); ok {
+			continue
 		}
 		if unstated[key.Dialect] == nil {
 			unstated[key.Dialect] = map[gang.Key][]*gang.Job{}

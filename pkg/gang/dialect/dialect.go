@@ -57,6 +57,16 @@ func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
 	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })
 }
 
+// DeclaredByTemplate is what the labels and annotations in the template of a job declare about the gang that it names; ok is false if that is up to an object.
+func DeclaredByTemplate(job *gang.Job, key gang.Key) (d gang.Declaration, ok bool) {
+	reader, known := ReaderOf(key.Dialect)
+	if !known || reader.FromPods == nil {
+		return gang.Declaration{}, false
+	}
+	d, err := reader.FromPods(key, gang.PodsOf(job, nil))
+	return d, err == nil
+}
+
 // Affinity is how likely a scheduler reads a dialect: 1 if it is known to, -1 if it is known to read another one only, 0 if nothing is
 // known.
 func Affinity(r gang.Reader, schedulerName string) int {

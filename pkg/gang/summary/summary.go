@@ -139,10 +139,8 @@ func declared(job *gang.Job, _ []gang.Member) gang.Declared {
 		return gang.Declared{}
 	}
 	d := gang.Declared{Named: key}
-	if reader, ok := dialect.ReaderOf(key.Dialect); ok && reader.FromPods != nil {
-		if declaration, err := reader.FromPods(key, gang.PodsOf(job, nil)); err == nil {
-			d.Decl = &declaration
-		}
+	if declaration, ok := dialect.DeclaredByTemplate(job, key); ok {
+		d.Decl = &declaration
 	}
 	return d
 }

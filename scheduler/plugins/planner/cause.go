@@ -103,11 +103,7 @@ func (q *query) together(ctx context.Context) (message string, apart bool) {
 	if key := q.gang.Topology.Required; key != "" {
 		rooms := q.kept.Domains(ctx, q.gang, key, q.opts)
 		at := q.kept.BoundDomains(q.gang.Bound, key)
-		left := q.gang.MinMember - int32(len(q.gang.Bound))
-		roomy := slices.ContainsFunc(rooms, func(r placement.DomainRoom) bool {
-			return r.Members >= left && (len(at) == 0 || len(at) == 1 && r.Domain == at[0])
-		})
-		if !roomy {
+		if left := q.gang.MinMember - int32(len(q.gang.Bound)); !placement.RoomyDomain(rooms, left, at) {
 			return phrase.Together(q.gang, key, rooms, at), true
 		}
 	}

@@ -91,11 +91,11 @@ func (pl *Plugin) nodesOfParts(c *cycle) map[partOf]*corev1.Node {
 	if err != nil {
 		return nil // the engine has seen no other member
 	}
-	if n := others.ScheduledPodsCount(); c.partNodes != nil && c.partMembers == n {
+	n := others.ScheduledPodsCount()
+	if c.partNodes != nil && c.partMembers == n {
 		return c.partNodes
-	} else {
-		c.partNodes, c.partMembers = map[partOf]*corev1.Node{}, n
 	}
+	c.partNodes, c.partMembers = map[partOf]*corev1.Node{}, n
 	for _, other := range others.ScheduledPods() {
 		info, err := lister.NodeInfos().Get(other.Spec.NodeName)
 		if err != nil || info.Node() == nil {

@@ -95,7 +95,7 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 
 // partRooms is the room for each part of the gang; none if it is no rule for parts that keeps the roles of a cause from a placement.
 func partRooms(c *stage.Context, roles []placement.Role) []placement.PartRoom {
-	divided := func(r placement.Role) bool { return c.Request.Topology.Divides(r.Pod) && !hasAffinity(r.Pod) }
+	divided := func(r placement.Role) bool { return len(c.Request.Topology.PartKeys(r.Pod)) > 0 && !hasAffinity(r.Pod) }
 	if !slices.ContainsFunc(roles, divided) {
 		return nil
 	}
@@ -111,7 +111,7 @@ func roomy(c *stage.Context, key string) bool {
 	if c.Request.MinMember > 0 {
 		needs = min(needs, c.Request.MinMember)
 	}
-	return slices.ContainsFunc(c.Domains(key), func(r placement.DomainRoom) bool { return r.Members+r.Bound >= needs })
+	return placement.RoomyDomain(c.Domains(key), needs-int32(len(c.Request.Bound)), c.View.Cluster().BoundDomains(c.Request.Bound, key))
 }
 
 // parts finds that enough nodes are free, but not in one domain for each part of the gang.

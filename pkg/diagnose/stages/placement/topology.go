@@ -14,7 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -25,11 +24,7 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	if c.Request.Topology.Required != "" {
 		keys = append(keys, c.Request.Topology.Required)
 	}
-	for _, rule := range c.Request.Topology.Parts {
-		if _, ok := rule.Divide()(role.Pod); ok && rule.Required != "" {
-			keys = append(keys, rule.Required)
-		}
-	}
+	keys = append(keys, c.Request.Topology.PartKeys(role.Pod)...)
 	if hasAffinity(role.Pod) {
 		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			keys = append(keys, term.TopologyKey)
@@ -78,10 +73,7 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 // ofPart reports whether it is a rule for a part of the gang that needs a label. Whoever wrote it has to change it, as such rules are in as many places as there
 // are dialects.
 func ofPart(c *stage.Context, role placement.Role, key string) bool {
-	return key != c.Request.Topology.Required && slices.ContainsFunc(c.Request.Topology.Parts, func(r gang.PartRule) bool {
-		_, in := r.Divide()(role.Pod)
-		return in && r.Required == key
-	})
+	return key != c.Request.Topology.Required && slices.Contains(c.Request.Topology.PartKeys(role.Pod), key)
 }
 
 // noDomain finds that no node has a label, or is in a domain of the network; of the objects that describe that some may be unreadable.
