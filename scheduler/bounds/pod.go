@@ -30,8 +30,8 @@ func Pod(spec *corev1.PodSpec) {
 	cut := boundResources(spec)
 	if terms(spec) > maxTerms {
 		spec.Affinity, spec.NodeSelector, spec.Tolerations, spec.TopologySpreadConstraints, spec.Volumes, spec.ResourceClaims = nil, nil, nil, nil, nil, nil
-		for i := range spec.Containers {
-			spec.Containers[i].Ports = nil
+		for c := range containers(spec) {
+			c.Ports = nil
 		}
 		cut = true
 	}
@@ -83,12 +83,12 @@ func moreThan(n int, spec *corev1.PodSpec) bool {
 	return false
 }
 
-// resourceLists are the lists of requests and limits of a pod's containers.
-func resourceLists(spec *corev1.PodSpec) iter.Seq[*corev1.ResourceList] {
-	return func(yield func(*corev1.ResourceList) bool) {
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				if r := &containers[i].Resources; !yield(&r.Requests) || !yield(&r.Limits) {
+// containers are a pod's init containers and containers. An init container that restarts holds its ports and resources as others do.
+func containers(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
 					return
 				}
 			}
@@ -96,11 +96,25 @@ func resourceLists(spec *corev1.PodSpec) iter.Seq[*corev1.ResourceList] {
 	}
 }
 
+// resourceLists are the lists of requests and limits of a pod and of its containers.
+func resourceLists(spec *corev1.PodSpec) iter.Seq[*corev1.ResourceList] {
+	return func(yield func(*corev1.ResourceList) bool) {
+		if r := spec.Resources; r != nil && (!yield(&r.Requests) || !yield(&r.Limits)) {
+			return
+		}
+		for c := range containers(spec) {
+			if r := &c.Resources; !yield(&r.Requests) || !yield(&r.Limits) {
+				return
+			}
+		}
+	}
+}
+
 // terms counts what a pod requires of its node besides resources.
 func terms(spec *corev1.PodSpec) int {
-	n := len(spec.NodeSelector) + len(spec.Tolerations) + len(spec.Volumes) + len(spec.ResourceClaims) + len(spec.InitContainers)
-	for i := range spec.Containers {
-		n += 1 + len(spec.Containers[i].Ports)
+	n := len(spec.NodeSelector) + len(spec.Tolerations) + len(spec.Volumes) + len(spec.ResourceClaims)
+	for c := range containers(spec) {
+		n += 1 + len(c.Ports)
 	}
 	for i := range spec.TopologySpreadConstraints {
 		c := &spec.TopologySpreadConstraints[i]

@@ -115,6 +115,11 @@ func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
 	if why := r.Incomplete(objectGang); !strings.Contains(why, "2/2 pods exist, 1 gated: pod b by kueue") {
 		t.Errorf("Incomplete = %q, want the gate", why)
 	}
+	r.SetPod(pod("c", ofObject))
+	if why := r.Incomplete(objectGang); why != "" {
+		t.Errorf("Incomplete = %q, where two of three are not gated, and enough", why)
+	}
+	r.DeletePod("c")
 	r.DeleteObject(objectGang, llama.GroupKind)
 	if len(published) != 0 {
 		t.Errorf("still published without its object: %v", published)
@@ -128,6 +133,38 @@ func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
 	r.DeleteObjects(llama.GroupKind)
 	if len(r.gangs)+len(r.named)+len(r.owned) != 0 {
 		t.Errorf("left behind: %v %v %v", r.gangs, r.named, r.owned)
+	}
+}
+
+// One gated member keeps the others of a PodGroup of Kubernetes waiting, and in no other dialect.
+func TestAGatedMember(t *testing.T) {
+	for _, dialect := range []gang.Dialect{gang.Native, gang.SchedulerPlugins} {
+		key := gang.Key{Dialect: dialect, Namespace: "research", Name: "llama"}
+		member := ofObject
+		if dialect == gang.Native {
+			member = func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &key.Name} }
+		}
+		gated := pod("c", member, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} })
+		r := New(sink{}, MemberPriority)
+		r.SetObject(key, object(key, 2))
+		for _, p := range []*corev1.Pod{pod("a", member), pod("b", member), gated} {
+			r.SetPod(p)
+		}
+		if r.View(pod("a", member)).Spec.SchedulingGroup == nil {
+			t.Errorf("%s: a member is shown as none", dialect)
+		}
+		together := dialect == gang.Native
+		if shown := r.View(gated).Spec.SchedulingGroup != nil; shown != together {
+			t.Errorf("%s: the gated member is shown as one: %t", dialect, shown)
+		}
+		if why := r.Incomplete(key); strings.Contains(why, "3/2 pods exist, 1 gated: pod c by quota; Kubernetes starts no member") != together || (why == "") == together {
+			t.Errorf("%s: Incomplete = %q", dialect, why)
+		}
+		gated.Spec.SchedulingGates = nil
+		r.SetPod(gated)
+		if r.View(gated).Spec.SchedulingGroup == nil || r.Incomplete(key) != "" {
+			t.Errorf("%s: without a gate, Incomplete = %q", dialect, r.Incomplete(key))
+		}
 	}
 }
 

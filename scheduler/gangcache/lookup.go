@@ -185,12 +185,13 @@ func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 // virtual PodGroup and has the gang's priority, which the engine requires of all
 // members. It is a copy, which is never sent to the API server. A pod that is in
 // no gang is returned as it is, without Kubernetes' own field, which would name a
-// group that the engine cannot know.
+// group that the engine cannot know. So is a member that is gated: the engine tries
+// no member of a group while one of them is, and those without gates may be enough.
 func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	c.mu.RLock()
 	info := c.pods[live][pod.UID]
 	var terms gang.Terms
-	member := info != nil && info.member
+	member := info != nil && info.member && (len(pod.Spec.SchedulingGates) == 0 || gatedTogether(info.key))
 	name := ""
 	if member {
 		terms, name = c.gangs[info.key].terms, info.key.VirtualName()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -112,6 +113,64 @@ func (e tenant) claims(ctx context.Context, name string, requests int) error {
 		Requests: []string{fmt.Sprintf("r%d", requests-2), fmt.Sprintf("r%d", requests-1)}}}
 	_, err := e.client.ResourceV1().ResourceClaims(e.namespace).Create(ctx, claim, metav1.CreateOptions{})
 	return err
+}
+
+// endlessSearches are gangs that the search for places neither places nor proves impossible in its time: the members differ, and the two that must
+// not share a node's operating system come last. Pods that come and go have them tried again.
+func endlessSearches(t *testing.T, stage *demo.Stage, evil tenant) {
+	const gangs, members = 10, 16
+	for g := range gangs {
+		name := fmt.Sprintf("endless-%d", g)
+		for i := range members {
+			p := pod(fmt.Sprintf("%s-%d", name, i), func(meta *metav1.ObjectMeta) {
+				labels.SetGroup(meta, name, members)
+				metav1.SetMetaDataAnnotation(meta, "gangctl.dev/expected-runtime", "1m")
+			})
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprintf("%dm", members-i))}
+			p.Spec.Containers[0].Resources.Limits = nil
+			if i >= members-2 {
+				metav1.SetMetaDataLabel(&p.ObjectMeta, "apart", name)
+				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelOSStable, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"apart": name}}}}}}
+			}
+			evil.run(t, p)
+		}
+	}
+	nodes, err := stage.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		pods := evil.client.CoreV1().Pods(evil.namespace)
+		for i := 0; ctx.Err() == nil; i++ {
+			p := pod(fmt.Sprintf("event-%d", i), nil)
+			p.Spec.NodeName = nodes.Items[0].Name
+			_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+			if err == nil {
+				err = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	setGroup := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "calm-again", 2) }
+	began := time.Now()
+	create(t, stage, pod("calm-again-0", setGroup), pod("calm-again-1", setGroup))
+	bound(t, stage, "calm-again-0", "calm-again-1")
+	if took := time.Since(began); took > 15*time.Second { // it is a second or two
+		t.Errorf("a gang of another namespace starts after %s", took)
+	}
+	stop()
+	<-stopped
+	must(t, evil.client.CoreV1().Pods(evil.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{LabelSelector: labels.MinAvailableLabel + "=" + fmt.Sprint(members)}))
+	eventually(t, "they are gone", func(ctx context.Context) bool {
+		left, err := evil.client.CoreV1().Pods(evil.namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.MinAvailableLabel + "=" + fmt.Sprint(members)})
+		return err == nil && len(left.Items) == 0
+	})
 }
 
 // localFiles has whoever resubmits a job send a file of his own.

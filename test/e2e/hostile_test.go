@@ -67,6 +67,7 @@ func TestHostile(t *testing.T) {
 		{"H3: a claim that no devices match", impossibleClaim},
 		{"H4: a command line that reads files", localFiles},
 		{"H6: a forged answer", forgedAnswer},
+		{"H11: searches for places without an end", endlessSearches},
 		{"M1: escapes of a terminal", terminalEscapes},
 		{"M4: names of other namespaces", namesOfOthers},
 		{"M6: a gang whose name is no name", oddGangName},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +25,9 @@ func TestMinimums(t *testing.T) {
 	t.Run("T18, incomplete", c.incomplete)
 	for _, w := range some("native", "volcano", "pdb", "labels") {
 		t.Run("T17, "+w.name, func(t *testing.T) { c.with(t, w).minimumChanges() })
+	}
+	for _, w := range some("native", "labels") {
+		t.Run("a gated member, "+w.name, func(t *testing.T) { c.with(t, w).oneIsGated() })
 	}
 }
 
@@ -126,6 +130,33 @@ func (g team) minimumChanges() {
 		must(g.t, g.dynamic.Resource(g.resource).Namespace(space).Delete(g.t.Context(), name, metav1.DeleteOptions{}))
 	}
 	g.empty(g.t)
+}
+
+// oneIsGated: two of three members are enough, and the third is gated. The two start, but for Kubernetes' PodGroups, of which none does until no
+// member is gated: there users find which one is.
+func (g team) oneIsGated() {
+	t := g.t
+	g.defined()
+	name := "gated-" + g.wire.name
+	g.declare(name, 2)
+	gated := plain(name+"-2", g.scheduler, "1")
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+	g.setGroup(gated, name, 2)
+	g.create(t, gated)
+	g.members(name, 2, 2)
+	if g.wire.name == "native" {
+		g.waitMessage(t, name+"-0", "3/2 pods exist, 1 gated: pod "+gated.Name+" by example.com/quota; Kubernetes starts no member")
+		if n := g.bound(t, g.names(name, 3)...); n != 0 {
+			t.Errorf("%d members have nodes", n)
+		}
+	} else {
+		g.placed(t, g.names(name, 2)...)
+	}
+	_, err := g.client.CoreV1().Pods(space).Patch(t.Context(), gated.Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+	must(t, err)
+	g.placed(t, g.names(name, 3)...)
+	g.remove(name, 3)
+	g.empty(t)
 }
 
 // defined makes the API server serve a dialect's objects, where it does not.

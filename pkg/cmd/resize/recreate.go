@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -171,15 +170,13 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 func (o *Options) createJob(ctx context.Context, client *kube.Client, record *resize.Record) (job *unstructured.Unstructured, err error) {
 	isNew := func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted }
 	needs := slices.ContainsFunc(record.Owned, trainjob.Needs)
-	_ = wait.PollUntilContextTimeout(ctx, o.Interval, min(o.Timeout, webhookLag), true, func(ctx context.Context) (bool, error) {
+	unseen := func(err error) bool { return needs && trainjob.Unseen(err) }
+	err = apply.WhenSeen(ctx, o.Interval, o.Timeout, unseen, func(ctx context.Context) (err error) {
 		job, err = o.create(ctx, client, record, record.Job, isNew)
-		return err == nil || !needs || !strings.Contains(err.Error(), "runtimeRef"), nil
-	}) // the error of the last attempt says more
+		return err
+	})
 	return job, err
 }
-
-// webhookLag is how long a webhook may take to see an object that was made.
-const webhookLag = 30 * time.Second
 
 // own gives an object that was made before the job the owner that it is to have.
 func own(ctx context.Context, client *kube.Client, stored, owned *unstructured.Unstructured) error {

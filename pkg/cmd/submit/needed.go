@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -47,10 +50,22 @@ func (c *creator) createNeeded(ctx context.Context, r *rehearsal, stored *render
 	return nil
 }
 
-// postJob creates a job. With --dry-run=server what it needs does not exist: the server checks the job as it can be checked without.
+// seenEvery is how often a job is tried again that is refused because what it needs has not been seen yet.
+const seenEvery = 500 * time.Millisecond
+
+// postJob creates a job, as soon as webhooks have seen what it needs. With --dry-run=server that does not exist: the server checks the job as it can be
+// checked without.
 func (c *creator) postJob(ctx context.Context, r *rehearsal) (*unstructured.Unstructured, error) {
 	if !c.dryRun || r.Trial == nil {
-		return c.post(ctx, r.Job, c.dryRun)
+		unseen := func(err error) bool {
+			return !c.dryRun && slices.ContainsFunc(r.Needed, trainjob.Needs) && trainjob.Unseen(err)
+		}
+		var stored *unstructured.Unstructured
+		err := apply.WhenSeen(ctx, seenEvery, rollbackTimeout, unseen, func(ctx context.Context) (err error) {
+			stored, err = c.post(ctx, r.Job, c.dryRun)
+			return err
+		})
+		return stored, err
 	}
 	stored, err := c.post(ctx, r.Trial, true)
 	if err != nil {

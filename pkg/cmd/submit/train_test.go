@@ -33,8 +33,9 @@ func clusterRuntime(name, scheduler string) map[string]any {
 		"spec": map[string]any{"mlPolicy": map[string]any{"torch": map[string]any{}}, "template": map[string]any{"spec": map[string]any{"replicatedJobs": []any{step}}}}}
 }
 
-// trainServer is a cluster with Trainer and one runtime, whose webhook refuses a TrainJob before its own runtime is there.
-func trainServer(t *testing.T, scheduler string) *kubetest.Server {
+// trainServer is a cluster with Trainer and one runtime, whose webhook refuses a TrainJob before its own runtime is there, and any that one of refuse
+// answers.
+func trainServer(t *testing.T, scheduler string, refuse ...func(http.ResponseWriter, *http.Request) bool) *kubetest.Server {
 	s := kubetest.New(t)
 	s.Answer("GET "+clusterRuntimesPath+"/torch-distributed", 200, clusterRuntime("torch-distributed", scheduler))
 	s.Answer("GET "+clusterRuntimesPath, 200, map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntimeList",
@@ -46,7 +47,9 @@ func trainServer(t *testing.T, scheduler string) *kubetest.Server {
 			kubetest.Write(w, 422, kubetest.Status(422, metav1.StatusReasonInvalid, "specified trainingRuntime must be created before the TrainJob is created", nil))
 			return
 		}
-		echo("uid-1")(w, r)
+		if !slices.ContainsFunc(refuse, func(answers func(http.ResponseWriter, *http.Request) bool) bool { return answers(w, r) }) {
+			echo("uid-1")(w, r)
+		}
 	})
 	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
 	return s
@@ -83,6 +86,34 @@ func TestTrainGetsARuntime(t *testing.T) {
 	}
 	if want := "trainingruntime.trainer.kubeflow.org/llama created\ntrainjob.trainer.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\n"; stdout != want {
 		t.Errorf("got %q", stdout)
+	}
+}
+
+// Webhooks read caches: while one has not seen the runtime that was created a moment before, the job is tried again. What else it is refused for is
+// reported at once, and nothing is left.
+func TestTrainWhoseRuntimeIsNotSeenYet(t *testing.T) {
+	for refusal, again := range map[string]bool{
+		`admission webhook "vtrainjob.kb.io" denied the request: runtime 'llama' not found`: true, `admission webhook "quota.example.com" denied the request: no budget`: false,
+	} {
+		refused := 0
+		s := trainServer(t, "", func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Has("dryRun") || refused == 2 {
+				return false
+			}
+			refused++
+			kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, refusal, nil))
+			return true
+		})
+		s.HandleFunc("POST "+runtimesPath, echo("uid-3"))
+		s.Answer("DELETE "+runtimesPath+"/llama", 200, map[string]any{})
+		s.Answer("PATCH "+runtimesPath+"/llama", 200, map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "uid-3"}})
+		stdout, _, failed := train(t, s)
+		if made := failed == nil; made != again || again != (refused == 2) {
+			t.Errorf("%s: refused %d times: %v\n%s\n%q", refusal, refused, failed, stdout, writes(s))
+		}
+		if last := writes(s)[len(writes(s))-1]; !again && !strings.HasPrefix(last, "DELETE "+runtimesPath) {
+			t.Errorf("%s: left behind: %q", refusal, writes(s))
+		}
 	}
 }
 

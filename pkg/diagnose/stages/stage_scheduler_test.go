@@ -27,7 +27,17 @@ func gate(names ...string) func(*clustertest.Gang) {
 	})
 }
 
+// gateOn gates one member.
+func gateOn(index int, name string) func(*clustertest.Gang) {
+	return pods(func(i int, p *corev1.Pod) {
+		if i == index {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: name}}
+		}
+	})
+}
+
 func TestScheduler(t *testing.T) {
+	twoNeeded := func(g *clustertest.Gang) { g.Min, g.Age = 2, 20*time.Second }
 	check(t, []testCase{
 		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, wantText: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
 			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
@@ -113,6 +123,12 @@ func TestScheduler(t *testing.T) {
 			hard := clustertest.List("requests.nvidia.com/gpu", "8")
 			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard}})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}} })))
+		}},
+		{name: "a gate of a member that is not needed", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulingGated}, wantText: []string{"holds 1 of 3 pods: its owner has to lift it; the gang needs 2 of 3"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(3, 8, twoNeeded, gateOn(2, "example.com/wait")))
+		}},
+		{name: "a gate of a member of a PodGroup of Kubernetes that is not needed", code: answer.SchedulingGated, exit: 5, first: "example.com/wait holds 1 of 3 pods", wantText: []string{"Kubernetes starts no member of a PodGroup while another is gated"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(3, 8, twoNeeded, speaks(c, "native", "default-scheduler"), gateOn(2, "example.com/wait")))
 		}},
 		{name: "two gates", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.SchedulingGated}, wantText: []string{"a.example.com/x", "b.example.com/y"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, gate("a.example.com/x", "b.example.com/y")))

@@ -136,10 +136,11 @@ func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Re
 	after := func(n int64) placement.Result {
 		return placement.Place(ctx, cluster.Without(gang.UIDs(running[:n])...), g.Members, placement.Options{Budget: searchBudget})
 	}
-	n := fewest(int64(len(running)), func(n int64) bool { return after(n).Fits() })
-	if n < 0 {
+	all := int64(len(running))
+	if !after(all).Fits() { // one search instead of a dozen: whoever requests too much would take the time of all others
 		return Reservation{}, false
 	}
+	n := fewest(all, func(n int64) bool { return after(n).Fits() })
 	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) placement.Result {
 		return placement.Place(ctx, cluster.Without(gang.UIDs(rest)...), g.Members, placement.Options{Budget: searchBudget})
 	})
@@ -149,18 +150,14 @@ func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Re
 	return reserve(g, result.Placement, leaving, now), true
 }
 
-// fewest is the smallest n for which fits is true, -1 if it is not even for
-// all. It doubles before it halves, for most gangs need few to end.
+// fewest is the smallest n for which fits is true, which it is for all. It
+// doubles before it halves, for most gangs need few to end.
 func fewest(all int64, fits func(int64) bool) int64 {
 	hi := int64(1)
 	for hi < all && !fits(hi) {
 		hi *= 2
 	}
-	if hi >= all {
-		if hi = all; !fits(all) {
-			return -1
-		}
-	}
+	hi = min(hi, all)
 	lo := hi/2 - 1 // does not fit, or is before the first
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; fits(mid) {

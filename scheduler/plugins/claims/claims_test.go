@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
@@ -174,6 +175,22 @@ func TestHostPortsAreClaimed(t *testing.T) {
 	b.Replace(Replacement, []Claim{c})
 	if b.filter(enginetest.Pod("s", "", port), "n1", nil).IsSuccess() || !b.filter(enginetest.Pod("s", ""), "n1", nil).IsSuccess() {
 		t.Error("the host port is not claimed, or more than that is")
+	}
+}
+
+// Devices may stand behind a resource that no node offers: a pod that requests one is kept off room that is claimed as any other.
+func TestAResourceBehindWhichDevicesStand(t *testing.T) {
+	b := newBook(t)
+	b.Replace(Reservation, []Claim{claim(gangA, "a-0", 4)})
+	pod := enginetest.Pod("s", "", enginetest.CPUs(1), func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests["deviceclass.resource.kubernetes.io/gpu"] = resource.MustParse("1")
+	})
+	if got := b.filter(pod, "n1", nil).Message(); got != "kept for a-0" {
+		t.Errorf("the message is %q", got)
+	}
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("5")
+	if status := b.filter(pod, "n1", nil); !status.IsSuccess() {
+		t.Errorf("a node without room for the pod is refused for the claim: %v", status)
 	}
 }
 

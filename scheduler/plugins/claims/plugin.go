@@ -86,7 +86,7 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		return fwk.AsStatus(fmt.Errorf("state of %s is a %T", Name, data))
 	}
 	claims := byNode[node.Node().Name]
-	if len(claims) == 0 || !Fits(pod, node) {
+	if len(claims) == 0 || !hasRoom(pod, node) {
 		return nil
 	}
 	for _, kind := range kinds {
@@ -127,15 +127,26 @@ func admits(logger klog.Logger, claims []*entry, pod *corev1.Pod, node fwk.NodeI
 	for _, e := range claims {
 		then.AddPodInfo(e.info)
 	}
-	return Fits(pod, then), nil
+	return hasRoom(pod, then), nil
 }
 
 // Fits reports whether a node has the resources and host ports that a pod requests.
 // Resources that devices stand behind (dynamic resource allocation) are not
 // counted.
 func Fits(pod *corev1.Pod, node fwk.NodeInfo) bool {
-	options := noderesources.ResourceRequestsOptions{EnablePodLevelResources: true}
-	return len(noderesources.Fits(pod, node, nil, options)) == 0 && nodeports.Fits(pod, node)
+	return len(lacking(pod, node)) == 0 && nodeports.Fits(pod, node)
+}
+
+// hasRoom reports whether a pod fits on a node as far as the node offers what it
+// requests. Devices may stand behind a resource that it does not offer (dynamic
+// resource allocation); where none do, others refuse the node.
+func hasRoom(pod *corev1.Pod, node fwk.NodeInfo) bool {
+	offered := func(r noderesources.InsufficientResource) bool { return r.Capacity > 0 }
+	return !slices.ContainsFunc(lacking(pod, node), offered) && nodeports.Fits(pod, node)
+}
+
+func lacking(pod *corev1.Pod, node fwk.NodeInfo) []noderesources.InsufficientResource {
+	return noderesources.Fits(pod, node, nil, noderesources.ResourceRequestsOptions{EnablePodLevelResources: true})
 }
 
 // mostReasons is how many claims a refusal names.

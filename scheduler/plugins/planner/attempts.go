@@ -23,7 +23,8 @@ type Attempts struct {
 	clock clock.WithDelayedExecution
 	count attemptCounters
 	// devices is the time that failed attempts at pods with claims of devices took.
-	devices *deviceTime
+	devices *searchTime
+	slow    *slowGangs
 
 	mu           sync.Mutex
 	current      *cycle    // the gang that is being scheduled; nil between gangs
@@ -35,7 +36,7 @@ type Attempts struct {
 // NewAttempts returns attempts of which none has failed.
 func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	return &Attempts{
-		queue: queue, clock: clock, count: newAttemptCounters(), devices: newDeviceTime(clock),
+		queue: queue, clock: clock, count: newAttemptCounters(), devices: newSearchTime(clock, deviceShare), slow: newSlowGangs(clock),
 		parkedGangs: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
 	}
 }

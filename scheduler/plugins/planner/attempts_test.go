@@ -171,7 +171,7 @@ func TestParkedForATime(t *testing.T) {
 	}{
 		"proven":          {&verdict{proven: true}, nil, maxParked},
 		"unproven":        {nil, nil, DefaultArgs().RetryPeriod.Duration},
-		"victims unknown": {&verdict{proven: true}, func(d *fixture) { d.VictimsUnknown(group) }, victimsRetry},
+		"victims unknown": {&verdict{proven: true}, func(d *fixture) { d.VictimsUnknown(group, 0) }, victimsRetry},
 	} {
 		d := newFixture()
 		d.try(c.verdict, func() {

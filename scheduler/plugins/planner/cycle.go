@@ -48,6 +48,8 @@ type cycle struct {
 	noVictims bool
 	// victimsUnknown: the time was over before any eviction was found that would help it.
 	victimsUnknown bool
+	// searched is how long the searches took that failed: those for a placement, and those for victims that the time was too short for.
+	searched time.Duration
 	// faulty: the engine gave up with an error, which it retries by itself.
 	faulty bool
 
@@ -200,9 +202,12 @@ func (p *Planner) outOfTime(pod *corev1.Pod) bool {
 	return hasClaims(pod) && p.current != nil && p.clock.Since(p.lastBegun) > attemptLimit+memberLimit*time.Duration(len(p.current.members()))
 }
 
-// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
-func (p *Planner) Postponed(namespace string, pods []*corev1.Pod) bool {
-	return p.devices.wait(namespace, pods...) > 0
+// Postponed is why pods of one gang, or one pod on its own, are not to be tried now; empty if they may be.
+func (p *Planner) Postponed(group types.NamespacedName, pods []*corev1.Pod) string {
+	if wait, why := p.postponement(group, pods...); wait > 0 {
+		return why
+	}
+	return ""
 }
 
 // nodes returns the number of nodes in the engine's snapshot.
@@ -220,6 +225,7 @@ func (p *Planner) nodes() int {
 // end parks a gang that the engine did not place, until an event may help it, and stores the reason. The engine is about to queue the
 // gang.
 func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
+	slow := p.isSlow() && len(p.claims.Nodes(group)) == 0 // when nodes that are kept for it come free, it starts at once
 	p.mu.Lock()
 	c := p.current
 	if c == nil || c.group != group {
@@ -229,6 +235,13 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 	members := c.members()
 	if !status.IsSuccess() && slices.ContainsFunc(c.pods(), hasClaims) {
 		p.devices.spend(group.Namespace, p.clock.Since(p.lastBegun))
+	}
+	postponed := c.verdict != nil && c.verdict.postponed > 0
+	switch {
+	case slow && !status.IsSuccess():
+		p.slow.failed(group, c.searched)
+	case !postponed:
+		p.slow.forget(group)
 	}
 	if status.IsRejected() && !c.faulty && len(members) > 0 {
 		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang}
@@ -243,16 +256,19 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 				}
 			}
 		}
-		if v := c.verdict; v != nil && v.postponed > 0 {
-			atMost, helped = v.postponed, false
+		wait := p.slow.wait(group)
+		if postponed {
+			wait = c.verdict.postponed
+			atMost, helped = wait, false
 		}
+		atMost = max(atMost, wait)
 		if c.again > 0 {
 			atMost = min(atMost, c.again) // to report what was put off
 		}
 		if !c.gangChanged {
 			p.park(group, c.parked, atMost)
-			if v := c.verdict; v != nil && v.postponed > 0 {
-				c.parked.notBefore = p.clock.Now().Add(v.postponed)
+			if wait > 0 {
+				c.parked.notBefore = p.clock.Now().Add(wait)
 			}
 			if c.reason != nil {
 				c.reason.NextAttempt = p.clock.Now().Add(atMost)
@@ -264,6 +280,13 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 	}
 	p.mu.Unlock()
 	p.report(group, c.reason, status)
+}
+
+// isSlow reports whether the searches of the attempt under way that failed took long.
+func (p *Planner) isSlow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current != nil && p.current.searched >= slowSearch
 }
 
 // close ends the attempt when the engine has queued the gang. It returns the gang, unparked, if it has changed since the attempt began,

@@ -229,9 +229,9 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 		return nil, skip
 	}
 	if !state.IsPodGroupSchedulingCycle() {
-		if wait := pl.planner.devices.wait(pod.Namespace, pod); wait > 0 {
+		if wait, why := pl.planner.postponement(types.NamespacedName{Namespace: pod.Namespace}, pod); wait > 0 {
 			pl.planner.activateAfter(pod, wait)
-			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the search for devices by the resource claims of this namespace took too long")
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 		}
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -291,8 +291,8 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	if c == nil {
 		return p
 	}
-	if wait := pl.planner.devices.wait(c.group.Namespace, c.pods()...); wait > 0 && !c.dryRuns(state) {
-		p.verdict, p.requester = *c.postponed(wait), pod.UID
+	if wait, why := pl.planner.postponement(c.group, c.pods()...); wait > 0 && !c.dryRuns(state) {
+		p.verdict, p.requester = *c.postponed(wait, why), pod.UID
 		pl.planner.setVerdict(c, &p.verdict, pod)
 		return p
 	}

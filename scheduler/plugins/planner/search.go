@@ -34,7 +34,7 @@ type verdict struct {
 	// claimed: there might be one without the claims of others.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
-	// postponed: it is not tried for so long, because its claims take too long. Nothing is known of a placement.
+	// postponed: it is not tried for so long, because searches like its own took too long. Nothing is known of a placement.
 	postponed time.Duration
 	// waitsForVolumes: there is a placement as soon as claims that members share have their volumes; provisions are those to be made.
 	waitsForVolumes bool
@@ -71,7 +71,11 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, requeste
 	if err != nil {
 		return nil, err
 	}
-	p.plans.duration.Observe(time.Since(start).Seconds())
+	took := time.Since(start)
+	p.plans.duration.Observe(took.Seconds())
+	if v.nodes == nil {
+		c.searched += took
+	}
 	result := resultUnproven
 	switch {
 	case v.nodes != nil:

@@ -42,12 +42,13 @@ func (a *Attempts) NoVictims(group types.NamespacedName) {
 	}
 }
 
-// VictimsUnknown records of the gang under way that the time was over before any eviction was found that would help it.
-func (a *Attempts) VictimsUnknown(group types.NamespacedName) {
+// VictimsUnknown records of the gang under way that the time was over before any eviction was found that would help it, and how long that took.
+func (a *Attempts) VictimsUnknown(group types.NamespacedName, took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current != nil && a.current.group == group {
 		a.current.victimsUnknown = true
+		a.current.searched += took
 	}
 }
 

@@ -65,18 +65,20 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 // attempt frees nodes, or finds out why that does not help. makes reports that nodes
 // are being freed, be it for the first time or not.
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
+	start := time.Now()
 	result, what := pl.resultOf(ctx, c)
 	switch result {
 	case resultForbidden, resultImpossible, resultRefused:
 		pl.preemptor.parked.NoVictims(c.key)
 	case resultUnknown:
-		pl.preemptor.parked.VictimsUnknown(c.key)
+		pl.preemptor.parked.VictimsUnknown(c.key, time.Since(start))
 	}
 	return result == resultEvicts || result == resultWaits, what
 }
 
 // resultOf tries to free nodes for a preemptor that may have others evicted.
 func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
+	postponed := pl.preemptor.planner.Postponed(c.key, c.pods)
 	switch {
 	case !pl.args.Enabled:
 		return resultForbidden, "preemption is switched off"
@@ -84,8 +86,8 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 		return resultForbidden, "preemption: not by its preemptionPolicy"
 	case !pl.preemptor.stillWait(c):
 		return "", "preemption: it has changed"
-	case pl.preemptor.planner.Postponed(c.key.Namespace, c.pods):
-		return "", "preemption: its claims of devices take too long"
+	case postponed != "":
+		return "", "preemption: " + postponed
 	case pl.preemptor.planner.WaitsForVolumes(c.key):
 		return "", "preemption: its volumes are being made"
 	}

@@ -99,8 +99,8 @@ type Engine interface {
 // Requests prepares placement requests; *planner.Planner does.
 type Requests interface {
 	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, of placement.Gang) (planner.PlacementRequest, error)
-	// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
-	Postponed(namespace string, pods []*corev1.Pod) bool
+	// Postponed is why pods of one gang, or one pod on its own, are not to be tried now; empty if they may be.
+	Postponed(group types.NamespacedName, pods []*corev1.Pod) string
 	// WaitsForVolumes reports whether the gang that is being tried has a place as soon as its volumes are made.
 	WaitsForVolumes(group types.NamespacedName) bool
 }
@@ -111,8 +111,9 @@ type ParkedGangs interface {
 	Wake(group types.NamespacedName)
 	// NoVictims records of the gang that is being tried that no eviction would help it.
 	NoVictims(group types.NamespacedName)
-	// VictimsUnknown records of the gang that is being tried that the time was over before any eviction was found that would help it.
-	VictimsUnknown(group types.NamespacedName)
+	// VictimsUnknown records of the gang that is being tried that the time was over before any eviction was found that would help it,
+	// and how long that took.
+	VictimsUnknown(group types.NamespacedName, took time.Duration)
 }
 
 // ForeignGangs knows the gangs of other schedulers.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -78,4 +79,10 @@ func resourcesOf(role gang.Role, container int) corev1.ResourceRequirements {
 // Needs reports whether an object that a TrainJob owns has to be there before the TrainJob is: its runtime.
 func Needs(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().Group == Group && slices.Contains([]string{RuntimeKind, ClusterRuntimeKind}, object.GetKind())
+}
+
+// Unseen reports whether a TrainJob was refused because of its runtime, as the webhooks of Trainer ("specified trainingRuntime must be created
+// before the TrainJob is created") and of Kueue ("runtime 'llama' not found") do while they have not seen it.
+func Unseen(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)) && strings.Contains(strings.ToLower(err.Error()), "runtime")
 }

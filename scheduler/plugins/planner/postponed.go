@@ -1,0 +1,49 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+const (
+	// attemptLimit is how long one attempt at a gang with claims may take, with memberLimit for each member. Placed one by one, most take a
+	// tenth of that.
+	attemptLimit = 5 * time.Second
+	memberLimit  = 20 * time.Millisecond
+)
+
+func hasClaims(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 }
+
+// postponement is for how long pods of one gang, or one pod on its own, are not tried, and why; 0 if they may be now.
+func (a *Attempts) postponement(group types.NamespacedName, pods ...*corev1.Pod) (wait time.Duration, why string) {
+	if slices.ContainsFunc(pods, hasClaims) {
+		wait, why = a.devices.wait(group.Namespace), "the search for devices by the resource claims of this namespace took too long"
+	}
+	if more := a.slow.wait(group); more > wait {
+		wait, why = more, "the search for a placement of this gang took too long"
+	}
+	return wait, why
+}
+
+// postponed returns the verdict on a gang that is not tried for a while.
+func (c *cycle) postponed(wait time.Duration, why string) *verdict {
+	v := &verdict{minCount: 1, postponed: wait, retry: fmt.Sprintf("after %s", wait.Round(time.Second))}
+	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
+		v.minCount = policy.MinCount
+	}
+	v.reason = &reasons.Reason{
+		Finding: answer.Finding{
+			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,
+			Message: why + ", and is not repeated at once",
+		},
+		Required: v.minCount, Retry: v.retry,
+	}
+	return v
+}

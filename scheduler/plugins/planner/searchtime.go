@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// slowSearch is how long a search that failed may have taken before it counts as slow. Most take milliseconds, but users write what is
+	// searched for, and a few lines of theirs may keep the search busy for longer than anybody waits. Nothing else is scheduled meanwhile.
+	slowSearch = 50 * time.Millisecond
+	// deviceShare and placeShare bound the slow searches of all namespaces together, for devices and for the places of gangs, to one part in so many of
+	// the time. That for devices is a timeout; large gangs on large clusters take long without anybody's fault.
+	deviceShare = 20
+	placeShare  = 4
+	// maxWait is how long a namespace waits at most.
+	maxWait = 10 * time.Minute
+)
+
+// searchTime is the time that slow searches took, by namespace. After one, the next of its kind in the namespace is begun when it has
+// its share of time.
+type searchTime struct {
+	clock clock.PassiveClock
+	share time.Duration // one part in so many of the time
+
+	mu    sync.Mutex
+	until map[string]time.Time // by namespace: before then none is begun
+}
+
+func newSearchTime(clock clock.PassiveClock, share time.Duration) *searchTime {
+	return &searchTime{clock: clock, share: share, until: map[string]time.Time{}}
+}
+
+// spend records how long a search took that failed.
+func (s *searchTime) spend(namespace string, took time.Duration) {
+	if took < slowSearch {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	for other, until := range s.until {
+		if !until.After(now) {
+			delete(s.until, other)
+		}
+	}
+	if _, slow := s.until[namespace]; !slow {
+		s.until[namespace] = now
+	}
+	until := s.until[namespace].Add(s.share * took * time.Duration(len(s.until)))
+	if latest := now.Add(maxWait); until.After(latest) {
+		until = latest
+	}
+	s.until[namespace] = until
+}
+
+// wait is how long no search of a namespace is to be begun, 0 if one may be now.
+func (s *searchTime) wait(namespace string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.until[namespace].Sub(s.clock.Now()))
+}
+
+// slowGangs are the gangs whose last search was slow, and failed. All others are tried whenever something helps them, those of the same namespace,
+// too.
+type slowGangs struct {
+	time *searchTime
+
+	mu    sync.Mutex
+	until map[types.NamespacedName]time.Time // before then its places are not searched again
+}
+
+func newSlowGangs(clock clock.PassiveClock) *slowGangs {
+	return &slowGangs{time: newSearchTime(clock, placeShare), until: map[types.NamespacedName]time.Time{}}
+}
+
+// failed records how long the search for a gang took that was slow, and failed.
+func (s *slowGangs) failed(group types.NamespacedName, took time.Duration) {
+	s.time.spend(group.Namespace, took)
+	now := s.time.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, until := range s.until {
+		if !until.After(now) {
+			delete(s.until, other)
+		}
+	}
+	s.until[group] = now.Add(s.time.wait(group.Namespace))
+}
+
+// forget records that the last search for a gang was fast, or found its places.
+func (s *slowGangs) forget(group types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, group)
+}
+
+// wait is how long a gang is not to be searched, 0 if it may be now.
+func (s *slowGangs) wait(group types.NamespacedName) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.until[group].Sub(s.time.clock.Now()))
+}
