@@ -73,6 +73,16 @@ spec:
 `
 
 // setFile is a JobSet of a driver and of two Jobs of two workers each.
+const mpiFile = `apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: llama, namespace: research}
+spec:
+  launcherCreationPolicy: WaitForWorkersReady
+  mpiReplicaSpecs:
+    Launcher: {replicas: 1, template: {spec: {containers: [{name: main, image: i}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: main, image: i}]}}}
+`
+
 const setFile = `apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata: {name: llama, namespace: research}
@@ -327,6 +337,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"left to a scheduler":   {job: object(t, rayFile), s: operatorOf("yunikorn"), want: "kuberay-operator gives its pods to scheduler yunikorn, and makes a gang of them only with the label ray.io/gang-scheduling-enabled: its members would start one by one"},
 		"left, and declared":    {job: leftTo(t), s: typed("dialect", "volcano"), want: "--dialect contradicts the file: its label ray.io/gang-scheduling-enabled leaves the gang to kuberay-operator"},
 		"after the first":       {job: withRack(t), s: fileSpec(), want: "the other pods of a Job of workers are made only when its first has a node (annotation alpha.jobset.sigs.k8s.io/exclusive-topology): its members cannot start together"},
+		"the launcher last":     {job: object(t, mpiFile), s: fileSpec(), want: "the launcher is made only when all workers are ready (launcherCreationPolicy: WaitForWorkersReady): its members cannot start together"},
 		"each by itself":        {job: inOrder(t), s: typed("min-available", "xx"), want: "--min-available contradicts the file: its replicated jobs start one after the other, workers after driver (startupPolicyOrder: InOrder): each of them is a gang of its own"},
 		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members request scheduler gang"},
 		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members request two schedulers, a and b: a gang has one"},

@@ -139,13 +139,17 @@ func (t *training) write(before *unstructured.Unstructured, c *Completed) error 
 	return nil
 }
 
-// own is a copy of the runtime in the namespace of the job and under its name, with fields of the pods of replicated jobs.
+// own is a copy of the runtime in the namespace of the job and under its name, or, where that is the runtime's, one like it, with fields of the pods
+// of replicated jobs.
 func (t *training) own(fields map[string]map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": t.runtime.DeepCopy().Object["spec"]}}
 	u.SetAPIVersion(t.runtime.GetAPIVersion())
 	u.SetKind(trainjob.RuntimeKind)
 	u.SetNamespace(t.job.GetNamespace())
 	u.SetName(t.job.GetName())
+	if t.runtime.GetKind() == trainjob.RuntimeKind && t.runtime.GetName() == t.job.GetName() {
+		u.SetName(t.job.GetName() + "-gang")
+	}
 	u.SetLabels(t.runtime.GetLabels()) // the framework is one
 	for name, spec := range fields {
 		for key, value := range spec {

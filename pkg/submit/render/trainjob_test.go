@@ -26,6 +26,7 @@ spec:
   mlPolicy: {numNodes: 1, torch: {}}
 %POLICY%
   template:
+%METADATA%
     spec:
       replicatedJobs:
 %FIRST%
@@ -45,7 +46,7 @@ func torchRuntime(t *testing.T, parts ...string) *unstructured.Unstructured {
 	for i := 0; i+1 < len(parts); i += 2 {
 		text = strings.ReplaceAll(text, "%"+parts[i]+"%", parts[i+1])
 	}
-	for _, part := range []string{"POLICY", "FIRST", "DEPENDS", "POD"} {
+	for _, part := range []string{"POLICY", "METADATA", "FIRST", "DEPENDS", "POD"} {
 		text = strings.ReplaceAll(text, "%"+part+"%\n", "")
 	}
 	return object(t, text)
@@ -69,11 +70,17 @@ func TestCompleteTrainJob(t *testing.T) {
 		cause           error
 		contradicted    string
 	}
+	itsName := torchRuntime(t)
+	itsName.SetKind("TrainingRuntime")
+	itsName.SetNamespace("research")
+	itsName.SetName("llama")
 	for name, tt := range map[string]struct {
 		runtime *unstructured.Unstructured
 		spec    FileSpec
 		want    result
 	}{
+		"a runtime of the job's name":    {itsName, fileSpec(), result{runtime: "TrainingRuntime/llama-gang", patched: true, copied: true, group: 4, notes: "TrainingRuntime llama-gang of its own is a copy of llama with schedulerName"}},
+		"a rack for each job":            {torchRuntime(t, "METADATA", "    metadata: {annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}"), fileSpec(), result{cause: ErrSequential, refused: "only when its first has a node"}},
 		"a runtime that ships":           {torchRuntime(t), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4, notes: "a copy of torch-distributed with schedulerName"}},
 		"one that names the scheduler":   {torchRuntime(t, "POD", scheduled), fileSpec(), result{runtime: "/torch-distributed", patched: true, group: 4}},
 		"initializers are no members":    {torchRuntime(t, "FIRST", initializer, "DEPENDS", afterData), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4}},

@@ -35,6 +35,9 @@ func Reader() gang.JobReader {
 	}
 }
 
+// minParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
+const minParallelism = "kueue.x-k8s.io/job-min-parallelism"
+
 // Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete.
 func Convert(j *batchv1.Job) gang.Job {
 	job := gang.Job{
@@ -53,6 +56,9 @@ func Convert(j *batchv1.Job) gang.Job {
 		role.Main = c[0].Name
 	}
 	job.Roles = []gang.Role{role}
+	if n, err := strconv.ParseInt(j.Annotations[minParallelism], 10, 32); err == nil && n > 0 && n < int64(replicas) {
+		job.MinMember = new(int32(n))
+	}
 	if j.Spec.ActiveDeadlineSeconds != nil {
 		job.Deadline = gang.Seconds(*j.Spec.ActiveDeadlineSeconds)
 	}

@@ -119,6 +119,9 @@ func (r replicatedJob) size() int32 {
 func (r replicatedJob) role() (gang.Role, string) {
 	pods := r.Template.Spec.Template
 	role := gang.Role{Name: r.Name, Template: pods}
+	if r.Name == "" {
+		return role, "spec.replicatedJobs: one has no name"
+	}
 	if len(pods.Spec.Containers) == 0 {
 		return role, "containers definition expected in " + r.Name
 	}

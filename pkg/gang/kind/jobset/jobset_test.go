@@ -56,6 +56,7 @@ func TestRead(t *testing.T) {
 		"nothing":                          {body: "spec: {}", problem: "spec.replicatedJobs is empty"},
 		"no containers": {roles: "a=0/0:", problem: "containers definition expected in a",
 			body: "spec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {}}}}}]}"},
+		"without a name": {roles: "=0/0:", problem: "spec.replicatedJobs: one has no name", body: "spec: {replicatedJobs: [{" + of("") + "}]}"},
 		"more than an int32 holds": {roles: "a=0/0:main", problem: "spec.replicatedJobs.a: 4611686014132420609 pods are more than a JobSet may have",
 			body: "spec: {replicatedJobs: [{name: a, replicas: 2147483647, " + of("parallelism: 2147483647, ") + "}]}"},
 		"less than nothing": {roles: "a=0/0:main", problem: "spec.replicatedJobs.a: replicas, parallelism and completions must be 0 or more",

@@ -24,7 +24,11 @@ func Reader() gang.JobReader {
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
 		Versions: []string{"v1", "v2beta1"}, Names: []string{"mpijob", "mpijobs", "mpi"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
-			return kubeflow.Read(u, layout)
+			job, err := kubeflow.Read(u, layout)
+			if policy, _, _ := unstructured.NestedString(u.Object, "spec", "launcherCreationPolicy"); policy == "WaitForWorkersReady" {
+				job.Sequential = "the launcher is made only when all workers are ready (launcherCreationPolicy: WaitForWorkersReady)"
+			}
+			return job, err
 		},
 		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},

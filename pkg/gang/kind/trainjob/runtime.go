@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -104,10 +105,22 @@ func Expected(job, from *unstructured.Unstructured) (*unstructured.Unstructured,
 	if body == nil {
 		return nil, fmt.Errorf("%s %s has no spec.template.spec", from.GetKind(), from.GetName())
 	}
+	annotations := map[string]any{}
+	annotate := func(metadata map[string]any) {
+		if of, ok := metadata["annotations"].(map[string]any); ok {
+			maps.Copy(annotations, of)
+		}
+	}
+	annotate(f.Map("spec", "template", "metadata"))
 	patches := &gang.Fields{Object: job}
 	for _, patch := range patches.List("spec", "runtimePatches") {
 		at := &gang.Fields{Object: &unstructured.Unstructured{Object: patch}}
-		merge(body, at.Map("trainingRuntimeSpec", "template", "spec"))
+		with := at.Map("trainingRuntimeSpec", "template", "spec")
+		if err := patchesWhatIs(body, with, from); err != nil {
+			return nil, err
+		}
+		merge(body, with)
+		annotate(at.Map("trainingRuntimeSpec", "template", "metadata"))
 	}
 	e := expectation{spec: s, policy: p, has: f.Map("spec", "mlPolicy") != nil}
 	items, _ := body["replicatedJobs"].([]any)
@@ -128,7 +141,30 @@ func Expected(job, from *unstructured.Unstructured) (*unstructured.Unstructured,
 	set.SetGroupVersionKind(schema.GroupVersionKind{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind})
 	set.SetName(job.GetName())
 	set.SetNamespace(job.GetNamespace())
+	if len(annotations) > 0 {
+		set.Object["metadata"].(map[string]any)["annotations"] = annotations // the controller hands them on
+	}
 	return set, nil
+}
+
+// patchesWhatIs is an error if a patch is for a replicated job that its runtime has not. A runtime that was not read, which has no name, may have any.
+func patchesWhatIs(body, patch map[string]any, from *unstructured.Unstructured) error {
+	has := namesOf(body["replicatedJobs"])
+	for _, name := range namesOf(patch["replicatedJobs"]) {
+		if from.GetName() != "" && !slices.Contains(has, name) {
+			return fmt.Errorf("spec.runtimePatches is about replicated job %q, and %s %s has %s", name, from.GetKind(), from.GetName(), strings.Join(has, ", "))
+		}
+	}
+	return nil
+}
+
+// namesOf are the names of a list of objects.
+func namesOf(list any) (names []string) {
+	items, _ := list.([]any)
+	for _, each := range items {
+		names = append(names, nameOf(each))
+	}
+	return names
 }
 
 // merge merges a patch into an object as the controller does: maps by key, lists by the names of their items. Lists of items without names

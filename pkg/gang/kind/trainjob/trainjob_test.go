@@ -118,7 +118,7 @@ spec:
   runtimeRef: {name: r}
   runtimePatches:
   - {manager: a.io/a, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {metadata: {labels: {x: set}}, spec: {nodeSelector: {pool: a}, containers: [{name: node, env: []}]}}}}}]}}}}
-  - {manager: b.io/b}
+  - {manager: b.io/b, trainingRuntimeSpec: {template: {metadata: {annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}}}}
 `), runtimeOf(t, "  mlPolicy: {}\n", step("node", "trainer", "")))
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +130,21 @@ spec:
 	pod := job.Roles[0].Template
 	if pod.Labels["x"] != "set" || pod.Spec.NodeSelector["pool"] != "a" || pod.Spec.Containers[0].Image != "theirs" {
 		t.Errorf("got %+v", pod)
+	}
+	if key := "alpha.jobset.sigs.k8s.io/exclusive-topology"; set.GetAnnotations()[key] != "rack" {
+		t.Errorf("the JobSet has the annotations %v", set.GetAnnotations())
+	}
+}
+
+// A patch for a replicated job that the runtime has not is refused, as Trainer's webhook does; of a runtime that was not read nothing is known.
+func TestPatchesOfWhatIsNot(t *testing.T) {
+	job := train(t, "spec: {runtimeRef: {name: r}, runtimePatches: [{manager: a.io/a, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: trainer, template: {}}]}}}}]}")
+	runtime := runtimeOf(t, "  mlPolicy: {}\n", step("node", "trainer", ""))
+	if _, err := Expected(job, runtime); err == nil || !strings.Contains(err.Error(), `spec.runtimePatches is about replicated job "trainer", and `) || !strings.HasSuffix(err.Error(), "has node") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Expected(job, Assumed()); err != nil {
+		t.Errorf("of a runtime that is not known: %v", err)
 	}
 }
 
