@@ -17,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	psapi "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 func scheduler() Scheduler {
@@ -46,6 +50,39 @@ func typed[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name
 	}
 	t.Fatalf("there is no %s %s", kind, name)
 	return nil
+}
+
+// Users may read the group objects and jobs of all that is read, and write those of all that is written. Kubernetes' own roles have its own APIs.
+func TestUserRoles(t *testing.T) {
+	objects := objectsOf(t, scheduler())
+	allows := func(role, group, resource string, verbs ...string) {
+		t.Helper()
+		if slices.Contains([]string{"", "batch", "policy", "scheduling.k8s.io", kueue.Group}, group) {
+			return // Kueue ships such roles itself
+		}
+		for _, rule := range typed[rbacv1.ClusterRole](t, objects, "ClusterRole", role).Rules {
+			if slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) {
+				verbs = slices.DeleteFunc(verbs, func(verb string) bool { return slices.Contains(rule.Verbs, verb) })
+			}
+		}
+		if len(verbs) > 0 {
+			t.Errorf("%s does not let users %s %s.%s", role, strings.Join(verbs, ", "), resource, group)
+		}
+	}
+	for _, r := range dialect.Readers() {
+		for _, k := range r.Kinds {
+			allows("gangctl:view", k.Group, k.Resource, "get", "list", "watch")
+		}
+	}
+	for _, w := range dialect.Writers() {
+		for _, v := range w.Versions {
+			allows("gangctl:edit", v.Group, "podgroups", "create", "delete", "patch", "update")
+		}
+	}
+	for _, r := range kind.Readers() {
+		allows("gangctl:view", r.Group, r.Resource, "get", "list", "watch")
+		allows("gangctl:edit", r.Group, r.Resource, "create", "delete", "patch", "update")
+	}
 }
 
 // By its labels every object is found again, whatever version made it.

@@ -66,10 +66,10 @@ func (r *rig) perNode(names ...string) map[string]int {
 // Members on their planned nodes are not checked again, and are spread as their constraint requires; all other pods are checked.
 func TestSpread(t *testing.T) {
 	r := newRig(t)
-	counted := countedBy(t, r.startWhole(preemption.Name, aging.Name))
 	r.zoned("a", 8)
 	r.zoned("b", 8)
 	r.zoned("c", 3)
+	counted := countedBy(t, r.startWhole(preemption.Name, aging.Name))
 	g := r.gangOn("g", 6, spreadOver)
 	r.waitPlaced(g...)
 	if got := counted(); !maps.Equal(got, map[string]float64{"plan": 6}) {

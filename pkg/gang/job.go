@@ -248,4 +248,16 @@ type Controller struct {
 	Versions map[string][]string
 	// Install is the command by which its own project installs it; empty where gangctl installs it itself.
 	Install string
+	// ManagedAs are the values of the field managedBy of a job that stand for it.
+	ManagedAs []string
+}
+
+// ManagedBy is the controller to which a job is left instead, and the field that names it; empty if this one acts on the job.
+func (c Controller) ManagedBy(job *unstructured.Unstructured) (by, field string) {
+	for _, path := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
+		if by, _, err := unstructured.NestedString(job.Object, path...); err == nil && by != "" && !slices.Contains(c.ManagedAs, by) {
+			return by, strings.Join(path, ".")
+		}
+	}
+	return "", ""
 }

@@ -12,6 +12,9 @@ type Precedence struct {
 	Read []Reader
 	// Unread are the dialects that it is known not to read. They count where no other dialect does: the pod's author meant a gang.
 	Unread []Reader
+	// Outside reports whether a controller made a pod of the template of a member, with all its labels, for something that is no part of
+	// the gang; nil knows of none.
+	Outside func(*corev1.Pod) bool
 }
 
 // Readers are all dialects in their order.
@@ -29,10 +32,15 @@ type Membership struct {
 	Owned []Key
 	// unread is the same for the dialects that the scheduler is known not to read.
 	unread *Membership
+	// outside is set on a pod that is in no gang, whatever it names.
+	outside bool
 }
 
 // MembershipOf reads a pod.
 func MembershipOf(pod *corev1.Pod, precedence Precedence) Membership {
+	if precedence.Outside != nil && precedence.Outside(pod) {
+		return Membership{outside: true}
+	}
 	m := membershipOf(pod, precedence.Read)
 	if m.Field == (Key{}) {
 		if unread := membershipOf(pod, precedence.Unread); !unread.empty() {
@@ -72,6 +80,9 @@ func membershipOf(pod *corev1.Pod, readers []Reader) Membership {
 
 // WithOwned adds the gangs whose objects the pod's job owns.
 func (m Membership) WithOwned(owned []Key, precedence Precedence) Membership {
+	if m.outside {
+		return m
+	}
 	for _, key := range owned {
 		if slices.ContainsFunc(precedence.Read, func(r Reader) bool { return r.Dialect == key.Dialect }) {
 			m.Owned = append(slices.Clip(m.Owned), key)

@@ -39,19 +39,15 @@ func (c *Cache) Incomplete(key gang.Key) string {
 		return text + c.foreignMembers(key)
 	}
 	gated, pod := e.gated()
-	if gated == 0 || have-gated >= required && !gatedTogether(key) {
+	if gated == 0 || have-gated >= required && !key.Dialect.GatedTogether() {
 		return ""
 	}
 	text += fmt.Sprintf(", %d gated: pod %s by %s", gated, pod.Name, pod.Spec.SchedulingGates[0].Name)
 	if have-gated >= required {
-		text += "; Kubernetes starts no member of a PodGroup while another is gated"
+		text += "; " + gang.WhyGatedTogether
 	}
 	return text
 }
-
-// gatedTogether reports whether one gated member keeps all others of its gang from being tried, as the API of Kubernetes' PodGroups has it. In
-// the other dialects the gang starts with those that are not gated, if they are enough.
-func gatedTogether(key gang.Key) bool { return key.Dialect == gang.Native }
 
 // gated counts the members that have scheduling gates, and returns the first.
 func (e *entry) gated() (n int32, first *corev1.Pod) {

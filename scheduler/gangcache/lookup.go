@@ -191,7 +191,7 @@ func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	c.mu.RLock()
 	info := c.pods[live][pod.UID]
 	var terms gang.Terms
-	member := info != nil && info.member && (len(pod.Spec.SchedulingGates) == 0 || gatedTogether(info.key))
+	member := info != nil && info.member && (len(pod.Spec.SchedulingGates) == 0 || info.key.Dialect.GatedTogether())
 	name := ""
 	if member {
 		terms, name = c.gangs[info.key].terms, info.key.VirtualName()

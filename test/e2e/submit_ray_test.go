@@ -50,9 +50,11 @@ func TestRay(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "smaller.yaml")
 		must(t, os.WriteFile(path, fmt.Appendf(nil, rayCluster, "smaller"), 0o600))
 		c.run(t, "submit", "-f", path)
+		c.rayPods(t).are(t, "all are refused", 4, refusedToSchedule) // KubeRay waits for minutes for pods that are gone before it saw them
 		c.takesAdvice(t, "raycluster/smaller", "2 gpus instead of 3", c.rayPods(t), 3)
 		c.rayIsGone(t, ray.ClusterResource, "smaller")
 		c.run(t, "submit", "ray", "fewer", "--image", "x", "--workers", "3", "--gpus", "8", "--cpu", "100m", "--memory", "64Mi", "--", "python", "train.py")
+		c.rayPods(t).are(t, "all are refused", 4, refusedToSchedule)
 		c.takesAdvice(t, "rayjob/fewer", "2 workers instead of 3", c.rayPods(t), 3)
 		c.rayIsGone(t, ray.JobResource, "fewer")
 	})

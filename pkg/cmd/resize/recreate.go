@@ -171,7 +171,7 @@ func (o *Options) createJob(ctx context.Context, client *kube.Client, record *re
 	isNew := func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted }
 	needs := slices.ContainsFunc(record.Owned, trainjob.Needs)
 	unseen := func(err error) bool { return needs && trainjob.Unseen(err) }
-	err = apply.WhenSeen(ctx, o.Interval, o.Timeout, unseen, func(ctx context.Context) (err error) {
+	err = apply.WhenSeen(ctx, o.Interval, unseen, func(ctx context.Context) (err error) {
 		job, err = o.create(ctx, client, record, record.Job, isNew)
 		return err
 	})

@@ -61,7 +61,7 @@ func (c *creator) postJob(ctx context.Context, r *rehearsal) (*unstructured.Unst
 			return !c.dryRun && slices.ContainsFunc(r.Needed, trainjob.Needs) && trainjob.Unseen(err)
 		}
 		var stored *unstructured.Unstructured
-		err := apply.WhenSeen(ctx, seenEvery, rollbackTimeout, unseen, func(ctx context.Context) (err error) {
+		err := apply.WhenSeen(ctx, seenEvery, unseen, func(ctx context.Context) (err error) {
 			stored, err = c.post(ctx, r.Job, c.dryRun)
 			return err
 		})

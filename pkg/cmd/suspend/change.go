@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +23,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
-	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
-	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -129,20 +124,13 @@ func (o *Options) refuseUnsuspendable(op failure.Op, job *gang.Job) error {
 		WithHint(what, job.Gangs(), command.Kubectl(job.Meta.Namespace, "scale", job.Ref(), fmt.Sprintf("--replicas=%d", n)))
 }
 
-// ownControllers are those of each kind itself, as the field managedBy has them.
-func ownControllers() []string {
-	return []string{kubeflowv1.KubeflowJobsController, batchv1.JobControllerName, jobset.ControllerName, ray.ControllerName, trainjob.ControllerName}
-}
-
 // RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.
 func RefuseEnded(op failure.Op, job *gang.Job, now time.Time) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
 	}
-	for _, field := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
-		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && !slices.Contains(ownControllers(), by) {
-			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
-		}
+	if by, field := job.Reader.Controller.ManagedBy(job.Object); by != "" {
+		return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, field)
 	}
 	if s := summary.Of(job, nil, now); s.Finished() {
 		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", resize.Named(job), job.Meta.Namespace)

@@ -70,7 +70,7 @@ var entries = []Entry{
 	{
 		Code: JobInvalid, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "The controller, or the API server, does not accept the spec: no container of the expected name, no roles, no members.",
-		Evidence: "the spec; a condition `Failed` with reason `Invalid…`; a dry-run create",
+		Evidence: "the spec; a condition `Failed` with reason `Invalid…`; an event of the controller with a reason like `InvalidRayJobSpec`; a dry-run create",
 		Remedy:   "Change the spec as the message says, and submit again.",
 	},
 	{

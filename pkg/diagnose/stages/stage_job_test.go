@@ -63,6 +63,19 @@ func TestJob(t *testing.T) {
 				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1}}
 			}, suspended))
 		}},
+		{name: "rejected by its controller", code: answer.JobInvalid, exit: 4, first: "the controller does not accept gang: The RayJob spec is invalid", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
+			c.Event("RayJob", "team", "gang", "rayjob-controller", "InvalidRayJobSpec", "The RayJob spec is invalid team/gang: backoffLimit must be a positive integer", time.Minute)
+		}},
+		{name: "an earlier job of the name was rejected", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.JobInvalid}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
+			c.Event("RayJob", "team", "gang", "rayjob-controller", "InvalidRayJobSpec", "The RayJob spec is invalid team/gang: backoffLimit must be a positive integer", 24*time.Hour)
+		}},
+		{name: "rejected until it was corrected", code: answer.AdmissionDenied, exit: 4, never: []answer.Code{answer.JobInvalid}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
+			c.Event("RayJob", "team", "gang", "rayjob-controller", "InvalidRayJobSpec", "The RayJob spec is invalid team/gang: backoffLimit must be a positive integer", time.Minute)
+			c.Event("RayJob", "team", "gang", "rayjob-controller", "FailedToCreateRayCluster", `Failed to create: admission webhook "policy.example.com" denied the request: missing team label`, 4*time.Second)
+		}},
 		{name: "Job suspended by hand", code: answer.JobSuspended, exit: 4, fix: "resume", build: func(c *clustertest.Cluster) {
 			yes := true
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
 // Readers are the dialects in the order in which they count for a pod that names gangs in several. PodDisruptionBudgets, which
@@ -42,7 +43,7 @@ func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
 			unread = append(unread, r)
 		}
 	}
-	return gang.Precedence{Read: append(known, possible...), Unread: unread}
+	return gang.Precedence{Read: append(known, possible...), Unread: unread, Outside: ray.CleansUp}
 }
 
 // OfTemplate is the gang that the pods of a job reference, as far as their template shows; ok is false if it names none. Which objects

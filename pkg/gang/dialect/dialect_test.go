@@ -127,6 +127,22 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// A pod that a controller makes of the template of a member for something else is in no gang: it would wait for members that are gone.
+func TestOutside(t *testing.T) {
+	member := labelled("scheduling.x-k8s.io/pod-group", "g", "ray.io/node-type", "head")
+	cleanup := labelled("scheduling.x-k8s.io/pod-group", "g", "ray.io/node-type", "redis-cleanup")
+	cleanup.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("g")}
+	p := Precedence(Readers(), "gang-scheduler")
+	owned := []gang.Key{{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "g"}}
+	if keys := gang.MembershipOf(member, p).Keys(); len(keys) != 1 {
+		t.Errorf("a member is in %v", keys)
+	}
+	m := gang.MembershipOf(cleanup, p).WithOwned(owned, p)
+	if key, ok := m.Resolve(func(gang.Key) bool { return true }); ok || len(m.Keys()) > 0 {
+		t.Errorf("it is in %v, %v", key, m.Keys())
+	}
+}
+
 // The minimums of roles are gone through with every event of a member, and a user may write as many as fit into an object.
 func TestManyRoles(t *testing.T) {
 	for _, n := range []int{1000, 50_000} {

@@ -180,3 +180,31 @@ func TestByName(t *testing.T) {
 		t.Error("a pod is no job")
 	}
 }
+
+// A controller acts on a job that names none, or it, and on no other.
+func TestManagedBy(t *testing.T) {
+	for _, r := range Readers() {
+		job := &unstructured.Unstructured{Object: map[string]any{}}
+		by := func(name string, field ...string) (string, string) {
+			if err := unstructured.SetNestedField(job.Object, name, field...); err != nil {
+				t.Fatal(err)
+			}
+			return r.Controller.ManagedBy(job)
+		}
+		if other, field := r.Controller.ManagedBy(job); other+field != "" {
+			t.Errorf("%s: %s is %s", r.Kind, field, other)
+		}
+		for _, own := range r.Controller.ManagedAs {
+			if other, field := by(own, "spec", "managedBy"); other+field != "" {
+				t.Errorf("%s: %s is %s", r.Kind, field, other)
+			}
+		}
+		const elsewhere = "kueue.x-k8s.io/multikueue"
+		if other, field := by(elsewhere, "spec", "managedBy"); other != elsewhere || field != "spec.managedBy" {
+			t.Errorf("%s: %s is %s", r.Kind, field, other)
+		}
+		if other, field := by(elsewhere, "spec", "runPolicy", "managedBy"); other != elsewhere || field != "spec.runPolicy.managedBy" {
+			t.Errorf("%s: %s is %s", r.Kind, field, other)
+		}
+	}
+}

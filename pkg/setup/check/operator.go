@@ -83,9 +83,8 @@ func untouchedJobs(f *Facts) []string {
 	var all []string
 	for _, job := range jobs(f) {
 		conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-		by, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "managedBy")
-		elsewhere := by != "" && by != "kubeflow.org/training-operator"
-		if len(conditions) == 0 && !elsewhere && f.View.Age(job.GetCreationTimestamp().Time) > operatorNotices {
+		elsewhere, _ := tfjob.Reader().Controller.ManagedBy(job)
+		if len(conditions) == 0 && elsewhere == "" && f.View.Age(job.GetCreationTimestamp().Time) > operatorNotices {
 			all = append(all, job.GetNamespace()+"/"+job.GetName())
 		}
 	}

@@ -130,9 +130,9 @@ func admits(logger klog.Logger, claims []*entry, pod *corev1.Pod, node fwk.NodeI
 	return hasRoom(pod, then), nil
 }
 
-// Fits reports whether a node has the resources and host ports that a pod requests.
-// Resources that devices stand behind (dynamic resource allocation) are not
-// counted.
+// Fits reports whether a node itself has the resources and host ports that a pod
+// requests. It is to find the node that a lost member was on. [hasRoom] is for nodes
+// where devices may stand behind a resource (dynamic resource allocation).
 func Fits(pod *corev1.Pod, node fwk.NodeInfo) bool {
 	return len(lacking(pod, node)) == 0 && nodeports.Fits(pod, node)
 }

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -34,19 +35,15 @@ func newSearchTime(clock clock.PassiveClock, share time.Duration) *searchTime {
 	return &searchTime{clock: clock, share: share, until: map[string]time.Time{}}
 }
 
-// spend records how long a search took that failed.
-func (s *searchTime) spend(namespace string, took time.Duration) {
-	if took < slowSearch {
-		return
-	}
+// spend records how long a search took that failed, and returns before when none is to be begun in its namespace.
+func (s *searchTime) spend(namespace string, took time.Duration) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
-	for other, until := range s.until {
-		if !until.After(now) {
-			delete(s.until, other)
-		}
+	if took < slowSearch {
+		return s.until[namespace]
 	}
+	now := s.clock.Now()
+	dropExpired(s.until, now)
 	if _, slow := s.until[namespace]; !slow {
 		s.until[namespace] = now
 	}
@@ -55,6 +52,7 @@ func (s *searchTime) spend(namespace string, took time.Duration) {
 		until = latest
 	}
 	s.until[namespace] = until
+	return until
 }
 
 // wait is how long no search of a namespace is to be begun, 0 if one may be now.
@@ -79,16 +77,11 @@ func newSlowGangs(clock clock.PassiveClock) *slowGangs {
 
 // failed records how long the search for a gang took that was slow, and failed.
 func (s *slowGangs) failed(group types.NamespacedName, took time.Duration) {
-	s.time.spend(group.Namespace, took)
-	now := s.time.clock.Now()
+	until := s.time.spend(group.Namespace, took)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for other, until := range s.until {
-		if !until.After(now) {
-			delete(s.until, other)
-		}
-	}
-	s.until[group] = now.Add(s.time.wait(group.Namespace))
+	dropExpired(s.until, s.time.clock.Now())
+	s.until[group] = until
 }
 
 // forget records that the last search for a gang was fast, or found its places.
@@ -103,4 +96,9 @@ func (s *slowGangs) wait(group types.NamespacedName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.until[group].Sub(s.time.clock.Now()))
+}
+
+// dropExpired forgets whatever has waited long enough.
+func dropExpired[K comparable](until map[K]time.Time, now time.Time) {
+	maps.DeleteFunc(until, func(_ K, t time.Time) bool { return !t.After(now) })
 }

@@ -65,31 +65,30 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 // attempt frees nodes, or finds out why that does not help. makes reports that nodes
 // are being freed, be it for the first time or not.
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
-	start := time.Now()
-	result, what := pl.resultOf(ctx, c)
+	result, what, took := pl.resultOf(ctx, c)
 	switch result {
 	case resultForbidden, resultImpossible, resultRefused:
 		pl.preemptor.parked.NoVictims(c.key)
 	case resultUnknown:
-		pl.preemptor.parked.VictimsUnknown(c.key, time.Since(start))
+		pl.preemptor.parked.VictimsUnknown(c.key, took)
 	}
 	return result == resultEvicts || result == resultWaits, what
 }
 
-// resultOf tries to free nodes for a preemptor that may have others evicted.
-func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
+// resultOf tries to free nodes for a preemptor that may have others evicted. It returns how long it searched, 0 if it did not.
+func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string, took time.Duration) {
 	postponed := pl.preemptor.planner.Postponed(c.key, c.pods)
 	switch {
 	case !pl.args.Enabled:
-		return resultForbidden, "preemption is switched off"
+		return resultForbidden, "preemption is switched off", 0
 	case c.never:
-		return resultForbidden, "preemption: not by its preemptionPolicy"
+		return resultForbidden, "preemption: not by its preemptionPolicy", 0
 	case !pl.preemptor.stillWait(c):
-		return "", "preemption: it has changed"
+		return "", "preemption: it has changed", 0
 	case postponed != "":
-		return "", "preemption: " + postponed
+		return "", "preemption: " + postponed, 0
 	case pl.preemptor.planner.WaitsForVolumes(c.key):
-		return "", "preemption: its volumes are being made"
+		return "", "preemption: its volumes are being made", 0
 	}
 	start := time.Now()
 	within, cancel := context.WithTimeout(ctx, pl.args.SearchBudget.Duration)
@@ -97,13 +96,14 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 	result, what, err := pl.try(ctx, within, c, c.more && len(c.pods) > 1)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot free nodes", "for", claims.Describe(c.key))
-		return "", "preemption failed"
+		return "", "preemption failed", 0
 	}
+	took = time.Since(start)
 	if result != "" {
-		pl.preemptor.count.duration.Observe(time.Since(start).Seconds())
+		pl.preemptor.count.duration.Observe(took.Seconds())
 		pl.preemptor.count.attempts.WithLabelValues(result).Inc()
 	}
-	return result, what
+	return result, what, took
 }
 
 const (

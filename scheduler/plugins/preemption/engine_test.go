@@ -166,7 +166,8 @@ func TestNoPodIsEvictedForAVolumeThatIsBeingMade(t *testing.T) {
 	}
 	r.Create(enginetest.Node("n1", 4))
 	r.WaitPlaced(r.singles(3)...)
-	r.Create(enginetest.Node("n2", 1))
+	r.Create(enginetest.Node("n2", 3), enginetest.Pod("wide", "", enginetest.CPUs(2)))
+	r.WaitPlaced("wide") // n2 has been seen
 	r.members("a", 2, 2, 100, func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	})

@@ -109,9 +109,8 @@ func inactive(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Find
 		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 	if u := c.View.Object(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name); u != nil {
-		fields := gang.Fields{Object: u}
-		if by := fields.String("spec", "runPolicy", "managedBy"); by != "" && by != "kubeflow.org/training-operator" {
-			f.Detail("spec.runPolicy.managedBy is %s: the operator leaves it to that", by)
+		if by, field := job.Reader.Controller.ManagedBy(u); by != "" {
+			f.Detail("%s is %s: the operator leaves it to that", field, by)
 		}
 	}
 	return f

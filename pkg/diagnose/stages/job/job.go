@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -50,8 +52,38 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.NoPods = true
 		out.Add(stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0))
+	default:
+		rejected(c, out)
 	}
 	return stage.OK("")
+}
+
+// rejected finds that the controller rejects the job, or what the job is made into, and makes no pods of it. KubeRay reports that in an event alone
+// (InvalidRayJobSpec), and tries again: what it reported last counts.
+func rejected(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	if g.Suspended || len(g.ExistingPods()) > 0 || c.View.Assumed {
+		return
+	}
+	later := map[string]bool{}
+	for _, e := range c.View.MakerEvents(g.Job) {
+		if e.Last.Before(g.Meta.CreationTimestamp.Time) {
+			return // about an earlier job of the same name
+		}
+		if reportsRejection(e) && !later[e.By] {
+			out.NoPods = true
+			out.Add(stage.Found(answer.JobInvalid, "the controller does not accept %s: %s", g.Meta.Name, e.Message).
+				SeeRef("v1/Event/"+g.Meta.Namespace, ".message").SinceTime(e.First).Fact("reason", e.Reason))
+			return
+		}
+		later[e.By] = true
+	}
+}
+
+// reportsRejection reports whether an event is about a spec that cannot be run: InvalidRayClusterSpec of KubeRay, ValidationError of the MPI Operator,
+// TFJobFailedValidation of the Training Operator.
+func reportsRejection(e view.Event) bool {
+	return e.Warning && (strings.HasPrefix(e.Reason, "Invalid") && !strings.HasSuffix(e.Reason, "Status") || strings.Contains(e.Reason, "Validation"))
 }
 
 func invalid(c *stage.Context) *stage.Finding {
@@ -63,7 +95,7 @@ func invalid(c *stage.Context) *stage.Finding {
 	for _, p := range g.Problems[1:] {
 		f.Detail("%s", p)
 	}
-	if g.End != nil {
+	if g.End != nil && !g.End.At.IsZero() {
 		f.Detail("the operator reported %q %s ago", g.End.Message, phrase.Age(c.View.Age(g.End.At))).SinceTime(g.End.At)
 	}
 	return renameContainers(c, f)
@@ -108,8 +140,11 @@ func renameContainers(c *stage.Context, f *stage.Finding) *stage.Finding {
 
 func failed(c *stage.Context) *stage.Finding {
 	g := c.Gang
-	f := stage.Found(answer.JobFailed, "%s has failed %s ago: %s", g.Meta.Name,
-		phrase.Age(c.View.Age(g.End.At)), cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
+	when := ""
+	if !g.End.At.IsZero() {
+		when = " " + phrase.Age(c.View.Age(g.End.At)) + " ago"
+	}
+	f := stage.Found(answer.JobFailed, "%s has failed%s: %s", g.Meta.Name, when, cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").SinceTime(g.End.At)
 	if g.End.Reason == batchv1.JobReasonDeadlineExceeded && g.Deadline > 0 {
 		f.Detail("its activeDeadlineSeconds is %d: %s, counted from its start, also while it waits", int64(g.Deadline.Seconds()), phrase.Age(g.Deadline)).Fact("activeDeadlineSeconds", int64(g.Deadline.Seconds()))

@@ -149,9 +149,9 @@ func gates(c *stage.Context, out *stage.Result) {
 		} else {
 			f.See(c.Gang.Kind.GroupVersion().String(), c.Gang.Kind.Kind, &c.Gang.Meta, ".spec")
 		}
-		together := c.Gang.Named.Dialect == gang.Native && exist[name] > 0 && c.Gang.Count(gang.Pending) > 0
+		together := c.Gang.Named.Dialect.GatedTogether() && exist[name] > 0 && c.Gang.Count(gang.Pending) > 0
 		if together {
-			f.Detail("Kubernetes starts no member of a PodGroup while another is gated")
+			f.Detail(gang.WhyGatedTogether)
 		}
 		if free >= c.Gang.Min && c.Gang.Min > 0 && !together {
 			out.Note("%s; the gang needs %d of %d, and %d are not held", f.Message, c.Gang.Min, c.Gang.Total(), free)

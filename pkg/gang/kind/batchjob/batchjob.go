@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // Role is the name of the only role.
@@ -32,11 +33,12 @@ func Reader() gang.JobReader {
 			return Convert(typed), nil
 		},
 		NameLabels: []string{nameLabel}, RoleIndexOf: roleIndexOf, Labels: labels, Template: func(string) []string { return []string{"spec", "template"} },
+		Controller: gang.Controller{ManagedAs: []string{batchv1.JobControllerName}},
 	}
 }
 
 // minParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
-const minParallelism = "kueue.x-k8s.io/job-min-parallelism"
+const minParallelism = kueue.Group + "/job-min-parallelism"
 
 // Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete.
 func Convert(j *batchv1.Job) gang.Job {

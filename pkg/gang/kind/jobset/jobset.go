@@ -45,7 +45,7 @@ func Reader() gang.JobReader {
 		Names: []string{"jobset", "jobsets", "js"},
 		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"},
-			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml"},
+			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml", ManagedAs: []string{ControllerName}},
 	}
 }
 

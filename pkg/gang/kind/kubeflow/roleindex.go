@@ -68,7 +68,11 @@ func PodName(job string, p gang.RoleIndex) string {
 	return fmt.Sprintf("%s-%s-%d", job, p.Role, p.Index)
 }
 
+// ControllerName is who manages a job that names no other controller.
+const ControllerName = "kubeflow.org/training-operator"
+
 // Operator is how the controller of these jobs is recognised, under its names old and new.
 func Operator() gang.Controller {
-	return gang.Controller{Name: "training-operator", Images: []string{"training-operator", "tf-operator", "tf_operator", "pytorch-operator"}}
+	return gang.Controller{Name: "training-operator", Images: []string{"training-operator", "tf-operator", "tf_operator", "pytorch-operator"},
+		ManagedAs: []string{ControllerName}}
 }

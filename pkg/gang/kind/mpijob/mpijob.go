@@ -32,7 +32,7 @@ func Reader() gang.JobReader {
 		},
 		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
-			Versions: map[string][]string{"training-operator": {"v1"}}},
+			Versions: map[string][]string{"training-operator": {"v1"}}, ManagedAs: []string{"kubeflow.org/mpi-operator", kubeflow.ControllerName}},
 	}
 }
 

@@ -53,7 +53,7 @@ func ClusterReader() gang.JobReader {
 
 func controller() gang.Controller {
 	return gang.Controller{Name: "kuberay-operator", Images: []string{"kuberay/operator", "kuberay-operator"},
-		Install: "kubectl create -k 'https://github.com/ray-project/kuberay.git/ray-operator/config/default?ref=v1.4.2'"}
+		Install: "kubectl create -k 'https://github.com/ray-project/kuberay.git/ray-operator/config/default?ref=v1.4.2'", ManagedAs: []string{ControllerName}}
 }
 
 // WrittenCluster is what is read of what users write of a RayCluster.
@@ -227,6 +227,10 @@ func roleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	}
 	return gang.RoleIndex{}, false
 }
+
+// CleansUp reports whether a pod clears the Redis of a RayCluster that is being deleted. The operator makes it of the template of the head, so that it
+// names the gang, of which no other pod is left.
+func CleansUp(pod *corev1.Pod) bool { return pod.Labels[typeLabel] == "redis-cleanup" }
 
 // labels are those of a pod that constraints may select by. That of the cluster is not known of a RayJob without one.
 func labels(job *gang.Job, p gang.RoleIndex) map[string]string {

@@ -1,7 +1,9 @@
 package ray
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,13 +93,16 @@ func readJobStatus(job *gang.Job, f *gang.Fields) {
 	deployment, status := f.String("status", "jobDeploymentStatus"), f.String("status", "jobStatus")
 	job.Seen = deployment != ""
 	job.Started, _ = time.Parse(time.RFC3339, f.String("status", "startTime")) // an unreadable time is an unknown one
-	if deployment != "Complete" && deployment != "Failed" {
+	if !slices.Contains([]string{"Complete", "Failed", "ValidationFailed"}, deployment) {
 		return
 	}
-	end := &gang.End{Failed: deployment == "Failed" || status == "FAILED" || status == "STOPPED", Message: f.String("status", "message")}
+	end := &gang.End{Failed: deployment != "Complete" || status == "FAILED" || status == "STOPPED", Message: f.String("status", "message")}
 	if end.Reason = f.String("status", "reason"); end.Reason == "" {
 		end.Reason = status
 	}
 	end.At, _ = time.Parse(time.RFC3339, f.String("status", "endTime"))
 	job.End = end
+	if deployment == "ValidationFailed" {
+		job.Problems = append(job.Problems, cmp.Or(end.Message, end.Reason, deployment))
+	}
 }

@@ -117,9 +117,10 @@ func TestReadJob(t *testing.T) {
 		"jobDeploymentStatus: Complete, jobStatus: SUCCEEDED":                                          "false SUCCEEDED 13",
 		"jobDeploymentStatus: Complete, jobStatus: STOPPED":                                            "true STOPPED 13",
 		"jobDeploymentStatus: Failed, jobStatus: RUNNING, reason: DeadlineExceeded, message: too long": "true DeadlineExceeded 13",
+		"jobDeploymentStatus: ValidationFailed, reason: ValidationFailed, message: no entrypoint":      "true ValidationFailed 13 no entrypoint",
 	} {
 		j := read(t, JobReader(), spec+`status: {endTime: "2026-11-21T13:00:00Z", `+status+"}")
-		if got := fmt.Sprint(j.End.Failed, " ", j.End.Reason, " ", j.End.At.Hour()); got != want {
+		if got := strings.TrimSpace(fmt.Sprint(j.End.Failed, " ", j.End.Reason, " ", j.End.At.Hour(), " ", strings.Join(j.Problems, ""))); got != want {
 			t.Errorf("%s: got %s", status, got)
 		}
 	}

@@ -40,7 +40,7 @@ func Reader() gang.JobReader {
 		Template:   func(role string) []string { return []string{"spec", "runtimePatches", role} },
 		WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"},
-			Install: "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'"},
+			Install: "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'", ManagedAs: []string{ControllerName}},
 	}
 }
 
