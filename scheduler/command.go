@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -97,9 +98,6 @@ func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	if !gate.Enabled(features.GenericWorkload) {
 		return nil, usage(cmd, "--feature-gates: %s=false would switch gang scheduling off", features.GenericWorkload)
 	}
-	if gate.Enabled(features.CompositePodGroup) {
-		return nil, usage(cmd, "--feature-gates: %s=true: composite PodGroups are not supported, every PodGroup is scheduled by itself", features.CompositePodGroup)
-	}
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
 		return nil, usage(cmd, "%w", err)
 	}
@@ -151,6 +149,13 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 
 // run schedules until ctx ends or the lease is lost.
 func run(ctx context.Context, opts *settings) error {
+	client, err := discoveryOf(ctx, opts.Options)
+	if err != nil {
+		return err
+	}
+	if err := enableComposite(ctx, utilfeature.DefaultMutableFeatureGate, engine.DiscoveryServed(client)); err != nil {
+		return err
+	}
 	s, err := setup(ctx, opts)
 	if err != nil {
 		return err

@@ -9,11 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
-	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
@@ -166,17 +163,5 @@ func TestOwnProfile(t *testing.T) {
 	}
 	if err := ownProfile(klog.Background(), "", nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// A gate of the engine that would have it wait for objects that no plugin reads.
-func TestGatesThatAreRefused(t *testing.T) {
-	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: true, features.CompositePodGroup: true,
-	})
-	cmd, _ := under(t)
-	_, err := parse(cmd, nil)
-	if got := failure.From(err); got == nil || got.Code != failure.CodeUsage || !strings.Contains(got.Error(), "composite PodGroups are not supported") {
-		t.Errorf("got %v, want a usage error", err)
 	}
 }

@@ -96,6 +96,7 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Serve, "serve", "", "further names that the gang scheduler answers to, such as volcano,kube-batch")
 	f.StringVar(&s.APIServer, "api-server", "", "program to run as the API server: a kube-apiserver of another version of Kubernetes")
 	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
+	f.BoolVar(&s.CompositeGroups, "composite-groups", false, "have it serve composite PodGroups, too (scheduling.k8s.io/v1alpha3, alpha); with --native-gangs")
 	f.BoolVar(&s.Volumes, "volumes", false, "provision volumes of claims: there is a default StorageClass")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
 	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")

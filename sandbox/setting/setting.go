@@ -3,6 +3,7 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ type Settings struct {
 	APIServer string `json:"apiServer,omitempty"`
 	// NativeGangs has the API server serve Kubernetes' own PodGroups.
 	NativeGangs bool `json:"nativeGangs,omitempty"`
+	// CompositeGroups has it serve composite PodGroups, too.
+	CompositeGroups bool `json:"compositeGroups,omitempty"`
 	// Volumes provisions the volumes of claims.
 	Volumes bool `json:"volumes,omitempty"`
 	// Operator runs the Kubeflow Training Operator.
@@ -111,6 +114,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("--fail-rate %v: must be between 0 and 1", s.FailRate)
 	case s.Serve != "" && s.Scheduler != Gang:
 		return fmt.Errorf("--serve %s: only the gang scheduler answers to other names, and --scheduler is %s", s.Serve, s.Scheduler)
+	case s.CompositeGroups && !s.NativeGangs:
+		return errors.New("--composite-groups: they are made of PodGroups of Kubernetes; add --native-gangs")
 	case s.OperatorGangScheduler == Volcano && s.Scheduler == Gang && !slices.Contains(strings.Split(s.Serve, ","), Volcano):
 		return fmt.Errorf("--operator-gang-scheduler %s: no scheduler would serve those pods; add --serve %s", Volcano, Volcano)
 	case s.Controllers != "" && s.With == "":
@@ -146,6 +151,7 @@ func Diff(a, b Settings) string {
 	compare("serve", a.Serve, b.Serve)
 	compare("api-server", a.APIServer, b.APIServer)
 	compare("native-gangs", a.NativeGangs, b.NativeGangs)
+	compare("composite-groups", a.CompositeGroups, b.CompositeGroups)
 	compare("volumes", a.Volumes, b.Volumes)
 	compare("operator", a.Operator, b.Operator)
 	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
@@ -175,6 +181,7 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"serve":                   func() { s.Serve = typed.Serve },
 		"api-server":              func() { s.APIServer = typed.APIServer },
 		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
+		"composite-groups":        func() { s.CompositeGroups = typed.CompositeGroups },
 		"volumes":                 func() { s.Volumes = typed.Volumes },
 		"operator":                func() { s.Operator = typed.Operator },
 		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },

@@ -86,7 +86,7 @@ func TestDiffAfterJSON(t *testing.T) {
 func other() Settings {
 	return Settings{
 		Nodes: 7, CPU: resource.MustParse("9"), Memory: resource.MustParse("1Gi"), GPUs: 2, GPUResource: "amd.com/gpu",
-		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", APIServer: "/kube-apiserver", NativeGangs: true, Volumes: true, Operator: false, OperatorGangScheduler: "x", With: "jobset", Controllers: "/kinds", RunImage: "a=/b", Kubeconfig: "/kc",
+		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", APIServer: "/kube-apiserver", NativeGangs: true, CompositeGroups: true, Volumes: true, Operator: false, OperatorGangScheduler: "x", With: "jobset", Controllers: "/kinds", RunImage: "a=/b", Kubeconfig: "/kc",
 		Port: 6443, RunFor: time.Hour, FailRate: 0.5,
 	}
 }

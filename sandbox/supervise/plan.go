@@ -85,7 +85,11 @@ func (p plan) apiserver() spec {
 	}}
 	if p.settings.NativeGangs {
 		// With the gate of topology PodGroups have the field for it.
-		s.args = append(s.args, "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+		gates, apis := "GenericWorkload=true,TopologyAwareWorkloadScheduling=true", "scheduling.k8s.io/v1beta1=true"
+		if p.settings.CompositeGroups {
+			gates, apis = gates+",CompositePodGroup=true", apis+",scheduling.k8s.io/v1alpha3=true"
+		}
+		s.args = append(s.args, "--feature-gates="+gates, "--runtime-config="+apis)
 	}
 	if program := p.settings.APIServer; program != "" {
 		s.args = append([]string{program}, s.args...)

@@ -67,6 +67,21 @@ func TestPlanNativeGangs(t *testing.T) {
 	}
 }
 
+// Composite PodGroups are of an alpha version, behind a gate.
+func TestPlanCompositeGroups(t *testing.T) {
+	p := testPlan()
+	p.settings.NativeGangs = true
+	for _, composite := range []bool{true, false} {
+		p.settings.CompositeGroups = composite
+		args := strings.Join(p.apiserver().args, " ")
+		for _, part := range []string{"TopologyAwareWorkloadScheduling=true,CompositePodGroup=true", "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"} {
+			if strings.Contains(args, part) != composite {
+				t.Errorf("composite groups %v: %s", composite, args)
+			}
+		}
+	}
+}
+
 // An API server of another version is a program with the same flags.
 func TestPlanAPIServer(t *testing.T) {
 	p := testPlan()

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -198,6 +200,11 @@ func TopologyOf(group *schedulingv1beta1.PodGroup) gang.Topology {
 		return gang.Topology{} // the cache of gangs wrote them
 	}
 	return t
+}
+
+// InTree reports whether a virtual group is placed together with others, as a part of a composite PodGroup.
+func InTree(group *schedulingv1beta1.PodGroup) bool {
+	return group.Spec.ParentCompositePodGroupName != nil && utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup)
 }
 
 // ListWithContext implements cache.ListerWatcherWithContext. It lists all groups.

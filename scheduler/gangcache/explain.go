@@ -2,9 +2,12 @@ package gangcache
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
@@ -104,7 +107,11 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 			return why
 		}
 	}
-	return unapplied(object.Unapplied)
+	rules := object.Unapplied
+	if object.Parent != "" && !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+		rules = append(slices.Clip(rules), gang.UnappliedRule{Text: "that it is a part of CompositePodGroup " + object.Parent + " (the gate CompositePodGroup is off: restart the scheduler)"})
+	}
+	return unapplied(rules)
 }
 
 // unapplied reports rules that the pods of a gang without an object state and this scheduler does not know.

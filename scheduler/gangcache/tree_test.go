@@ -25,6 +25,9 @@ func TestPartsOfCompositeGroups(t *testing.T) {
 			if group == nil {
 				t.Fatal("it is not shown")
 			}
+			if ambiguous := c.Ambiguous(objectGang); (ambiguous != "") != (tc.parent != "") {
+				t.Errorf("without the gate, the scheduler reports %q", ambiguous)
+			}
 			parent, constraints, mode := group.Spec.ParentCompositePodGroupName, group.Spec.SchedulingConstraints, group.Spec.DisruptionMode
 			if tc.parent == "" {
 				if parent != nil || constraints != nil || mode.All == nil {

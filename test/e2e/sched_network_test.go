@@ -25,6 +25,8 @@ type network struct {
 	below func(switches map[string][]string) []*unstructured.Unstructured
 	// rule adds to a PodGroup that its members must be below one switch.
 	rule func(group *unstructured.Unstructured)
+	// preference adds that they had better be.
+	preference func(group *unstructured.Unstructured)
 	// title is what the scheduler calls what members must share.
 	title string
 }
@@ -54,6 +56,10 @@ func networks() []network {
 				spec, _ := group.Object["spec"].(map[string]any)
 				spec["networkTopology"] = map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}
 			},
+			preference: func(group *unstructured.Unstructured) {
+				spec, _ := group.Object["spec"].(map[string]any)
+				spec["networkTopology"] = map[string]any{"mode": "soft"}
+			},
 		},
 		{
 			dialect: "koordinator", resource: layers, kind: "ClusterNetworkTopology", title: "domain of layer SwitchLayer",
@@ -66,6 +72,9 @@ func networks() []network {
 			},
 			rule: func(group *unstructured.Unstructured) {
 				group.SetAnnotations(map[string]string{koordinator.TopologyAnnotation: `{"gatherStrategy":[{"layer":"SwitchLayer","strategy":"MustGather"}]}`})
+			},
+			preference: func(group *unstructured.Unstructured) {
+				group.SetAnnotations(map[string]string{koordinator.TopologyAnnotation: `{"gatherStrategy":[{"layer":"SwitchLayer","strategy":"PreferGather"}]}`})
 			},
 		},
 	}
@@ -109,9 +118,10 @@ func (n network) placesBelowOneSwitch(g team, switches map[string][]string) {
 	t := g.t
 	client := g.dynamic.Resource(n.resource)
 	first, second, large := n.dialect+"-first", n.dialect+"-second", n.dialect+"-large"
+	small, spread := n.dialect+"-small", n.dialect+"-spread"
 	defer func() {
 		g.sweep(t)
-		for _, name := range []string{first, second, large} {
+		for _, name := range []string{first, second, large, small, spread} {
 			must(t, g.dynamic.Resource(g.resource).Namespace(space).Delete(context.Background(), name, metav1.DeleteOptions{}))
 		}
 	}()
@@ -136,6 +146,19 @@ func (n network) placesBelowOneSwitch(g team, switches map[string][]string) {
 	if len(a) != 1 || len(b) != 1 || a[0] == b[0] {
 		t.Errorf("the gangs are in the racks %v and %v", a, b)
 	}
+
+	// Where one switch is a preference, three share one although the nodes of two are equally free, and six start on all nodes.
+	g.sweep(t)
+	g.declareGroup(small, 3, n.preference)
+	g.members(small, 3, 3)
+	g.placed(t, g.names(small, 3)...)
+	if racks := g.racksOf(t, g.names(small, 3)...); len(racks) != 1 {
+		t.Errorf("three that had better share a switch are in the racks %v", racks)
+	}
+	g.sweep(t)
+	g.declareGroup(spread, 6, n.preference)
+	g.members(spread, 6, 6)
+	g.placed(t, g.names(spread, 6)...)
 
 	// Six would fit on all nodes, and below no switch, until one switch has all of them.
 	g.sweep(t)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -26,6 +27,9 @@ func TestTopology(t *testing.T) {
 			g := c.with(t, w)
 			g.defined()
 			g.sharesRack()
+			if field, ok := topologyFields()[w.name]; ok {
+				g.sharesRackByField(field)
+			}
 			g.partsShareRacks(inSlices())
 			if w.name == "kai" {
 				g.partsShareRacks(inSubGroups())
@@ -101,6 +105,42 @@ func (g team) sharesRack() {
 	if n := g.bound(t, g.names(large, 6)...); n != 0 {
 		t.Errorf("%d of 6 members have nodes", n)
 	}
+}
+
+// topologyFields are the fields of group objects that have all members share a rack, by dialect.
+func topologyFields() map[string]func(spec map[string]any) {
+	return map[string]func(map[string]any){
+		"native": func(spec map[string]any) {
+			spec["schedulingConstraints"] = map[string]any{"topology": []any{map[string]any{"key": rackLabel}}}
+		},
+		"kai": func(spec map[string]any) {
+			spec["topologyConstraint"] = map[string]any{"requiredTopologyLevel": rackLabel}
+		},
+	}
+}
+
+// sharesRackByField: the rule is in the dialect's own field, and the pods have nothing of it.
+func (g team) sharesRackByField(field func(spec map[string]any)) {
+	t := g.t
+	first, second, large := g.wire.name+"-field-first", g.wire.name+"-field-second", g.wire.name+"-field-large"
+	defer func() { g.sweep(t); g.drop(first, second, large) }()
+	declare := func(name string, count int) {
+		g.declareGroup(name, count, func(u *unstructured.Unstructured) {
+			spec, _ := u.Object["spec"].(map[string]any)
+			field(spec)
+		})
+		g.members(name, count, count)
+	}
+	declare(first, 3)
+	g.placed(t, g.names(first, 3)...)
+	declare(second, 4)
+	g.placed(t, g.names(second, 4)...)
+	if a, b := g.racksOf(t, g.names(first, 3)...), g.racksOf(t, g.names(second, 4)...); len(a) != 1 || len(b) != 1 || a[0] == b[0] {
+		t.Errorf("the gangs are in the racks %v and %v", a, b)
+	}
+	g.sweep(t)
+	declare(large, 6)
+	g.waitMessage(t, large+"-0", "all 6 members must share one value of "+rackLabel+": r1 has room for 4, r2 for 4")
 }
 
 // nodeDies: a gang has three of the four CPUs of its rack, and the other rack is free. The node with one of its members dies. What replaces that member

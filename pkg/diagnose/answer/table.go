@@ -387,7 +387,7 @@ var entries = []Entry{
 	},
 	{
 		Code: SearchIncomplete, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Nobody}},
-		Meaning: "The search found neither a placement nor a proof that there is none, in its time.",
+		Meaning: "The search found neither a placement nor a proof that there is none, in its time; or what decides is not known, as with shares of a GPU and parts of a CompositePodGroup.",
 		Remedy:  "Query again; a smaller or more uniform gang is decided faster.",
 	},
 	{

@@ -161,6 +161,22 @@ func TestOnlyALongWaitGetsAReservation(t *testing.T) {
 	}
 }
 
+// A gang that must share a domain gets a reservation within one, although other nodes come free sooner.
+func TestAReservationInOneDomain(t *testing.T) {
+	for topology, want := range map[string][]string{"": {"a", "b"}, "rack": {"b", "c"}} {
+		in := func(rack string, n *corev1.Node) *corev1.Node { n.Labels["rack"] = rack; return n }
+		y := newYard(in("r1", aNode("a", 2)), in("r2", aNode("b", 2)), in("r2", aNode("c", 2)))
+		y.pods = slices.Concat(onNode("a", 2), onNode("b", 2), onNode("c", 2, startedAt(noon)))
+		g := aGang("g", 4, 1)
+		g.Members.Topology = gang.Topology{Required: topology}
+		y.waiting = []Candidate{g}
+		held := y.reconcile(t, time.Minute)
+		if len(held) != 1 || !slices.Equal(slices.Sorted(maps.Keys(held[0].Nodes)), want) {
+			t.Errorf("topology %q: %+v, want nodes %v", topology, held, want)
+		}
+	}
+}
+
 func TestOneReservationAPriority(t *testing.T) {
 	y := newYard(aNode("a", 4), aNode("b", 4))
 	y.pods = append(onNode("a", 4), onNode("b", 4)...)

@@ -33,6 +33,9 @@ func (e engineGangs) Gangs() []Candidate {
 	}
 	var all []Candidate
 	for _, group := range groups {
+		if engine.InTree(group) {
+			continue // places for a part alone do not help it
+		}
 		state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 		if err != nil {
 			continue // the engine has not seen its members yet

@@ -22,7 +22,7 @@ import (
 const benchmarks = "scheduler_perf/"
 
 // suites are the packages of benchmarks of gangs.
-var suites = []string{"podgroup/gangscheduling", "podgroup/tas", "workload_preemption"}
+var suites = []string{"podgroup/gangscheduling", "podgroup/basicscheduling", "podgroup/tas", "workload_preemption"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -45,6 +45,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		}
 		apart(c, out)
 		shares(c, out)
+		tree(c, out)
 		return stage.OK(c.Fitted())
 	}
 	fitted := c.Fitted()

@@ -1,0 +1,74 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// mostParts is how many parts of a composite PodGroup are looked for places together with the gang. Users write them.
+const mostParts = 16
+
+// tree finds that a PodGroup that would fit is a part of a composite one, and has no room together with the other parts that wait. How many of them
+// the composite one needs is not read, so it is not known whether the gang waits for them.
+func tree(c *stage.Context, out *stage.Result) {
+	if c.Gang.Decl == nil || c.Gang.Decl.Parent == "" {
+		return
+	}
+	parts := waitingParts(c)
+	if len(parts) == 0 {
+		return
+	}
+	together := c.Request
+	together.Shape, together.Topology, together.Roles = "", gang.Topology{}, slices.Clone(c.Request.Roles)
+	texts := []string{part(c.Gang, c.Request)}
+	for _, g := range parts {
+		request := c.View.PlacementRequest(g)
+		for _, r := range request.Roles {
+			r.Name = g.Meta.Name + "/" + r.Name
+			together.Roles = append(together.Roles, r)
+		}
+		together.MinMember += request.MinMember
+		together.Bound = append(slices.Clip(together.Bound), request.Bound...)
+		texts = append(texts, part(g, request))
+	}
+	all := c.For(together)
+	found := all.Fit(c.View.Cluster(), nil)
+	if found.Fits() {
+		return
+	}
+	all.Placement = &found
+	room := all.LackingOn(c.View.Cluster(), found)
+	out.Add(stage.Found(answer.SearchIncomplete, "it has room by itself, and the %d parts of CompositePodGroup %s that wait have none together: %s; they request %s, and %s of %s are free. How many of its parts it needs is not evaluated",
+		len(texts), c.Gang.Decl.Parent, phrase.And(texts), phrase.Amount(room.Resource, room.Requested), phrase.Quantity(room.Resource, room.Free), phrase.Quantity(room.Resource, room.Total)).
+		Fact("composite", c.Gang.Decl.Parent).Fact("resource", room.Resource).Fact("requested", room.Requested).Fact("free", room.Free).Fact("total", room.Total))
+}
+
+// waitingParts are the other PodGroups of the composite one that have members without a node, by name.
+func waitingParts(c *stage.Context) (parts []*gang.Gang) {
+	namespace := c.Gang.Meta.Namespace
+	for _, job := range slices.Concat(c.View.Jobs(), c.View.BareGangs(namespace)) {
+		if job.Meta.Namespace != namespace {
+			continue
+		}
+		for _, g := range c.View.Gangs(job) {
+			if g.Decl == nil || g.Decl.Parent != c.Gang.Decl.Parent || g.Decl.Key == c.Gang.Decl.Key || len(c.View.PlacementRequest(g).Roles) == 0 {
+				continue
+			}
+			if parts = append(parts, g); len(parts) == mostParts {
+				return parts
+			}
+		}
+	}
+	return parts
+}
+
+// part is a part of a composite PodGroup, and how many of its members wait.
+func part(g *gang.Gang, request view.PlacementRequest) string {
+	return fmt.Sprintf("%s (%s)", g.Decl.Key.Name, phrase.Count(request.Total()-int32(len(request.Bound)), "member"))
+}
