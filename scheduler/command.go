@@ -153,7 +153,9 @@ func run(ctx context.Context, opts *settings) error {
 	if err != nil {
 		return err
 	}
-	if err := enableComposite(ctx, utilfeature.DefaultMutableFeatureGate, engine.DiscoveryServed(client)); err != nil {
+	if err := enableComposite(ctx, utilfeature.DefaultMutableFeatureGate, engine.DiscoveryServed(client)); ctx.Err() != nil {
+		return nil // it was stopped
+	} else if err != nil {
 		return err
 	}
 	s, err := setup(ctx, opts)

@@ -21,31 +21,34 @@ import (
 // discoverAgain is how often an API server is asked for its APIs that does not answer yet.
 const discoverAgain = time.Second
 
-// enableComposite has the engine place composite PodGroups where the API server serves them, which an administrator decides: the API is alpha. A gate that
-// is set in the flags stays, and to set one without the API is an error, because the engine would wait for it and schedule nothing. It goes before the
-// configuration is read: plugins are on by default according to the gates.
+// enableComposite has the engine place composite PodGroups where the API server serves them, which an administrator decides: the API is alpha. Where it is not
+// served the gate must be off, or the engine would wait for it and schedule nothing: to have set it is an error, and AllAlpha does not count. It goes before
+// the configuration is read: plugins are on by default according to the gates.
 func enableComposite(ctx context.Context, gate featuregate.MutableVersionedFeatureGate, served engine.ServedFunc) error {
-	chosen := gate.ExplicitlySet(features.CompositePodGroup)
-	if chosen && !gate.Enabled(features.CompositePodGroup) {
+	on, chosen := gate.Enabled(features.CompositePodGroup), gate.ExplicitlySet(features.CompositePodGroup)
+	if chosen && !on {
 		return nil
 	}
 	api := schedulingv1alpha3.SchemeGroupVersion.WithResource("compositepodgroups")
 	serves, err := answered(ctx, func(ctx context.Context) (bool, error) { return served(ctx, api) })
-	switch {
+	switch topology := features.TopologyAwareWorkloadScheduling; {
 	case err != nil:
 		return err
-	case chosen && !serves:
+	case on && !serves && chosen:
 		return failure.Usagef("--feature-gates: %s=true: the API server does not serve %s of %s", features.CompositePodGroup, api.Resource, api.GroupVersion()).
 			WithHint("leave the gate out: it is on where the API is served")
-	case chosen || !serves:
+	case on == serves:
 		return nil
-	case gate.ExplicitlySet(features.TopologyAwareWorkloadScheduling) && !gate.Enabled(features.TopologyAwareWorkloadScheduling):
-		klog.FromContext(ctx).Info("Composite PodGroups are served, and not placed as such without the other gate", "gate", features.TopologyAwareWorkloadScheduling)
+	case serves && gate.ExplicitlySet(topology) && !gate.Enabled(topology):
+		klog.FromContext(ctx).Info("Composite PodGroups are served, and not placed as such without the other gate", "gate", topology)
 		return nil
+	case serves:
+		err = gate.SetFromMap(map[string]bool{string(topology): true, string(features.CompositePodGroup): true})
+	default:
+		err = gate.SetFromMap(map[string]bool{string(features.CompositePodGroup): false})
 	}
-	err = gate.SetFromMap(map[string]bool{string(features.TopologyAwareWorkloadScheduling): true, string(features.CompositePodGroup): true})
 	if err != nil {
-		return fmt.Errorf("place composite PodGroups: %w", err)
+		return fmt.Errorf("set the gate %s as the API server serves %s: %w", features.CompositePodGroup, api.Resource, err)
 	}
 	return nil
 }

@@ -41,15 +41,17 @@ func TestEnableComposite(t *testing.T) {
 		want    bool
 		refused string
 	}{
-		"served":                        {served: true, want: true},
-		"not served":                    {},
-		"served, and switched off":      {set: map[string]bool{composite: false}, served: true},
-		"served, without topology":      {set: map[string]bool{topology: false}, served: true},
-		"served, and switched on":       {set: map[string]bool{topology: true, composite: true}, served: true, want: true},
-		"switched on without being so":  {set: map[string]bool{topology: true, composite: true}, want: true, refused: "the API server does not serve compositepodgroups of scheduling.k8s.io/v1alpha3"},
-		"not served, and switched off":  {set: map[string]bool{composite: false}},
-		"not served, topology is on":    {set: map[string]bool{topology: true}},
-		"served, topology is on before": {set: map[string]bool{topology: true}, served: true, want: true},
+		"served":                         {served: true, want: true},
+		"not served":                     {},
+		"served, and switched off":       {set: map[string]bool{composite: false}, served: true},
+		"served, without topology":       {set: map[string]bool{topology: false}, served: true},
+		"served, and switched on":        {set: map[string]bool{topology: true, composite: true}, served: true, want: true},
+		"switched on without being so":   {set: map[string]bool{topology: true, composite: true}, want: true, refused: "the API server does not serve compositepodgroups of scheduling.k8s.io/v1alpha3"},
+		"not served, and switched off":   {set: map[string]bool{composite: false}},
+		"not served, topology is on":     {set: map[string]bool{topology: true}},
+		"not served, all of alpha is on": {set: map[string]bool{"AllAlpha": true}},
+		"served, all of alpha is on":     {set: map[string]bool{"AllAlpha": true}, served: true, want: true},
+		"served, topology is on before":  {set: map[string]bool{topology: true}, served: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := gates(t, tt.set)

@@ -109,7 +109,7 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 	}
 	rules := object.Unapplied
 	if object.Parent != "" && !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
-		rules = append(slices.Clip(rules), gang.UnappliedRule{Text: "that it is a part of CompositePodGroup " + object.Parent + " (the gate CompositePodGroup is off: restart the scheduler)"})
+		rules = append(slices.Clip(rules), gang.UnappliedRule{Text: "that it is a part of CompositePodGroup " + object.Parent + " (the gate of the scheduler is off, which is set when it starts)"})
 	}
 	return unapplied(rules)
 }

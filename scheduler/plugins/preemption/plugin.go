@@ -133,7 +133,7 @@ func (pl *Plugin) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1.
 // PodGroupPostFilter implements fwk.PodGroupPostFilterPlugin: room for a gang.
 func (pl *Plugin) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	if info.GetType() == fwk.CompositePodGroupKeyType && pl.trees != nil && pl.args.Enabled {
-		return pl.trees.PodGroupPostFilter(ctx, state, info, schedule)
+		return pl.freeForTree(ctx, state, info, schedule)
 	}
 	c, ok, err := pl.causeOf(info)
 	if err != nil {
@@ -158,6 +158,12 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycl
 		return &fwk.PodGroupPostFilterResult{NominatingInfos: pl.preemptor.nominations(c.key)}, fwk.NewStatus(fwk.Success, what)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, what)
+}
+
+// freeForTree frees nodes for a composite group. What the engine tries meanwhile is on nodes without the victims: no claim goes by that.
+func (pl *Plugin) freeForTree(ctx context.Context, state fwk.PodGroupCycleState, info fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (result *fwk.PodGroupPostFilterResult, status *fwk.Status) {
+	pl.preemptor.claims.Simulate(func() { result, status = pl.trees.PodGroupPostFilter(ctx, state, info, schedule) })
+	return result, status
 }
 
 // newTrees returns the engine's own preemption, which frees nodes for composite groups: a search for room of ours knows one gang at a time. It is nil

@@ -27,10 +27,14 @@ func tree(c *stage.Context, out *stage.Result) {
 	together := c.Request
 	together.Shape, together.Topology, together.Roles = "", gang.Topology{}, slices.Clone(c.Request.Roles)
 	texts := []string{part(c.Gang, c.Request)}
-	for _, g := range parts {
+	for i, g := range parts {
 		request := c.View.PlacementRequest(g)
+		whole := request.MinMember >= request.Total() // each of its members is needed, whatever others have more than they need
 		for _, r := range request.Roles {
-			r.Name = g.Meta.Name + "/" + r.Name
+			r.Name = fmt.Sprintf("%d/%s", i, r.Name)
+			if whole {
+				r.Min = r.Count
+			}
 			together.Roles = append(together.Roles, r)
 		}
 		together.MinMember += request.MinMember
@@ -52,12 +56,16 @@ func tree(c *stage.Context, out *stage.Result) {
 // waitingParts are the other PodGroups of the composite one that have members without a node, by name.
 func waitingParts(c *stage.Context) (parts []*gang.Gang) {
 	namespace := c.Gang.Meta.Namespace
+	seen := map[gang.Key]bool{c.Gang.Decl.Key: true}
 	for _, job := range slices.Concat(c.View.Jobs(), c.View.BareGangs(namespace)) {
-		if job.Meta.Namespace != namespace {
+		if job.Meta.Namespace != namespace || job.End != nil {
 			continue
 		}
 		for _, g := range c.View.Gangs(job) {
-			if g.Decl == nil || g.Decl.Parent != c.Gang.Decl.Parent || g.Decl.Key == c.Gang.Decl.Key || len(c.View.PlacementRequest(g).Roles) == 0 {
+			if g.Decl == nil || g.Decl.Parent != c.Gang.Decl.Parent || seen[g.Decl.Key] {
+				continue
+			}
+			if seen[g.Decl.Key] = true; len(c.View.PlacementRequest(g).Roles) == 0 {
 				continue
 			}
 			if parts = append(parts, g); len(parts) == mostParts {
