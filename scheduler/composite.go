@@ -71,9 +71,9 @@ func answered(ctx context.Context, request func(context.Context) (bool, error)) 
 func discoveryOf(ctx context.Context, opts *options.Options) (discovery.DiscoveryInterface, error) {
 	kubeconfig := opts.Flags.FlagSet("deprecated").Lookup("kubeconfig").Value.String()
 	if opts.ConfigFile != "" {
-		cfg, err := options.LoadConfigFromFile(klog.FromContext(ctx), opts.ConfigFile)
+		cfg, err := configurationIn(klog.FromContext(ctx), opts.ConfigFile)
 		if err != nil {
-			return nil, fmt.Errorf("read configuration %s: %w", opts.ConfigFile, err)
+			return nil, err
 		}
 		kubeconfig = cfg.ClientConnection.Kubeconfig
 	}

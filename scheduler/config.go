@@ -49,15 +49,24 @@ func profileNames(profiles []schedulerconfig.KubeSchedulerProfile) []string {
 	return names
 }
 
+// configurationIn reads a configuration file.
+func configurationIn(logger klog.Logger, file string) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+	cfg, err := options.LoadConfigFromFile(logger, file)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration %s: %w", file, err)
+	}
+	return cfg, nil
+}
+
 // ownLease keeps a configuration file that has nothing on leader election
 // from making us wait indefinitely for the lease that kube-scheduler holds.
 func ownLease(logger klog.Logger, opts *options.Options) error {
 	if opts.ConfigFile == "" {
 		return nil
 	}
-	cfg, err := options.LoadConfigFromFile(logger, opts.ConfigFile)
+	cfg, err := configurationIn(logger, opts.ConfigFile)
 	if err != nil {
-		return fmt.Errorf("read configuration %s: %w", opts.ConfigFile, err)
+		return err
 	}
 	upstreams, err := latest.Default()
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // historyLimit is the number of changes that a watch may lag behind before it has
@@ -204,7 +203,7 @@ func TopologyOf(group *schedulingv1beta1.PodGroup) gang.Topology {
 
 // InTree reports whether a virtual group is placed together with others, as a part of a composite PodGroup.
 func InTree(group *schedulingv1beta1.PodGroup) bool {
-	return group.Spec.ParentCompositePodGroupName != nil && utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup)
+	return group.Spec.ParentCompositePodGroupName != nil && gangcache.PlacesTrees()
 }
 
 // ListWithContext implements cache.ListerWatcherWithContext. It lists all groups.

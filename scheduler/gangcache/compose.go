@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -175,6 +177,9 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 	}
 	return group, ""
 }
+
+// PlacesTrees reports whether the engine places the parts of composite PodGroups together. It is decided when the scheduler starts.
+func PlacesTrees() bool { return utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) }
 
 // joinTree makes a virtual group a part of its composite one. The engine places such a tree as a whole, and has the rules of the parts from fields
 // of its own.

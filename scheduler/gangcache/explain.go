@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
@@ -108,7 +106,7 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 		}
 	}
 	rules := object.Unapplied
-	if object.Parent != "" && !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+	if object.Parent != "" && !PlacesTrees() {
 		rules = append(slices.Clip(rules), gang.UnappliedRule{Text: "that it is a part of CompositePodGroup " + object.Parent + " (the gate of the scheduler is off, which is set when it starts)"})
 	}
 	return unapplied(rules)

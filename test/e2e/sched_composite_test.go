@@ -17,14 +17,14 @@ func TestCompositeGroups(t *testing.T) {
 	c := newCluster(t, "--nodes=1", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--composite-groups", "--operator=false")
 	g := c.with(t, wires()[0])
 
-	g.composite(t, "llama", "", 2)
+	g.composite(t, "llama", 2)
 	g.part("prefill", "llama", 3)
 	g.part("decode", "llama", 2)
 	all := append(g.names("prefill", 3), g.names("decode", 2)...)
 	for _, name := range all {
 		g.isRefused(t, name)
 	}
-	g.composite(t, "alone", "", 1)
+	g.composite(t, "alone", 1)
 	g.part("small", "alone", 1)
 	g.placed(t, "small-0") // what is left, as llama holds nothing
 	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "pod/prefill-0")
@@ -38,7 +38,7 @@ func TestCompositeGroups(t *testing.T) {
 	g.placed(t, all...)
 
 	// One of two parts is enough, and the other starts when there is room for it.
-	g.composite(t, "either", "", 1)
+	g.composite(t, "either", 1)
 	g.part("large", "either", 4)
 	g.isRefused(t, "large-0")
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "small-0", now()))
@@ -59,12 +59,9 @@ func compositeResource() schema.GroupVersionResource {
 func workload() map[string]any { return map[string]any{"workloadName": "w", "templateName": "t"} }
 
 // composite creates a composite PodGroup of which so many parts are needed.
-func (g team) composite(t *testing.T, name, parent string, min int) {
+func (g team) composite(t *testing.T, name string, min int) {
 	t.Helper()
 	spec := map[string]any{"workloadRef": workload(), "schedulingPolicy": map[string]any{"gang": map[string]any{"minGroupCount": int64(min)}}}
-	if parent != "" {
-		spec["parentCompositePodGroupName"] = parent
-	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(compositeResource().GroupVersion().WithKind("CompositePodGroup"))
 	u.SetName(name)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -88,13 +90,10 @@ func withoutCredentials(s *snapshot.Snapshot) {
 			c := &p.Status.Conditions[i]
 			c.Message = redact.Text(c.Message)
 		}
-		for i := range p.Status.ContainerStatuses {
-			state := &p.Status.ContainerStatuses[i].State
-			if state.Waiting != nil {
-				state.Waiting.Message = redact.Text(state.Waiting.Message)
-			}
-			if state.Terminated != nil {
-				state.Terminated.Message = redact.Text(state.Terminated.Message)
+		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				stateWithoutCredentials(&list[i].State)
+				stateWithoutCredentials(&list[i].LastTerminationState)
 			}
 		}
 	}
@@ -107,6 +106,15 @@ func withoutCredentials(s *snapshot.Snapshot) {
 		for _, o := range objects {
 			redact.Object(o.Object)
 		}
+	}
+}
+
+func stateWithoutCredentials(state *corev1.ContainerState) {
+	if state.Waiting != nil {
+		state.Waiting.Message = redact.Text(state.Waiting.Message)
+	}
+	if state.Terminated != nil {
+		state.Terminated.Message = redact.Text(state.Terminated.Message)
 	}
 }
 

@@ -55,7 +55,7 @@ metadata:
 spec:
   tfReplicaSpecs:
     Worker:
-      replicas: 1
+      replicas: 3
       template:
         spec:
           initContainers:
@@ -90,6 +90,47 @@ spec:
 status:
   phase: Pending
   conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "HF_TOKEN=LEAK-pod-condition is bad"}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: llama-worker-1
+  namespace: team
+  uid: u-pod-1
+  creationTimestamp: "2026-11-21T13:00:00Z"
+  labels: {training.kubeflow.org/job-name: llama, training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: "1"}
+  ownerReferences: [{apiVersion: kubeflow.org/v1, kind: TFJob, name: llama, uid: u-llama, controller: true}]
+spec:
+  nodeName: node-0
+  initContainers: [{name: i, image: i}]
+  containers: [{name: tensorflow, image: tf:1}]
+status:
+  phase: Pending
+  initContainerStatuses:
+  - name: i
+    restartCount: 2
+    state: {waiting: {reason: CrashLoopBackOff, message: "TOKEN=LEAK-init-waiting is bad"}}
+    lastState: {terminated: {exitCode: 1, reason: Error, message: "password=LEAK-init-last", startedAt: "2026-11-21T13:10:00Z", finishedAt: "2026-11-21T13:11:00Z"}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: llama-worker-2
+  namespace: team
+  uid: u-pod-2
+  creationTimestamp: "2026-11-21T13:00:00Z"
+  labels: {training.kubeflow.org/job-name: llama, training.kubeflow.org/replica-type: worker, training.kubeflow.org/replica-index: "2"}
+  ownerReferences: [{apiVersion: kubeflow.org/v1, kind: TFJob, name: llama, uid: u-llama, controller: true}]
+spec:
+  nodeName: node-0
+  containers: [{name: tensorflow, image: tf:1}]
+status:
+  phase: Running
+  containerStatuses:
+  - name: tensorflow
+    restartCount: 2
+    state: {running: {startedAt: "2026-11-21T13:20:00Z"}}
+    lastState: {terminated: {exitCode: 1, reason: Error, message: "HF_TOKEN=LEAK-last-state", startedAt: "2026-11-21T13:10:00Z", finishedAt: "2026-11-21T13:11:00Z"}}
 ---
 apiVersion: kubeflow.org/v1
 kind: TFJob

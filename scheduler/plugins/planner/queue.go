@@ -8,14 +8,13 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // queue wraps the engine's queue. It notifies the planner of every event after the engine's cache has it, so that none is lost between
@@ -118,7 +117,7 @@ func (p *Planner) triable(check internalqueue.PreEnqueueCheck) internalqueue.Pre
 
 // gangsAreIndependent reports whether events of a gang concern that gang only; the groups of a composite group depend on each other.
 func gangsAreIndependent() bool {
-	return !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup)
+	return !gangcache.PlacesTrees()
 }
 
 // memberAdded activates a gang that a new member completes. Before that there is nothing to try. Without it the engine would go through all

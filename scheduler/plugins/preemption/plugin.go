@@ -8,14 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
@@ -169,7 +168,7 @@ func (pl *Plugin) freeForTree(ctx context.Context, state fwk.PodGroupCycleState,
 // newTrees returns the engine's own preemption, which frees nodes for composite groups: a search for room of ours knows one gang at a time. It is nil
 // where the engine knows none.
 func newTrees(ctx context.Context, handle fwk.Handle) (fwk.PodGroupPostFilterPlugin, error) {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+	if !gangcache.PlacesTrees() {
 		return nil, nil
 	}
 	var args runtime.Object = &schedulerconfig.DefaultPreemptionArgs{MinCandidateNodesPercentage: 10, MinCandidateNodesAbsolute: 100}

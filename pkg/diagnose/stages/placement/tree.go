@@ -27,8 +27,8 @@ func tree(c *stage.Context, out *stage.Result) {
 	together := c.Request
 	together.Shape, together.Topology, together.Roles = "", gang.Topology{}, slices.Clone(c.Request.Roles)
 	texts := []string{part(c.Gang, c.Request)}
-	for i, g := range parts {
-		request := c.View.PlacementRequest(g)
+	for i, p := range parts {
+		request := p.request
 		whole := request.MinMember >= request.Total() // each of its members is needed, whatever others have more than they need
 		for _, r := range request.Roles {
 			r.Name = fmt.Sprintf("%d/%s", i, r.Name)
@@ -39,22 +39,27 @@ func tree(c *stage.Context, out *stage.Result) {
 		}
 		together.MinMember += request.MinMember
 		together.Bound = append(slices.Clip(together.Bound), request.Bound...)
-		texts = append(texts, part(g, request))
+		texts = append(texts, part(p.gang, request))
 	}
 	all := c.For(together)
 	found := all.Fit(c.View.Cluster(), nil)
 	if found.Fits() {
 		return
 	}
-	all.Placement = &found
 	room := all.LackingOn(c.View.Cluster(), found)
 	out.Add(stage.Found(answer.SearchIncomplete, "it has room by itself, and the %d parts of CompositePodGroup %s that wait have none together: %s; they request %s, and %s of %s are free. How many of its parts it needs is not evaluated",
 		len(texts), c.Gang.Decl.Parent, phrase.And(texts), phrase.Amount(room.Resource, room.Requested), phrase.Quantity(room.Resource, room.Free), phrase.Quantity(room.Resource, room.Total)).
 		Fact("composite", c.Gang.Decl.Parent).Fact("resource", room.Resource).Fact("requested", room.Requested).Fact("free", room.Free).Fact("total", room.Total))
 }
 
-// waitingParts are the other PodGroups of the composite one that have members without a node, by name.
-func waitingParts(c *stage.Context) (parts []*gang.Gang) {
+// waitingPart is another PodGroup of the composite one that has members without a node, and what they request.
+type waitingPart struct {
+	gang    *gang.Gang
+	request view.PlacementRequest
+}
+
+// waitingParts are the others of the composite PodGroup, at most mostParts.
+func waitingParts(c *stage.Context) (parts []waitingPart) {
 	namespace := c.Gang.Meta.Namespace
 	seen := map[gang.Key]bool{c.Gang.Decl.Key: true}
 	for _, job := range slices.Concat(c.View.Jobs(), c.View.BareGangs(namespace)) {
@@ -65,10 +70,12 @@ func waitingParts(c *stage.Context) (parts []*gang.Gang) {
 			if g.Decl == nil || g.Decl.Parent != c.Gang.Decl.Parent || seen[g.Decl.Key] {
 				continue
 			}
-			if seen[g.Decl.Key] = true; len(c.View.PlacementRequest(g).Roles) == 0 {
+			seen[g.Decl.Key] = true
+			request := c.View.PlacementRequest(g)
+			if len(request.Roles) == 0 {
 				continue
 			}
-			if parts = append(parts, g); len(parts) == mostParts {
+			if parts = append(parts, waitingPart{g, request}); len(parts) == mostParts {
 				return parts
 			}
 		}
