@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
@@ -192,7 +193,7 @@ func TestKueue(t *testing.T) {
 	if os.Getenv(sandboxtest.ServerEnv) != "" {
 		t.Skip("it takes Kubernetes' own PodGroups, too, which an older API server does not serve")
 	}
-	c := newCluster(t, withControllers(t, "trainer,kueue", "--nodes=0", "--run-for=0", "--native-gangs")...)
+	c := newCluster(t, withControllers(t, "trainer,kueue,lws", "--nodes=0", "--run-for=0", "--native-gangs")...)
 	for _, node := range []string{"reserved-1", "reserved-2", "spot-1", "spot-2"} {
 		pool, _, _ := strings.Cut(node, "-")
 		if _, stderr, err := c.Run("node", "add", node, "--gpus=8", "--cpu=16", "--memory=32Gi", "--label=pool="+pool); err != nil {
@@ -205,6 +206,7 @@ func TestKueue(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) { c.kueueAdmits(t, k) })
 	}
 	t.Run("pods", func(t *testing.T) { c.kueueAdmitsPods(t, kinds[0]) })
+	t.Run("LeaderWorkerSet", func(t *testing.T) { c.kueueGatesReplicas(t) })
 	t.Run("requests that no queue can meet", func(t *testing.T) { c.kueueNeverAdmits(t) })
 	c.applyQueues(t, sharedQueues)
 	t.Run("sequences", func(t *testing.T) { c.kueueSequences(t, kinds) })
@@ -385,6 +387,40 @@ func (c *cluster) kueueAdmitsPods(t *testing.T, k queuedKind) {
 	c.empty(t)
 	c.noWorkloads(t)
 	watched.stop()
+}
+
+// kueueGatesReplicas: a LeaderWorkerSet cannot be suspended. Its pods are there, and gated until there is quota for their replica, each of which is a gang.
+func (c *cluster) kueueGatesReplicas(t *testing.T) {
+	submit := func(name string) podLister {
+		path := filepath.Join(t.TempDir(), name+".yaml")
+		must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: %s}
+spec:
+  replicas: 2
+  leaderWorkerTemplate:
+    size: 2
+    workerTemplate:
+      spec:
+        containers:
+        - {name: main, image: x, resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {nvidia.com/gpu: 4}}}
+`, name), 0o600))
+		c.run(t, "submit", "-f", path, "--queue", "research")
+		return c.selected(t, leaderworkerset.NameLabel+"="+name)
+	}
+	first := submit("first")
+	first.are(t, "both replicas run on the nodes of their flavor", 4, runsIn("reserved"))
+	second := submit("second")
+	second.are(t, "Kueue holds its pods", 4, func(p *corev1.Pod) bool { return len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" })
+	eventually(t, "it is explained", func(context.Context) bool {
+		stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "second")
+		return code == 3 && strings.Contains(stdout, "Kueue holds it: ClusterQueue research has 0 of 16 GPUs left")
+	})
+	c.run(t, "delete", "first")
+	second.are(t, "both replicas run", 4, runsIn("reserved"))
+	c.run(t, "delete", "second")
+	c.empty(t)
+	c.noWorkloads(t)
 }
 
 // kueueNeverAdmits: what no queue can give is seen before it is submitted, and after.

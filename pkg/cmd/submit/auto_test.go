@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -180,6 +181,42 @@ func TestKueue(t *testing.T) {
 	}
 	if n := len(s.Requests()); n > 8 {
 		t.Errorf("%d requests: %q", n, s.Requests())
+	}
+}
+
+// A LeaderWorkerSet cannot be suspended: Kueue gates its pods, which it writes into their templates.
+func TestKueueGatesPods(t *testing.T) {
+	const path = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/research/leaderworkersets"
+	file := `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: vllm}, spec: {replicas: 2,
+ leaderWorkerTemplate: {size: 2, workerTemplate: {spec: {containers: [{name: main, image: i}]}}}}}`
+	for name, managed := range map[string]bool{"managed": true, "not managed": false} {
+		t.Run(name, func(t *testing.T) {
+			s := offering(t, spGroups, nativeGroups, localQueues) // kube-scheduler, which may read the latter, does not know the replicas
+			running(s, "gang-scheduler=gangctl")
+			s.on("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+				var object unstructured.Unstructured
+				if err := json.NewDecoder(r.Body).Decode(&object.Object); err != nil {
+					t.Error(err)
+				}
+				object.SetUID("uid-1")
+				if managed {
+					if err := unstructured.SetNestedField(object.Object, "leaderworkerset.x-k8s.io/leaderworkerset",
+						"spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", "kueue.x-k8s.io/pod-suspending-parent"); err != nil {
+						t.Error(err)
+					}
+				}
+				kubetest.Write(w, 201, object.Object)
+			})
+			out, _, failed := typeLine(t.Context(), s.Client, file, "submit", "-f", "-", "--queue", "research", "-o", "yaml")
+			switch {
+			case !managed:
+				if failed == nil || !strings.Contains(failed.Message, "Kueue does not manage a LeaderWorkerSet here") {
+					t.Errorf("got %v\n%s", failed, out)
+				}
+			case failed != nil, !strings.Contains(out, "kueue.x-k8s.io/queue-name: research\n"):
+				t.Errorf("got %v\n%s", failed, out)
+			}
+		})
 	}
 }
 

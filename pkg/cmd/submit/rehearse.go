@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
@@ -89,7 +90,7 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 	if err != nil {
 		return nil, failure.Errorf("%w", err)
 	}
-	if d.LocalQueue != "" && !job.Suspended {
+	if d.LocalQueue != "" && !kueue.Holds(&job) {
 		return failure.Errorf("--queue %s: Kueue does not manage a %s here, so that nothing would hold it until there is quota", d.LocalQueue, r.Job.GetKind()).
 			WithHint("leave out --queue, or ask an administrator to add the kind to integrations.frameworks of Kueue's configuration"), nil
 	}

@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,12 +18,18 @@ type candidate struct {
 	objects *render.Objects
 }
 
-// render makes the objects of every job in each way that was decided on, and notes once what is not as the file has it.
+// render makes the objects of every job in each way that was decided on, and notes once what is not as the file has it. A way in which the members of this job
+// would not start together is left out, unless all are such.
 func (s *Submission) render(b *batch, d *decisions) ([][]candidate, error) {
 	all := make([][]candidate, len(b.jobs))
 	for i, j := range b.jobs {
+		var refused error
 		for _, decision := range d.jobs[i] {
 			objects, notes, err := j.objects(decision, d.serves)
+			if errors.Is(err, render.ErrNotEnforced) {
+				refused = cmp.Or(refused, err)
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -29,6 +37,9 @@ func (s *Submission) render(b *batch, d *decisions) ([][]candidate, error) {
 				s.note(notes...)
 			}
 			all[i] = append(all[i], candidate{decision, objects})
+		}
+		if len(all[i]) == 0 {
+			return nil, refused
 		}
 	}
 	return all, nil

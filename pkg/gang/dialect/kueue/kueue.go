@@ -4,6 +4,7 @@ package kueue
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,10 @@ const (
 	// IndexAnnotation is on a Workload of one replica of many: its index.
 	IndexAnnotation = "kueue.x-k8s.io/component-workload-index"
 
+	// parentAnnotation is what Kueue writes into the pod templates of a job that cannot be suspended: the kind of it. It holds their pods instead, each
+	// under its gate.
+	parentAnnotation = "kueue.x-k8s.io/pod-suspending-parent"
+
 	groupLabel      = "kueue.x-k8s.io/pod-group-name"
 	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
 )
@@ -39,6 +44,12 @@ func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, 
 func QueueOf(obj metav1.Object) (string, bool) {
 	name := obj.GetLabels()[QueueLabel]
 	return name, name != ""
+}
+
+// Holds reports whether Kueue holds a job that it manages: the job is suspended, or each of its pods will be gated.
+func Holds(job *gang.Job) bool {
+	free := func(r gang.Role) bool { return r.Template.Annotations[parentAnnotation] == "" }
+	return job.Suspended || len(job.Roles) > 0 && !slices.ContainsFunc(job.Roles, free)
 }
 
 // TopologyOf returns by which node labels the pods of a role share a domain. Kueue chooses the domain when it admits the job, and writes it into the
