@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func spec(change func(*corev1.PodSpec)) func(*clustertest.Gang) {
@@ -76,6 +77,15 @@ func placeScenarios() []scenario {
 			}},
 		{name: "services hold the room", code: answer.NodesBusy, exit: 5, offers: []answer.ActionKind{answer.Evict, answer.AddNodes}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(waiting(2, 8))
+		}},
+		{name: "parts of a composite PodGroup", code: answer.CompositeBusy, exit: 3, wantText: []string{"gang .2 members. and decode .1 member.; they request 24 GPUs, and 16 of 24 are free"}, build: func(c *clustertest.Cluster) {
+			part := func(g clustertest.Gang) clustertest.Gang {
+				g.Dialect, g.Group = gang.Native, set("llama", "spec", "parentCompositePodGroupName")
+				return g
+			}
+			decode := waiting(1, 8)
+			decode.Name = "decode"
+			c.Nodes(3, 8).Composite("llama", "", 2).Runs("a", 8, "n1").Add(part(waiting(2, 8))).Add(part(decode))
 		}},
 		{name: "fragmented", code: answer.Fragmented, exit: 3, offers: []answer.ActionKind{answer.Reshape, answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Add(waiting(1, 8))

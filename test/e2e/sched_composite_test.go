@@ -28,7 +28,7 @@ func TestCompositeGroups(t *testing.T) {
 	g.part("small", "alone", 1)
 	g.placed(t, "small-0") // what is left, as llama holds nothing
 	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "pod/prefill-0")
-	if code < 3 || !strings.Contains(stdout, "the 2 parts of CompositePodGroup llama that wait have none together") {
+	if code != 6 || !strings.Contains(stdout, "the parts of CompositePodGroup llama that start together can never have any: prefill (3 members) and decode (2 members)") {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 	g.none(t, all...)
@@ -36,6 +36,16 @@ func TestCompositeGroups(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	g.placed(t, all...)
+
+	// A tree of which a part is not there yet is not tried, however much room there is.
+	g.composite(t, "early", 2)
+	g.part("alone", "early", 1)
+	eventually(t, "the missing part is named", func(context.Context) bool {
+		stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "pod/alone-0")
+		return code == 3 && strings.Contains(stdout, "CompositePodGroup early needs 2 parts, and 1 of its 1 has enough pods that may be scheduled")
+	})
+	g.none(t, "alone-0")
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "alone-0", now()))
 
 	// One of two parts is enough, and the other starts when there is room for it.
 	g.composite(t, "either", 1)

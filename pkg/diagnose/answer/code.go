@@ -80,6 +80,7 @@ const (
 	TopologySpread      Code = "TOPOLOGY_SPREAD"
 	VolumeZone          Code = "VOLUME_ZONE"
 	DRAUnallocatable    Code = "DRA_UNALLOCATABLE"
+	CompositeBusy       Code = "COMPOSITE_NO_ROOM"
 	SearchIncomplete    Code = "PLACEMENT_NOT_FOUND"
 	QueueOrder          Code = "QUEUE_ORDER"
 	VictimsTerminating  Code = "VICTIMS_TERMINATING"

@@ -159,9 +159,9 @@ var entries = []Entry{
 	},
 	{
 		Code: PodGroupMissing, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the operator should have made it and could not"}},
-		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not.",
+		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not; or a CompositePodGroup above their PodGroup is not there.",
 		Evidence: "the objects of the dialect; a dry-run create of the PodGroup",
-		Remedy:   "Create it with the command that is given, or see why it is refused.",
+		Remedy:   "Create it, with the command if one is given, or see why it is refused.",
 	},
 	{
 		Code: PodGroupForeign, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
@@ -177,8 +177,8 @@ var entries = []Entry{
 	},
 	{
 		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang.",
-		Evidence: "pods against `minMember`",
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang. Or too few parts of a CompositePodGroup have theirs.",
+		Evidence: "pods against `minMember`; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log.",
 	},
 	{
@@ -303,7 +303,7 @@ var entries = []Entry{
 	},
 	{
 		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}},
-		Meaning:  "No placement even on the cluster at its best.",
+		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it.",
 		Evidence: "a proof: one member is larger than any node, or there are fewer places than members",
 		Remedy:   "Another shape, fewer members, or more nodes.",
 	},
@@ -386,8 +386,14 @@ var entries = []Entry{
 		Remedy:   "Wait for the jobs that are named.",
 	},
 	{
+		Code: CompositeBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},
+		Meaning:  "The PodGroup has room by itself, and is a part of a CompositePodGroup, of which it starts with other parts. They have no room together.",
+		Evidence: "`minGroupCount` of the composite ones above it; a placement of the parts that have to be placed together",
+		Remedy:   "Wait for the jobs that are named.",
+	},
+	{
 		Code: SearchIncomplete, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Nobody}},
-		Meaning: "The search found neither a placement nor a proof that there is none, in its time; or what decides is not known, as with shares of a GPU and parts of a CompositePodGroup.",
+		Meaning: "The search found neither a placement nor a proof that there is none, in its time; or what decides is not known, as with shares of a GPU, and parts of a CompositePodGroup that may not be read.",
 		Remedy:  "Query again; a smaller or more uniform gang is decided faster.",
 	},
 	{

@@ -84,6 +84,8 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "who may be an operator or a scheduler is known by namespaces only"
 	case "podgroups":
 		return "how the gang is declared is unknown"
+	case "compositepodgroups":
+		return "with which others the gang starts is unknown"
 	case "hypernodes", "clusternetworktopologies":
 		return "which nodes are together in the network is unknown"
 	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors":

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -25,7 +27,7 @@ func TestPartsOfACompositeGroup(t *testing.T) {
 	check(t, []testCase{
 		{
 			name: "no room together", code: answer.SearchIncomplete, exit: 8, never: []answer.Code{answer.Fits},
-			first:    "it has room by itself, and the 2 parts of CompositePodGroup llama that wait have none together",
+			first:    "it has room by itself, and the parts of CompositePodGroup llama that wait have none together, of which it is not known how many it needs: gang .* and decode",
 			wantText: []string{"they request 24 GPUs, and 16 of 16 are free"},
 			build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama"))
@@ -34,6 +36,100 @@ func TestPartsOfACompositeGroup(t *testing.T) {
 		{name: "room together", code: answer.Fits, exit: 3, wantText: []string{"CompositePodGroup llama"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama"))
 		}},
+		{
+			name: "both are needed", code: answer.CompositeBusy, exit: 3, never: []answer.Code{answer.Fits},
+			first:    `it has room by itself, and the parts of CompositePodGroup llama that start together have none: gang \(2 members\) and decode \(1 member\); they request 24 GPUs, and 16 of 24 are free`,
+			wantText: []string{"busy"}, not: []string{"not modelled"},
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama")).Runs("busy", 8, "n1")
+			},
+		},
+		{name: "one is enough", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Composite("llama", "", 1).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama"))
+		}},
+		{
+			name: "one of two others is enough", code: answer.SearchIncomplete, exit: 8, first: "and starts with others; the parts of CompositePodGroup llama of the fewest pods have none together: gang .* and decode",
+			build: func(c *clustertest.Cluster) {
+				larger := gangOf(2, 8, in("llama"))
+				larger.Name = "prefill"
+				c.Nodes(2, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama")).Add(larger)
+			},
+		},
+		{
+			name: "the cluster is too small for both", code: answer.TooBig, exit: 6, first: "the parts of CompositePodGroup llama that start together can never have any: gang",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama"))
+			},
+		},
+		{
+			name: "a tree in a tree", code: answer.CompositeBusy, exit: 3, first: "the parts of CompositePodGroup llama that start together have none: gang .* and decode",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Composite("llama", "", 2).Composite("first", "llama", 1).Composite("second", "llama", 1).
+					Add(gangOf(2, 8, in("first"))).Add(other("decode", "second")).Runs("busy", 8, "n1")
+			},
+		},
+		{
+			name: "the other runs", code: answer.Fits, exit: 3,
+			build: func(c *clustertest.Cluster) {
+				runs := other("decode", "llama")
+				runs.Nodes = []string{"n1"}
+				c.Nodes(3, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(runs)
+			},
+		},
+		{
+			name: "it does not exist", code: answer.PodGroupMissing, exit: 4, first: "is a part of a composite one, and CompositePodGroup llama does not exist: the scheduler tries no part before",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Composite("bert", "", 1).Add(gangOf(2, 8, in("llama")))
+			},
+		},
+		{
+			name: "too few parts", code: answer.BelowQuorum, exit: 3, first: "CompositePodGroup llama needs 2 parts, and 1 of its 1 has enough pods that may be scheduled: no part of llama is tried before",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama")))
+			},
+		},
+		{
+			name: "a part without its pods", code: answer.BelowQuorum, exit: 3, first: "CompositePodGroup llama needs 2 parts, and 1 of its 2 has enough pods", wantText: []string{"PodGroup decode has 1 of 2 pods that it needs"},
+			build: func(c *clustertest.Cluster) {
+				made := gangOf(2, 8, in("llama"))
+				made.Name, made.Missing = "decode", 1
+				c.Nodes(4, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(made)
+			},
+		},
+		{
+			name: "a tree in a tree without its pods", code: answer.BelowQuorum, exit: 3, first: "CompositePodGroup second needs 1 part, and 0 of its 0 have enough pods that may be scheduled: no part of llama is tried before",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(4, 8).Composite("llama", "", 2).Composite("first", "llama", 1).Composite("second", "llama", 1).Add(gangOf(2, 8, in("first")))
+			},
+		},
+		{
+			name: "a part is gated", code: answer.BelowQuorum, exit: 3, first: "CompositePodGroup llama needs 2 parts, and 1 of its 2 has enough pods", wantText: []string{"PodGroup decode has 0 of 1 pod that it needs, and 1 with scheduling gates"},
+			build: func(c *clustertest.Cluster) {
+				gated := other("decode", "llama")
+				gated.Spec = func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} }
+				c.Nodes(4, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(gated)
+			},
+		},
+		{
+			name: "another part is late, and may be smaller", code: answer.SearchIncomplete, exit: 8, first: "and starts with others",
+			build: func(c *clustertest.Cluster) {
+				huge, late := gangOf(8, 8, in("llama")), other("late", "llama")
+				huge.Name, late.Missing = "huge", 1
+				c.Nodes(4, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(huge).Add(late)
+			},
+		},
+		{
+			name: "services hold the room", code: answer.CompositeBusy, exit: 5, first: "the parts of CompositePodGroup llama that start together have none",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Composite("llama", "", 2).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "llama")).Serves("web", 8, "n1")
+			},
+		},
+		{
+			name: "a circle", code: answer.PodGroupMissing, exit: 4, first: "CompositePodGroup llama is above itself",
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(4, 8).Composite("llama", "bert", 2).Composite("bert", "llama", 1).Add(gangOf(2, 8, in("llama")))
+			},
+		},
 		{name: "parts of another", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, in("llama"))).Add(other("decode", "bert"))
 		}},

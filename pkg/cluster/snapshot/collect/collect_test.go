@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 )
 
 // What can be seen on a real API server is tested there; here are refusals and failures.
@@ -56,13 +57,23 @@ func pods(items ...corev1.Pod) corev1.PodList {
 // Kubernetes' own PodGroups are built in and served only where they are switched on: that they are is recorded, and no other built-in resource.
 func TestNativePodGroupsAreRecorded(t *testing.T) {
 	s := core(t)
-	v := metav1.GroupVersionForDiscovery{GroupVersion: "scheduling.k8s.io/v1beta1", Version: "v1beta1"}
-	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "scheduling.k8s.io", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}})
-	s.Answer("GET /apis/scheduling.k8s.io/v1beta1", 200, metav1.APIResourceList{GroupVersion: v.GroupVersion, APIResources: []metav1.APIResource{
+	version := func(name string) metav1.GroupVersionForDiscovery {
+		return metav1.GroupVersionForDiscovery{GroupVersion: "scheduling.k8s.io/" + name, Version: name}
+	}
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "scheduling.k8s.io", PreferredVersion: version("v1beta1"),
+		Versions: []metav1.GroupVersionForDiscovery{version("v1beta1"), version("v1alpha3")}}}})
+	s.Answer("GET /apis/scheduling.k8s.io/v1beta1", 200, metav1.APIResourceList{GroupVersion: version("v1beta1").GroupVersion, APIResources: []metav1.APIResource{
 		{Name: "podgroups", Kind: "PodGroup", Namespaced: true}, {Name: "priorityclasses", Kind: "PriorityClass"}}})
+	s.Answer("GET /apis/scheduling.k8s.io/v1alpha3", 200, metav1.APIResourceList{GroupVersion: version("v1alpha3").GroupVersion, APIResources: []metav1.APIResource{
+		{Name: "compositepodgroups", Kind: "CompositePodGroup", Namespaced: true, Verbs: []string{"list"}}}})
+	s.Answer("GET /apis/scheduling.k8s.io/v1alpha3/compositepodgroups", 200, map[string]any{"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroupList",
+		"items": []any{map[string]any{"metadata": map[string]any{"namespace": "team", "name": "llama"}}}})
 	got, err := collect(t, s, Options{})
-	if err != nil || !slices.Equal(got.Server.Resources, []string{"podgroups.scheduling.k8s.io/v1beta1"}) {
+	if err != nil || !slices.Equal(got.Server.Resources, []string{"compositepodgroups.scheduling.k8s.io/v1alpha3", "podgroups.scheduling.k8s.io/v1beta1"}) {
 		t.Errorf("got %v, %v", got.Server.Resources, err)
+	}
+	if all := got.Custom[native.CompositeKind()]; len(all) != 1 || all[0].GetName() != "llama" {
+		t.Errorf("composite PodGroups: %v", all)
 	}
 }
 

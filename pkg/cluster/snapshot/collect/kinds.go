@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -37,7 +38,7 @@ func custom(served []metav1.APIResource) []resource {
 			requiredKinds[k.GroupKind] = true
 		}
 	}
-	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
+	for _, kind := range []schema.GroupKind{native.CompositeKind(), volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
 		requiredKinds[kind] = true
 	}
 	for _, k := range networktopology.Kinds() {
@@ -66,9 +67,9 @@ func custom(served []metav1.APIResource) []resource {
 // crdGroups are API groups under k8s.io that are not built in.
 var crdGroups = []string{"scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.incubator.k8s.io", kueue.Group}
 
-// declaresGangs reports whether gangs are declared by objects of a kind. Kubernetes' own is built in, and not served everywhere.
+// declaresGangs reports whether gangs are declared by objects of a kind. Kubernetes' own are built in, and not served everywhere.
 func declaresGangs(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
+	return kind == native.CompositeKind() || slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
 		return slices.ContainsFunc(r.Kinds, func(k gang.Served) bool { return k.GroupKind == kind })
 	})
 }

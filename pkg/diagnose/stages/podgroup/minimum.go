@@ -151,7 +151,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 		}
 		exist, of, need, what = c.CreatedOf(r.Name), r.Replicas, least, "pods of "+r.Name
 	}
-	if c.NoPods || len(c.FailedPods()) > 0 || need > of || c.View.Assumed || queueing.Gated(c.Gang) || g.Suspended {
+	if need > of || othersFind(c) {
 		return
 	}
 	if g.Before != "" && exist == 0 {
@@ -173,6 +173,11 @@ func quorum(c *stage.Context, out *stage.Result) {
 		waitsForItself(c, f, exist, of, need, what)
 	}
 	out.Add(f)
+}
+
+// othersFind reports whether other stages find why pods do not exist, or may not be scheduled. In what-ifs pods are not made.
+func othersFind(c *stage.Context) bool {
+	return c.NoPods || len(c.FailedPods()) > 0 || c.View.Assumed || queueing.Gated(c.Gang) || c.Gang.Suspended
 }
 
 // shortRole is the first role of which fewer pods exist than its own minimum; nil if there is none.

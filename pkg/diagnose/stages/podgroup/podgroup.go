@@ -52,6 +52,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	foreign(c, out)
 	minimum(c, out)
 	quorum(c, out)
+	composite(c, out)
 	return stage.OK(c.Created())
 }
 

@@ -98,9 +98,6 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 			lacks("the minimums of parts of the gang in spec.%s of %s", field, stage.DescribeGroup(*d))
 		}
 	}
-	if parent := f.String("spec", "parentCompositePodGroupName"); parent != "" {
-		lacks("gangs that are placed together with this one in CompositePodGroup %s", parent)
-	}
 	if groups := u.GetAnnotations()[koordinatorGroups]; groups != "" && !strings.Contains(strings.Join(out.Unmodelled, " "), groups) {
 		lacks("gangs that are placed together with this one: %s", groups)
 	}
