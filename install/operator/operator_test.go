@@ -184,6 +184,9 @@ func TestIsRecognised(t *testing.T) {
 
 // The files are what the generator makes of the module that go.mod names.
 func TestIsGenerated(t *testing.T) {
+	if _, err := os.ReadDir("generate"); err != nil { // what only another process reads does not count for the cache of test results
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "generate")
 	if out, err := exec.Command("go", "build", "-o", program, "./generate").CombinedOutput(); err != nil {

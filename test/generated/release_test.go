@@ -40,6 +40,9 @@ func makes(t *testing.T, dir string, args ...string) (output string, err error) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(file); err != nil { // what only another process reads does not count for the cache of test results
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), prerequisite.Program(t, "make"), append([]string{"-s", "-f", file}, args...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
