@@ -196,6 +196,36 @@ func TestPathsInPages(t *testing.T) {
 	}
 }
 
+// A file that is named without its folder is in one of the folders that its line names.
+func TestFilesInPages(t *testing.T) {
+	bare, found := regexp.MustCompile(`^[a-z]\w*\.go$`), 0
+	for i, line := range strings.Split(read(t, "docs/architecture.md"), "\n") {
+		var folders, files []string
+		for _, match := range code.FindAllStringSubmatch(line, -1) {
+			switch name := variable.ReplaceAllString(match[1], "*"); {
+			case bare.MatchString(name):
+				files = append(files, name)
+			case ofTheTree.MatchString(match[1]) && strings.Contains(filepath.Base(name), "."):
+				folders = append(folders, filepath.Dir(name))
+			case ofTheTree.MatchString(match[1]):
+				folders = append(folders, name)
+			}
+		}
+		for _, file := range files {
+			found++
+			if !slices.ContainsFunc(folders, func(folder string) bool {
+				paths, err := filepath.Glob(filepath.Join(tree, folder, file))
+				return err == nil && len(paths) > 0
+			}) {
+				t.Errorf("docs/architecture.md:%d: %s is in none of %s", i+1, file, strings.Join(folders, ", "))
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("%d files are named, want 50 or more: is what looks for them still right?", found)
+	}
+}
+
 // The table of CONTRIBUTING.md has a row for every package.
 func TestHouseIsComplete(t *testing.T) {
 	var patterns []string
