@@ -228,15 +228,19 @@ func (c *Cluster) FailBindings(pod string, times int, err error) {
 
 // Group adds a gang, or changes its minimum. Its name is that of its dialect,
 // labels, and what is given.
-func (c *Cluster) Group(name string, minimum, priority int32) {
-	c.Groups.Set(&schedulingv1beta1.PodGroup{
+func (c *Cluster) Group(name string, minimum, priority int32, change ...func(*schedulingv1beta1.PodGroup)) {
+	group := &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "labels:" + name, UID: types.UID("group-" + name)},
 		Spec: schedulingv1beta1.PodGroupSpec{
 			Priority:         &priority,
 			DisruptionMode:   &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}},
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minimum}},
 		},
-	})
+	}
+	for _, f := range change {
+		f(group)
+	}
+	c.Groups.Set(group)
 }
 
 // Condition returns the message of a pod's PodScheduled condition.

@@ -61,12 +61,15 @@ func newAttempt(gang string, required int, cancel func(types.UID, error), nodeEx
 	}
 }
 
-// join adds a member that got a node.
+// join adds a member that got a node. The engine may assign it once more: when it has
+// tried several domains, and takes this one.
 func (a *attempt) join(uid types.UID, name, node string, prepares bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.members[uid] == nil {
+		a.at[assigned]++
+	}
 	a.members[uid] = &member{name: name, node: node}
-	a.at[assigned]++
 	a.prepares = a.prepares || prepares
 }
 

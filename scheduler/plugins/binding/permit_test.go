@@ -10,11 +10,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
@@ -38,12 +42,29 @@ func (r *reaper) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 
 func (r *reaper) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
 
+// onOneHost has the engine try one node after another for all members.
+func onOneHost(group *schedulingv1beta1.PodGroup) {
+	group.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: corev1.LabelHostname}}}
+}
+
 // One member is left of three that were decided on together. It does not wait for
-// the others in its place.
+// the others in its place, whether the engine tried one placement for them or several.
 func TestTheOthersVanish(t *testing.T) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate,
+		featuregatetesting.FeatureOverrides{features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: true})
 	members := []string{"a-0", "a-1", "a-2"}
-	for _, survivor := range members {
-		t.Run(survivor, func(t *testing.T) {
+	for _, c := range []struct {
+		survivor string
+		nodes    []string
+		group    []func(*schedulingv1beta1.PodGroup)
+	}{
+		{members[0], []string{"n1"}, nil},
+		{members[1], []string{"n1"}, nil},
+		{members[2], []string{"n1"}, nil},
+		{members[0], []string{"n1", "n2", "n3"}, []func(*schedulingv1beta1.PodGroup){onOneHost}},
+	} {
+		survivor, nodes, constraints := c.survivor, c.nodes, c.group
+		t.Run(fmt.Sprintf("%s of %d domains", survivor, len(nodes)), func(t *testing.T) {
 			var c *enginetest.Cluster
 			handle, reaped := engine.NewHandle(), make(chan bool, 1)
 			b := New(handle, unparked{})
@@ -79,14 +100,20 @@ func TestTheOthersVanish(t *testing.T) {
 			}}
 			c = enginetest.Start(t, prepare, ours(handle, b),
 				enginetest.Plugin{Name: r.Name(), New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return r, nil }})
-			c.Create(enginetest.Node("n1", 3))
-			c.Group("a", 3, 0)
+			for _, name := range nodes {
+				c.Create(enginetest.Node(name, 3))
+			}
+			c.Group("a", 3, 0, constraints...)
 			for _, name := range members {
 				c.Create(enginetest.Pod(name, "a"))
 			}
 			c.Wait("the others are gone", func() bool { return len(reaped) > 0 })
-			c.Create(enginetest.Pod("s", "", enginetest.CPUs(3)))
-			c.WaitPlaced("s")
+			for _, name := range nodes {
+				c.Create(enginetest.Pod("on-"+name, "", enginetest.CPUs(3)))
+			}
+			for _, name := range nodes {
+				c.WaitPlaced("on-" + name)
+			}
 			if c.NodeOf(survivor) != "" {
 				t.Error("a member of three was bound alone")
 			}
@@ -138,7 +165,8 @@ func TestPermitOfALargeGang(t *testing.T) {
 func TestAssignedCount(t *testing.T) {
 	a := newAttempt("ns/g", 2, nil, always, present)
 	a.join("a", "a", "n1", false)
-	a.join("b", "b", "n1", false)
+	a.join("b", "b", "n2", false)
+	a.join("b", "b", "n1", false) // once more, after others were tried
 	for want, do := range []func(){func() { a.start("b") }, func() { a.start("a") }, func() {}} {
 		if got := a.assignedCount(); got != 2-want {
 			t.Errorf("%d are left, want %d", got, 2-want)

@@ -22,8 +22,9 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// stateKey is where the attempt of a cycle is kept: in the gang's state during the
-// pod group cycle, and in each member's state afterwards.
+// stateKey is where an attempt is kept: during the pod group cycle in the state of
+// what the engine tries, as it tries several domains for a part of a composite
+// PodGroup, and in each member's state afterwards.
 const stateKey fwk.StateKey = Name
 
 // Plugin delays the binding of members until their gang can be bound.
@@ -118,16 +119,16 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 		}
 		return nil
 	}
-	cycle := state.GetPodGroupSchedulingCycle()
+	tried := state.GetPlacementCycleState()
 	var a *attempt
-	if known, err := cycle.Read(stateKey); err == nil {
+	if known, err := tried.Read(stateKey); err == nil {
 		a, _ = known.(*attempt)
 	}
 	if a == nil {
 		if a = p.newAttempt(group); a == nil {
 			return nil
 		}
-		cycle.Write(stateKey, a)
+		tried.Write(stateKey, a)
 	}
 	a.join(pod.UID, pod.Name, node, needsPreparation(p.claims, pod))
 	state.Write(stateKey, a)

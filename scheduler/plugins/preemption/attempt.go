@@ -263,11 +263,8 @@ func (c cause) placed(assigned map[string][]*corev1.Pod, query Query) bool {
 
 // keep opens a reservation for a preemptor, and has its victims evicted.
 func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
-	r := &reservation{
-		key: c.key, priority: c.priority, pods: c.pods, singly: c.more, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
-		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{}, since: pl.preemptor.clock.Now(),
-	}
-	r.pods = r.waiting() // others of a gang may wait for good
+	r := newReservation(c, assigned, pl.preemptor.clock.Now())
+	r.units, r.text, r.timeout = units, text, pl.args.TerminationTimeout.Duration
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod
 	}

@@ -178,9 +178,9 @@ func (p *Preemptor) evict(ctx context.Context, r *reservation, pod *corev1.Pod) 
 // because is why a victim is preempted, as its users read it: preempted by gang research/llama of priority 5.
 func (r *reservation) because(reader audience.Reader) string {
 	if !reader.Sees(r.key.Namespace) {
-		return "preempted by " + reader.Title(r.who())
+		return "preempted by " + reader.Title(r.who)
 	}
-	return fmt.Sprintf("preempted by %s of priority %d", reader.Title(r.who()), r.priority)
+	return fmt.Sprintf("preempted by %s of priority %d", reader.Title(r.who), r.priority)
 }
 
 // note is because in the event on a victim. It begins as kube-scheduler's does, by which tools know a preemption: a gang is a podgroup there.

@@ -78,10 +78,8 @@ func (w *watcher) room() *reservation {
 	w.t.Helper()
 	p, v := aPod("p", "", 2, ranked(100)), aPod("v", "n1", 1)
 	w.knows(p, v)
-	r := &reservation{
-		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, assigned: map[string][]*corev1.Pod{"n1": {p}},
-		victims: map[types.UID]*corev1.Pod{v.UID: v}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{{Namespace: "ns", UID: "job"}: true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
-	}
+	r := newReservation(cause{key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}}, map[string][]*corev1.Pod{"n1": {p}}, w.clock.Now())
+	r.victims[v.UID], r.jobs[gang.Identity{Namespace: "ns", UID: "job"}], r.text, r.timeout = v, true, "preempts 1 pod", time.Minute
 	w.open(r)
 	return r
 }

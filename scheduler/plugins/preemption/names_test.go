@@ -1,8 +1,10 @@
 package preemption
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +20,18 @@ func podIn(namespace, name string, cpus int64) *corev1.Pod {
 	return pod
 }
 
+// llama is the reservation of a gang of 4 CPUs.
+func llama(members int) *reservation {
+	var pods []*corev1.Pod
+	for i := range members {
+		pods = append(pods, podIn("secret", fmt.Sprint("llama-", i), 4/int64(members)))
+	}
+	return newReservation(cause{key: types.NamespacedName{Namespace: "secret", Name: "labels:llama"}, priority: 5, pods: pods}, map[string][]*corev1.Pod{"n1": pods[:1]}, time.Time{})
+}
+
 // Neither does a victim read who preempts it, nor the preemptor whom, if that is in another namespace.
 func TestPreemptionNamesNothingOfOtherNamespaces(t *testing.T) {
-	key := types.NamespacedName{Namespace: "secret", Name: "labels:llama"}
-	r := &reservation{key: key, priority: 5, pods: []*corev1.Pod{podIn("secret", "llama-0", 2), podIn("secret", "llama-1", 2)},
-		assigned: map[string][]*corev1.Pod{"n1": {podIn("secret", "llama-0", 2)}}}
+	r := llama(2)
 	for reader, want := range map[audience.Reader]string{
 		audience.Hidden.Reader("ns"):     "preempted by a gang of another namespace (4 cpu, priority 5)",
 		audience.Named.Reader("ns"):      "preempted by gang secret/llama of priority 5",
@@ -56,5 +65,16 @@ func TestPreemptionNamesNothingOfOtherNamespaces(t *testing.T) {
 	}
 	if got := describe(units, audience.Reader{}); !strings.Contains(got, "secret/web") || !strings.Contains(got, "the gang of pod secret/bert-0 (1 pod)") {
 		t.Errorf("the log has %q", got)
+	}
+}
+
+// Each victim is told for whom it goes: the members of that gang are not gone through with each.
+func TestNoteOfALargeGang(t *testing.T) {
+	allocations := func(members int) float64 {
+		r := llama(members)
+		return testing.AllocsPerRun(100, func() { r.note(audience.Hidden.Reader("ns")) })
+	}
+	if one, many := allocations(1), allocations(400); many > one {
+		t.Errorf("%v allocations for one member, %v for 400", one, many)
 	}
 }

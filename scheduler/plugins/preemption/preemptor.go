@@ -35,6 +35,7 @@ type reservation struct {
 	key      types.NamespacedName
 	priority int32
 	pods     []*corev1.Pod             // for whom it is; not changed
+	who      audience.Thing            // the preemptor, to readers: every victim is told
 	singly   bool                      // they are placed one by one, and not all at once
 	assigned map[string][]*corev1.Pod  // by node, those that have no place yet; the preemptor's lock must be held
 	victims  map[types.UID]*corev1.Pod // that still are there
@@ -48,8 +49,16 @@ type reservation struct {
 	insists  bool                      // what suspended jobs leave is deleted
 }
 
-// who is the preemptor to readers of the event.
-func (r *reservation) who() audience.Thing { return claims.ThingOf(r.key, r.priority, r.pods...) }
+// newReservation returns that of a preemptor which gets these nodes.
+func newReservation(c cause, assigned map[string][]*corev1.Pod, now time.Time) *reservation {
+	r := &reservation{
+		key: c.key, priority: c.priority, pods: c.pods, singly: c.more, assigned: assigned,
+		victims: map[types.UID]*corev1.Pod{}, gone: map[types.UID]string{}, jobs: map[gang.Identity]bool{}, since: now,
+	}
+	r.pods = r.waiting() // others of a gang may wait for good
+	r.who = claims.ThingOf(r.key, r.priority, r.pods...)
+	return r
+}
 
 // claims are one for each of the pods that come.
 func (r *reservation) claims() (all []claims.Claim) {
@@ -57,12 +66,11 @@ func (r *reservation) claims() (all []claims.Claim) {
 	for uid := range r.victims {
 		leaving[uid] = true
 	}
-	who := r.who()
-	why := audience.Write(r.key.Namespace, func(reader audience.Reader) string { return "being cleared for " + reader.Title(who) })
+	why := audience.Write(r.key.Namespace, func(reader audience.Reader) string { return "being cleared for " + reader.Title(r.who) })
 	for _, node := range slices.Sorted(maps.Keys(r.assigned)) {
 		for _, pod := range r.assigned[node] {
 			all = append(all, claims.Claim{
-				For: r.key, Who: who, Node: node, Pod: pod, Why: why, Priority: r.priority,
+				For: r.key, Who: r.who, Node: node, Pod: pod, Why: why, Priority: r.priority,
 				Leaving: leaving, Progress: r.text, Suspended: r.jobs,
 			})
 		}
