@@ -3,6 +3,7 @@ package gang
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,6 +92,18 @@ type Reader struct {
 	// FromPods declares a gang from the labels and annotations of its pods, in a dialect where pods carry the whole declaration; nil
 	// otherwise.
 	FromPods func(key Key, pods []*corev1.Pod) (Declaration, error)
+	// SetMinimum overwrites the minimum that FromPods reads, where a template of pods states it. Before and after are the roles of the
+	// gang. Nil where no template does.
+	SetMinimum func(template *metav1.ObjectMeta, minimum int32, before, after []Role)
+}
+
+// Restate gives some labels or annotations another number, those of them that there are.
+func Restate(entries map[string]string, n int32, keys ...string) {
+	for _, key := range keys {
+		if _, stated := entries[key]; stated {
+			entries[key] = strconv.Itoa(int(n))
+		}
+	}
 }
 
 // Served is a kind and the resource name under which it is served.

@@ -1,15 +1,12 @@
 package whatif
 
 import (
-	"encoding/json"
-	"strconv"
-	"strings"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -60,44 +57,19 @@ func Revise(g *gang.Gang, edit func(*Spec)) *Spec {
 	}
 	if spec.Min != g.Min && g.Decl != nil && g.Decl.Kind.Kind == "" {
 		for i := range spec.Roles {
-			setMinimum(&spec.Roles[i].Template.ObjectMeta, g, spec)
+			setMinimum(&spec.Roles[i].Template.ObjectMeta, spec.Min, g.Roles, spec.Roles)
 		}
 	}
 	return spec
 }
 
-// setMinimum overwrites the minimum in the labels and annotations of a template, in every dialect whose gangs have no object.
-func setMinimum(meta *metav1.ObjectMeta, g *gang.Gang, spec *Spec) {
-	for _, entries := range []map[string]string{meta.Labels, meta.Annotations} {
-		for key, value := range entries {
-			switch {
-			case strings.HasSuffix(key, "/min-available"), strings.HasSuffix(key, "/pod-group-total-count"):
-				entries[key] = strconv.Itoa(int(spec.Min))
-			case strings.HasSuffix(key, "/task-groups"):
-				entries[key] = taskGroups(value, g, spec)
-			}
+// setMinimum overwrites the minimum that a template states, in every dialect in which it does.
+func setMinimum(template *metav1.ObjectMeta, minimum int32, before, after []gang.Role) {
+	for _, reader := range dialect.Readers() {
+		if reader.SetMinimum != nil {
+			reader.SetMinimum(template, minimum, before, after)
 		}
 	}
-}
-
-// taskGroups changes the sizes in the list that YuniKorn reads: a group that was as large as its role stays so.
-func taskGroups(text string, g *gang.Gang, spec *Spec) string {
-	var groups []map[string]any
-	if err := json.Unmarshal([]byte(text), &groups); err != nil {
-		return text // it was not set before either
-	}
-	for _, group := range groups {
-		for i, role := range spec.Roles {
-			if role.Template.Annotations["yunikorn.apache.org/task-group-name"] == group["name"] && group["minMember"] == float64(g.Roles[i].Replicas) {
-				group["minMember"] = role.Replicas
-			}
-		}
-	}
-	out, err := json.Marshal(groups)
-	if err != nil {
-		return text
-	}
-	return string(out)
 }
 
 // Needs are the requests of the first min members together, in the order of the roles.

@@ -72,6 +72,38 @@ func TestGroupOf(t *testing.T) {
 	}
 }
 
+// The minimum that pods state can be changed wherever they state it, and stays what is read from them.
+func TestSetMinimum(t *testing.T) {
+	pods := map[gang.Dialect]*corev1.Pod{
+		gang.Labels:      labelled("pod-group.scheduling.sigs.k8s.io/name", "g", "pod-group.scheduling.sigs.k8s.io/min-available", "4"),
+		gang.Koordinator: noted("gang.scheduling.koordinator.sh/name", "g", "gang.scheduling.koordinator.sh/min-available", "4"),
+		gang.Kueue:       noted("kueue.x-k8s.io/pod-group-total-count", "4"),
+		gang.YuniKorn:    noted("yunikorn.apache.org/task-group-name", "workers", "yunikorn.apache.org/task-groups", `[{"name":"workers","minMember":4}]`),
+	}
+	made := gang.LeaderWorkerSet // its controller writes them, and no template
+	for _, r := range Readers() {
+		pod := pods[r.Dialect]
+		if stated := pod != nil; (r.FromPods != nil && r.Dialect != made) != stated || (r.SetMinimum != nil) != stated {
+			t.Errorf("%s: pods state a minimum: %v, which is read: %v, and changed: %v", r.Dialect, stated, r.FromPods != nil, r.SetMinimum != nil)
+			continue
+		}
+		if pod == nil {
+			continue
+		}
+		before := []gang.Role{{Name: "worker", Replicas: 4, Template: corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta}}}
+		after := []gang.Role{{Name: "worker", Replicas: 3, Template: corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta}}}
+		unstated := noted("other", "4")
+		r.SetMinimum(&pod.ObjectMeta, 3, before, after)
+		r.SetMinimum(&unstated.ObjectMeta, 3, before, after)
+		if d, err := r.FromPods(gang.Key{Dialect: r.Dialect, Name: "g"}, []*corev1.Pod{pod}); err != nil || d.MinMember != 3 {
+			t.Errorf("%s: a minimum of %d, %v, want 3, of %v %v", r.Dialect, d.MinMember, err, pod.Labels, pod.Annotations)
+		}
+		if !reflect.DeepEqual(unstated, noted("other", "4")) {
+			t.Errorf("%s: written to a pod that states none: %v", r.Dialect, unstated)
+		}
+	}
+}
+
 func object(apiVersion string, spec, status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "PodGroup", "metadata": map[string]any{"name": "g", "namespace": "team",
 		"ownerReferences": []any{map[string]any{"uid": "job", "controller": true}}}, "spec": spec, "status": status}}

@@ -55,6 +55,10 @@ func Reader() gang.Reader {
 			return d, errors.Join(err, networkTopology(u, &d))
 		},
 		FromPods: fromPods,
+		SetMinimum: func(template *metav1.ObjectMeta, minimum int32, _, _ []gang.Role) {
+			gang.Restate(template.Annotations, minimum, minKey)
+			gang.Restate(template.Labels, minimum, lightMinLabel)
+		},
 	}
 }
 

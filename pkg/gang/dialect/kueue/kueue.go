@@ -85,5 +85,8 @@ func Reader() gang.Reader {
 			}
 			return d, nil
 		},
+		SetMinimum: func(template *metav1.ObjectMeta, minimum int32, _, _ []gang.Role) {
+			gang.Restate(template.Annotations, minimum, countAnnotation)
+		},
 	}
 }

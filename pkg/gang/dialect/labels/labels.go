@@ -81,6 +81,9 @@ func Reader() gang.Reader {
 			}
 			return d, first
 		},
+		SetMinimum: func(template *metav1.ObjectMeta, minimum int32, _, _ []gang.Role) {
+			gang.Restate(template.Labels, minimum, MinAvailableLabel, minAvailableLabelX)
+		},
 	}
 }
 

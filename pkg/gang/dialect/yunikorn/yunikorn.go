@@ -16,6 +16,7 @@ import (
 const (
 	prefix           = "yunikorn.apache.org/"
 	groupsAnnotation = prefix + "task-groups"
+	groupAnnotation  = prefix + "task-group-name"
 )
 
 // taskGroup is one entry of the annotation that lists them.
@@ -27,7 +28,7 @@ type taskGroup struct {
 // NameOf returns the application that a pod belongs to, if the application is a gang.
 func NameOf(pod metav1.Object) (string, bool) {
 	labels, notes := pod.GetLabels(), pod.GetAnnotations()
-	if notes[prefix+"task-group-name"] == "" && notes[groupsAnnotation] == "" {
+	if notes[groupAnnotation] == "" && notes[groupsAnnotation] == "" {
 		return "", false
 	}
 	name := cmp.Or(labels[prefix+"app-id"], labels["spark-app-selector"], labels["applicationId"], notes[prefix+"app-id"])
@@ -62,5 +63,28 @@ func Reader() gang.Reader {
 			}
 			return d, nil
 		},
+		SetMinimum: setMinimum,
+	}
+}
+
+// setMinimum changes the sizes in the list of task groups: a group that was as large as its role stays so.
+func setMinimum(template *metav1.ObjectMeta, _ int32, before, after []gang.Role) {
+	text, stated := template.Annotations[groupsAnnotation]
+	if !stated {
+		return
+	}
+	var groups []map[string]any // with what else they have
+	if err := json.Unmarshal([]byte(text), &groups); err != nil {
+		return // they were not read before either
+	}
+	for _, group := range groups {
+		for i, role := range after {
+			if role.Template.Annotations[groupAnnotation] == group["name"] && group["minMember"] == float64(before[i].Replicas) {
+				group["minMember"] = role.Replicas
+			}
+		}
+	}
+	if out, err := json.Marshal(groups); err == nil {
+		template.Annotations[groupsAnnotation] = string(out)
 	}
 }
