@@ -199,7 +199,7 @@ func (c cluster) newControllers(
 		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: known.pods.OwnedBy, Synced: synced.done, Keep: d.claims.Suspends,
 	})
 	policy := belowmin.New(belowmin.Config{
-		Client: c.client, Gangs: known.cache, Objects: known.objects, Jobs: suspender, Synced: synced.done,
+		Client: c.client, Gangs: known.cache, Objects: known.objects, Claims: d.claims, Jobs: suspender, Synced: synced.done,
 		NodeExists: d.handle.NodeExists, Shortfall: d.attempts.Shortfall, Freed: d.attempts.Wake,
 		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
 	})

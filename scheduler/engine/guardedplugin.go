@@ -34,6 +34,7 @@ func guarded(plugin fwk.Plugin, g guardedPoint) (fwk.Plugin, error) {
 	_, signs := plugin.(fwk.SignPlugin)
 	_, enqueues := plugin.(fwk.PreEnqueuePlugin)
 	_, filters := plugin.(fwk.FilterPlugin)
+	_, reserves := plugin.(fwk.ReservePlugin)
 	_, permits := plugin.(fwk.PermitPlugin)
 	_, scores := plugin.(fwk.ScorePlugin)
 	_, refuses := plugin.(fwk.PreFilterPlugin)
@@ -101,6 +102,12 @@ func guarded(plugin fwk.Plugin, g guardedPoint) (fwk.Plugin, error) {
 			guardedPreEnqueue
 			guardedFilter
 		}{g, refuse, guardedPreEnqueue{g}, guardedFilter{g}}
+	case filters && reserves:
+		made = struct {
+			guardedPoint
+			reserving
+			guardedFilter
+		}{g, reserve, guardedFilter{g}}
 	case filters:
 		made = struct {
 			guardedPoint

@@ -94,17 +94,29 @@ func (h *Handle) NodeExists(name string) bool {
 // goroutine may read it.
 func (h *Handle) Snapshot() fwk.SharedLister { return h.Framework().SnapshotSharedLister() }
 
-// Partial reports whether some members of a gang have nodes, and fewer than its
-// minimum. Simulated placements do not count.
-func (h *Handle) Partial(group types.NamespacedName) bool {
+// Lacking returns how many more members of a gang must have nodes of which some have;
+// 0 for others. Simulated placements do not count.
+func (h *Handle) Lacking(group types.NamespacedName) int {
 	state, minimum, ok := h.state(group)
-	return ok && state.ScheduledPodsCount() > 0 && state.ScheduledPodsCount() < minimum
+	if !ok || state.ScheduledPodsCount() == 0 {
+		return 0
+	}
+	return max(0, minimum-state.ScheduledPodsCount())
 }
 
 // Complete reports whether the engine has as many members of a gang as its minimum.
 func (h *Handle) Complete(group types.NamespacedName) bool {
 	state, minimum, ok := h.state(group)
 	return !ok || state.AllPodsCount() >= minimum
+}
+
+// Scheduled returns the members of a gang that have nodes. Simulated placements do not count.
+func (h *Handle) Scheduled(group types.NamespacedName) []*corev1.Pod {
+	state, _, ok := h.state(group)
+	if !ok {
+		return nil
+	}
+	return state.ScheduledPods()
 }
 
 // Unscheduled returns the members of a gang that have no node, by NAMESPACE/NAME.

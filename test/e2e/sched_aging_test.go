@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ func TestAging(t *testing.T) {
 			}
 			for _, w := range some("labels") {
 				t.Run(w.name, func(t *testing.T) { c.with(t, w).starves(false) })
+			}
+			for _, w := range some("volcano") {
+				t.Run("a minimum rises, "+w.name, func(t *testing.T) { c.with(t, w).minimumRises() })
 			}
 		})
 	}
@@ -79,6 +83,52 @@ func (g team) starves(want bool) {
 		t.Errorf("%d of 8 members started within 18s", n)
 	case !want && !turnedAway:
 		t.Error("nobody who was turned away was told for whom")
+	}
+}
+
+// minimumRises: a gang of one raises its minimum whenever a pod leaves, as if it had lost a member. What leaves is reserved for a gang that waits.
+func (g team) minimumRises() {
+	t, c := g.t, g.cluster
+	a := unused(t)
+	raised, prefix := a+"-u", a+"-s-"
+	defer func() { g.sweep(t); g.drop(a, raised) }()
+	g.defined()
+	g.declare(raised, 1)
+	g.members(raised, 1, 1, func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{} })
+	var singles []string
+	next := func() {
+		singles = append(singles, fmt.Sprintf("%s%02d", prefix, len(singles)))
+		c.create(t, plain(singles[len(singles)-1], "gang-scheduler", "1"))
+	}
+	for range 8 {
+		next()
+	}
+	c.placed(t, append(g.names(raised, 1), singles...)...)
+	g.declare(a, 8)
+	g.members(a, 8, 8)
+	first := 0 // of those that have nodes
+	leave := func() { c.kill(t, singles[first]); first++ }
+	leave()
+	next()
+	eventually(t, "what leaves is reserved", func(ctx context.Context) bool {
+		pod, err := c.client.CoreV1().Pods(space).Get(ctx, singles[len(singles)-1], metav1.GetOptions{})
+		if err == nil && pod.Spec.NodeName != "" {
+			leave()
+			next()
+		}
+		return err == nil && strings.Contains(refusal(pod), "reserved for gang default/"+a)
+	})
+	for i := 1; first < len(singles)-1; i++ {
+		g.setMinimum(raised, i+1, i)
+		pod := plain(fmt.Sprintf("%s-%d", raised, i), g.scheduler, "1")
+		g.setGroup(pod, raised, i+1)
+		c.create(t, pod)
+		rests(t, 300*time.Millisecond, func() string { return fmt.Sprint(c.bound(t, g.names(raised, i+1)...)) })
+		leave()
+	}
+	c.placed(t, g.names(a, 8)...)
+	if n := c.bound(t, g.names(raised, 8)...); n != 1 {
+		t.Errorf("%d members of the gang whose minimum rises have nodes, want the one that had", n)
 	}
 }
 

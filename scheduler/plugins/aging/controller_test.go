@@ -36,7 +36,7 @@ type yard struct {
 	pods          []*corev1.Pod
 	waiting       []Candidate
 	idle          []Candidate
-	partly        map[types.NamespacedName]bool
+	lacking       map[types.NamespacedName]int
 	placed        map[types.UID]bool
 	requestedPods []*corev1.Pod // what Cluster was last called with
 	roles         func([]*corev1.Pod)
@@ -65,7 +65,7 @@ func (y *yard) Gangs() (all []Candidate) {
 	return all
 }
 
-// Released, Wake, Activate, Partial and Pod are what the ledger needs.
+// Released, Wake, Activate, Lacking, Scheduled and Pod are what the ledger needs.
 func (y *yard) Released() { y.lifted++ }
 
 func (y *yard) Wake(types.NamespacedName) {}
@@ -74,7 +74,9 @@ func (y *yard) Activate(pods map[string]*corev1.Pod) {
 	y.woken = append(y.woken, slices.Sorted(maps.Keys(pods))...)
 }
 
-func (y *yard) Partial(group types.NamespacedName) bool { return y.partly[group] }
+func (y *yard) Lacking(group types.NamespacedName) int { return y.lacking[group] }
+
+func (y *yard) Scheduled(types.NamespacedName) []*corev1.Pod { return nil }
 
 func (y *yard) Pod(pod *corev1.Pod) *corev1.Pod {
 	if y.placed[pod.UID] {

@@ -219,15 +219,20 @@ func TestAGangWithoutATransitionTimeAges(t *testing.T) {
 	}
 }
 
-// A gang that is partly placed may complete itself.
-func TestWhoIsPartlyPlacedIsNotBound(t *testing.T) {
+// A gang that lost a member may have another one in its stead.
+func TestWhoLostAMemberIsNotBound(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 3), []Candidate{aGang("g", 4, 1)}
 	y.reconcile(t, time.Minute)
 	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 1 {
 		t.Fatalf("kept %+v", kept)
 	}
-	y.partly = map[types.NamespacedName]bool{{Name: "other"}: true}
+	other := types.NamespacedName{Name: "other"}
+	y.lacking = map[types.NamespacedName]int{other: 1}
+	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 1 {
+		t.Errorf("kept %+v from a gang that was never whole", kept)
+	}
+	y.claims.Whole(other, []*corev1.Pod{aPod("lost", "a", 1)})
 	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 0 {
 		t.Errorf("kept %+v", kept)
 	}

@@ -12,6 +12,7 @@ package belowmin
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,11 +79,22 @@ type Objects interface {
 	Get(key gang.Key) (object gangcache.Object, u *unstructured.Unstructured, ok bool)
 }
 
+// Claims are told what gangs have; *claims.Ledger implements it.
+type Claims interface {
+	// Whole records that these members of a gang have places, and are as many as it requires.
+	Whole(group types.NamespacedName, members []*corev1.Pod)
+	// Below records that fewer members have places than it requires.
+	Below(group types.NamespacedName)
+	// Unplaced records that no member of a gang has a place.
+	Unplaced(group types.NamespacedName)
+}
+
 // Config has the dependencies of a controller.
 type Config struct {
 	Client  kubernetes.Interface
 	Gangs   Gangs
 	Objects Objects
+	Claims  Claims
 	// Jobs suspends and resumes jobs.
 	Jobs *suspend.Suspender
 	// Synced reports whether every pod and object is known.
@@ -210,7 +222,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
 	case !declared || len(m.placed) >= m.required && !o.boundToDeletedNodes:
-		c.seenWhole(key, s, m)
+		c.seenWhole(key, s, m, declared)
 		return nil
 	case c.Gangs.Completed(key) > 0:
 		// It is about to end. Members that have not completed may still work.
@@ -218,6 +230,8 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		c.dropInFlight(key.VirtualGroup())
 		return nil
 	}
+	c.Claims.Below(key.VirtualGroup())
+	s.recorded = false
 	if !enabled {
 		return nil
 	}
@@ -226,19 +240,26 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 
 // seenWhole records that a gang is whole, or not declared. One that has become so is
 // looked at again.
-func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
+func (c *Controller) seenWhole(key gang.Key, s *state, m members, declared bool) {
 	since := s.since
 	if since.IsZero() {
 		since = c.Clock.Now()
 		c.queue.AddAfter(key, pollInterval)
 	}
-	*s = state{whole: gang.UIDs(m.placed), since: since}
+	placed := gang.UIDs(m.placed)
+	recorded := declared && s.recorded && slices.Equal(placed, s.whole)
+	if declared && !recorded && len(m.lost) == 0 { // what is bound to a node that does not exist has no place
+		c.Claims.Whole(key.VirtualGroup(), m.placed)
+		recorded = true
+	}
+	*s = state{whole: placed, recorded: recorded, since: since}
 	c.dropInFlight(key.VirtualGroup())
 }
 
 // free records that no member of a gang has a node.
 func (c *Controller) free(key gang.Key, s *state) {
 	group := key.VirtualGroup()
+	c.Claims.Unplaced(group)
 	c.mu.Lock()
 	was := c.evicting[group]
 	delete(c.evicting, group)

@@ -81,7 +81,7 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		}
 		recorder, synced := events.NewFakeRecorder(100), func() bool { return true }
 		o.Controller = New(Config{
-			Client: c.Client, Gangs: k, Objects: k, Recorder: recorder, Clock: clock.RealClock{}, Synced: synced,
+			Client: c.Client, Gangs: k, Objects: k, Claims: ledger, Recorder: recorder, Clock: clock.RealClock{}, Synced: synced,
 			NodeExists: func(string) bool { return true },
 			Jobs:       suspend.New(suspend.Config{Dynamic: jobsClient(), Recorder: recorder, Clock: clock.RealClock{}, Synced: synced}),
 		})

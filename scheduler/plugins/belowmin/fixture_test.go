@@ -46,6 +46,9 @@ type fixture struct {
 	required int32
 	note     string // the object's annotation
 	freed    int
+	whole    []string        // what the claims were told
+	recorded int             // how often
+	below    int             // how often they were told that it is below its minimum
 	gone     map[string]bool // nodes
 	short    *planner.Shortfall
 	// completed is how many required no place any more.
@@ -60,7 +63,7 @@ func newFixture(t *testing.T, arguments string, jobs ...runtime.Object) *fixture
 	w.dynamic = jobsClient(jobs...)
 	synced := func() bool { return true }
 	w.Controller = New(Config{
-		Client: w.client, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock, Synced: synced,
+		Client: w.client, Gangs: w, Objects: w, Claims: w, Recorder: w.recorder, Clock: w.clock, Synced: synced,
 		Freed:      func(types.NamespacedName) { w.freed++ },
 		NodeExists: w.nodeExists,
 		Shortfall: func(types.NamespacedName) (planner.Shortfall, bool) {
@@ -77,6 +80,19 @@ func newFixture(t *testing.T, arguments string, jobs ...runtime.Object) *fixture
 }
 
 func (w *fixture) nodeExists(name string) bool { return !w.gone[name] }
+
+// Whole, Below and Unplaced implement Claims.
+func (w *fixture) Whole(_ types.NamespacedName, members []*corev1.Pod) {
+	w.whole = nil
+	for _, pod := range members {
+		w.whole = append(w.whole, pod.Name)
+	}
+	w.recorded++
+}
+
+func (w *fixture) Below(types.NamespacedName) { w.below++ }
+
+func (w *fixture) Unplaced(types.NamespacedName) { w.whole = nil }
 
 // owned reports whether a job has pods.
 func (w *fixture) owned(job suspend.Target) bool {

@@ -3,6 +3,7 @@ package belowmin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,4 +197,38 @@ func TestRun(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("it does not end")
 	}
+}
+
+// What a gang has is recorded while it is whole: not what it has below its minimum, nor each time that it is looked at.
+func TestWhatAWholeGangHasIsRecorded(t *testing.T) {
+	w := newFixture(t, short)
+	want := func(times int, members ...string) {
+		t.Helper()
+		w.after(time.Second)
+		if !slices.Equal(w.whole, members) || w.recorded != times {
+			t.Errorf("recorded %v, %d times, want %v, %d times", w.whole, w.recorded, members, times)
+		}
+	}
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	want(0)
+	w.pod("a-2", 0, 1)
+	want(1, "a-0", "a-1", "a-2")
+	want(1, "a-0", "a-1", "a-2")
+	w.required = 4
+	w.pod("a-3", 5, -1)
+	below := w.below
+	want(1, "a-0", "a-1", "a-2")
+	if w.below == below {
+		t.Error("not recorded that it is below its minimum")
+	}
+	w.required = 3
+	want(2, "a-0", "a-1", "a-2")
+	w.gone = map[string]bool{w.pods[1].Spec.NodeName: true}
+	w.required, w.pods = 1, w.pods[:2]
+	want(2, "a-0", "a-1", "a-2") // what is on a node that is gone is not there
+	w.gone = nil
+	want(3, "a-0", "a-1")
+	w.pods = nil
+	want(3)
 }

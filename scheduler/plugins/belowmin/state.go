@@ -122,8 +122,9 @@ func boundAt(pod *corev1.Pod) *metav1.Time {
 
 // state is the controller's memory of a gang.
 type state struct {
-	whole []types.UID // the members that had nodes when it was last seen whole
-	since time.Time   // since when it is seen whole
+	whole    []types.UID // the members that had nodes when it was last seen whole
+	recorded bool        // the claims have these
+	since    time.Time   // since when it is seen whole
 	// partial are the members that had nodes when it was found that it was never
 	// whole. The evidence may be gone later: a member that could not be bound is
 	// replaced by a younger one, and all become old.

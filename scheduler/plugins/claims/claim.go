@@ -70,11 +70,10 @@ type Claim struct {
 	Suspended map[gang.Identity]bool
 }
 
-// binds reports whether a pod of a consumer has to leave the room alone. A partial
-// gang has places and fewer than it needs: a reservation may wait for the end of
-// that gang, which does not come before it is whole. Promises count of those who are trusted.
-func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, partial, trusted bool, now time.Time) bool {
-	if c.For == consumer || corev1helpers.PodPriority(pod) > c.Priority || c.Kind == Reservation && partial {
+// binds reports whether a pod of a consumer has to leave the room alone. A reservation does not bind
+// a gang that regains what it has lost. Promises count of those who are trusted.
+func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, regains, trusted bool, now time.Time) bool {
+	if c.For == consumer || corev1helpers.PodPriority(pod) > c.Priority || c.Kind == Reservation && regains {
 		return false
 	}
 	limit, limited := RuntimeLimit(pod)

@@ -23,6 +23,7 @@ import (
 )
 
 var (
+	noon  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	gangA = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}
 	gangB = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:b"}
 )
@@ -32,16 +33,20 @@ var (
 type book struct {
 	*Ledger
 	t        *testing.T
+	now      *clocktesting.FakePassiveClock
 	pods     []*corev1.Pod
-	partial  bool
+	lacking  int           // members of the gang
+	placed   []*corev1.Pod // of the gang
 	gone     bool
+	change   func(*corev1.Pod) // what became of the pods
 	woken    []string
 	released int
 }
 
 func newBook(t *testing.T, pods ...*corev1.Pod) *book {
 	b := &book{t: t, pods: pods}
-	b.Ledger = NewLedger(b, b, clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), audience.Hidden)
+	b.now = clocktesting.NewFakePassiveClock(noon)
+	b.Ledger = NewLedger(b, b, b.now, audience.Hidden)
 	b.Register(metrics.NewKubeRegistry().MustRegister)
 	return b
 }
@@ -54,10 +59,16 @@ func (b *book) Pod(pod *corev1.Pod) *corev1.Pod {
 	if b.gone {
 		return nil
 	}
+	if b.change != nil {
+		pod = pod.DeepCopy()
+		b.change(pod)
+	}
 	return pod
 }
 
-func (b *book) Partial(types.NamespacedName) bool { return b.partial }
+func (b *book) Lacking(types.NamespacedName) int { return b.lacking }
+
+func (b *book) Scheduled(types.NamespacedName) []*corev1.Pod { return b.placed }
 
 func (b *book) Released() { b.released++ }
 
@@ -95,17 +106,20 @@ func TestWhomAClaimBinds(t *testing.T) {
 		partial bool
 		want    bool
 	}{
-		"a pod on its own":                   {enginetest.Pod("s", ""), Replacement, false, true},
-		"another gang":                       {enginetest.Pod("b-0", "b"), Replacement, false, true},
-		"its own gang":                       {enginetest.Pod("a-9", "a"), Replacement, false, false},
-		"a higher priority":                  {enginetest.Pod("s", "", enginetest.Priority(1)), Replacement, false, false},
-		"a partial gang, a reservation":      {enginetest.Pod("b-0", "b"), Reservation, true, false},
-		"a partial gang, room being cleared": {enginetest.Pod("b-0", "b"), Preemption, true, true},
-		"a partial gang, a replacement":      {enginetest.Pod("b-0", "b"), Replacement, true, true},
+		"a pod on its own":  {enginetest.Pod("s", ""), Replacement, false, true},
+		"another gang":      {enginetest.Pod("b-0", "b"), Replacement, false, true},
+		"its own gang":      {enginetest.Pod("a-9", "a"), Replacement, false, false},
+		"a higher priority": {enginetest.Pod("s", "", enginetest.Priority(1)), Replacement, false, false},
+		"a gang that lost a member, a reservation": {enginetest.Pod("b-0", "b"), Reservation, true, false},
+		"the same, room being cleared":             {enginetest.Pod("b-0", "b"), Preemption, true, true},
+		"the same, a replacement":                  {enginetest.Pod("b-0", "b"), Replacement, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
-			b.partial = c.partial
+			if c.partial {
+				b.lacking = 1
+				b.Whole(gangB, []*corev1.Pod{enginetest.Pod("b-lost", "b")})
+			}
 			b.Replace(c.kind, []Claim{claim(gangA, "a-0", 4)})
 			status := b.filter(c.pod, "n1", nil)
 			if got := !status.IsSuccess(); got != c.want {

@@ -27,8 +27,10 @@ type Engine interface {
 	Activate(pods map[string]*corev1.Pod)
 	// Pod returns a pod as it is now; nil if it is gone.
 	Pod(pod *corev1.Pod) *corev1.Pod
-	// Partial reports whether a gang has places and fewer than it needs.
-	Partial(group types.NamespacedName) bool
+	// Lacking returns how many more members must have places of a gang of which some have; 0 for others.
+	Lacking(group types.NamespacedName) int
+	// Scheduled returns the members of a gang that have places and do not leave them.
+	Scheduled(group types.NamespacedName) []*corev1.Pod
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.
@@ -57,6 +59,8 @@ type Ledger struct {
 	woken    map[string]*corev1.Pod
 	broken   map[string]time.Time // by namespace: until when its promises do not count
 	released bool
+	// whole are what gangs had when they were whole.
+	whole map[types.NamespacedName]whole
 }
 
 // owner has the claims of one kind for one consumer.
@@ -77,7 +81,7 @@ func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock, name
 	return &Ledger{
 		engine: engine, parked: parked, clock: clock, names: names,
 		entries: map[Kind][]*entry{}, waiting: map[owner]map[string]*corev1.Pod{}, woken: map[string]*corev1.Pod{},
-		broken: map[string]time.Time{},
+		broken: map[string]time.Time{}, whole: map[types.NamespacedName]whole{},
 		rejected: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "claim_rejections_total", StabilityLevel: metrics.ALPHA,
 			Help: "Nodes that pods were refused because of claims alone, by what these are for: replacement, reservation, or preemption.",
@@ -228,25 +232,28 @@ func (l *Ledger) refuse(pod *corev1.Pod, claims []*entry) []*entry {
 }
 
 // any reports whether there is a claim.
-func (l *Ledger) any() bool {
+func (l *Ledger) any() bool { return l.has(kinds...) }
+
+// has reports whether there is a claim of one of some kinds.
+func (l *Ledger) has(kinds ...Kind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(kinds, func(kind Kind) bool { return len(l.entries[kind]) > 0 })
 }
 
-// binding returns the claims that bind every one of some pods of a consumer.
-func (l *Ledger) binding(consumer types.NamespacedName, pods ...*corev1.Pod) []*entry {
+// binding returns the claims that bind every one of some pods of a consumer, which has lost that much.
+func (l *Ledger) binding(consumer types.NamespacedName, lost Amounts, pods ...*corev1.Pod) []*entry {
 	if !l.any() {
 		return nil
 	}
-	partial, now := l.engine.Partial(consumer), l.clock.Now()
+	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	trusted := l.trusted(consumer.Namespace)
 	var binding []*entry
 	for _, kind := range kinds {
 		for _, e := range l.entries[kind] {
-			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, partial, trusted, now) }) {
+			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, lost.covers(pod), trusted, now) }) {
 				binding = append(binding, e)
 			}
 		}
@@ -257,7 +264,7 @@ func (l *Ledger) binding(consumer types.NamespacedName, pods ...*corev1.Pod) []*
 // Against returns the claims of a kind that a pod of a consumer has to leave alone.
 func (l *Ledger) Against(kind Kind, consumer types.NamespacedName, pod *corev1.Pod) []Claim {
 	var claims []Claim
-	for _, e := range l.binding(consumer, pod) {
+	for _, e := range l.binding(consumer, l.lost(consumer), pod) {
 		if e.Kind == kind {
 			claims = append(claims, e.Claim)
 		}
@@ -277,7 +284,7 @@ func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, 
 	}
 	var order []on
 	claimed := map[on][]*entry{}
-	for _, e := range l.binding(group, members...) {
+	for _, e := range l.binding(group, l.lost(group), members...) {
 		at := on{owner{e.Kind, e.For}, e.Node}
 		if len(claimed[at]) == 0 {
 			order = append(order, at)

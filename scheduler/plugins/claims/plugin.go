@@ -29,6 +29,7 @@ type Plugin struct{ ledger *Ledger }
 var (
 	_ fwk.PreFilterPlugin   = &Plugin{}
 	_ fwk.FilterPlugin      = &Plugin{}
+	_ fwk.ReservePlugin     = &Plugin{}
 	_ fwk.EnqueueExtensions = &Plugin{}
 	_ fwk.SignPlugin        = &Plugin{}
 )
@@ -54,7 +55,8 @@ func (b bound) Clone() fwk.StateData { return b }
 // the plugins that derive claims from the cycle's snapshot, and once for a pod,
 // where Filter runs for each node.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	binding := p.ledger.binding(ConsumerOf(pod), pod)
+	consumer := ConsumerOf(pod)
+	binding := p.ledger.binding(consumer, p.lost(state, consumer), pod)
 	if len(binding) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -188,7 +190,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 // SignPod keeps the result for a pod that a claim binds from being reused for the
 // next one, which may be bound by others.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	if len(p.ledger.binding(ConsumerOf(pod), pod)) > 0 {
+	if len(p.ledger.binding(ConsumerOf(pod), nil, pod)) > 0 {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "room is claimed")
 	}
 	return nil, nil

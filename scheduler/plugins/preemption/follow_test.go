@@ -34,13 +34,15 @@ func watch(t *testing.T) *watcher {
 	return w
 }
 
-// Framework, Activate, Pod and Partial are what is needed of the engine; Wake and
+// Framework, Activate, Pod, Lacking and Scheduled are what is needed of the engine; Wake and
 // Released of the planner.
 func (w *watcher) Framework() fwk.Handle { return nil }
 
 func (w *watcher) Activate(map[string]*corev1.Pod) {}
 
-func (w *watcher) Partial(types.NamespacedName) bool { return false }
+func (w *watcher) Lacking(types.NamespacedName) int { return 0 }
+
+func (w *watcher) Scheduled(types.NamespacedName) []*corev1.Pod { return nil }
 
 func (w *watcher) Pod(pod *corev1.Pod) *corev1.Pod {
 	obj, known, err := w.known.GetByKey(pod.Namespace + "/" + pod.Name)

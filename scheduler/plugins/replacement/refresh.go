@@ -76,7 +76,7 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	if first {
 		t.infer(v, absent, leaving)
 	}
-	claimed := map[string]amounts{}
+	claimed := map[string]claims.Amounts{}
 	groups := slices.SortedFunc(maps.Keys(absent), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	for _, group := range groups {
 		slots := absent[group]
@@ -162,7 +162,7 @@ func (t *Tracker) inspect(node string, info fwk.NodeInfo, v view, absent map[typ
 // claimLast claims the places of the members that were lost last, as many as the
 // gang lacks, and no more for its namespace than that once had, nor more than it may
 // have at a time.
-func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed map[string]amounts) (all []claims.Claim) {
+func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed map[string]claims.Amounts) (all []claims.Claim) {
 	slices.SortFunc(slots, func(a, b *slot) int {
 		return cmp.Or(b.lost.Compare(a.lost), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
@@ -172,8 +172,8 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed 
 			continue
 		}
 		namespace := s.group.Namespace
-		sum := claimed[namespace].plus(s.requests, 1)
-		if !sum.within(t.usages[namespace].peak) || sum[corev1.ResourcePods] > t.argsOf(s).MaxPerNamespace {
+		sum := claimed[namespace].Plus(s.requests, 1)
+		if !sum.Within(t.usages[namespace].peak) || sum[corev1.ResourcePods] > t.argsOf(s).MaxPerNamespace {
 			t.end(s, endCapped)
 			continue
 		}

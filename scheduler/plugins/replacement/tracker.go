@@ -91,7 +91,7 @@ type slot struct {
 	group types.NamespacedName
 	node  string
 	// requests are those of the pod when it was entered.
-	requests amounts
+	requests claims.Amounts
 	// lost is when the place became empty; zero while its pod is there.
 	lost time.Time
 	// given reports that the place is not to be kept: it was taken on purpose, or
@@ -143,7 +143,7 @@ func (t *Tracker) put(s *slot) (back bool) {
 		back = !old.lost.IsZero()
 		t.remove(old, endReplaced)
 	}
-	s.requests = amountsOf(s.pod)
+	s.requests = claims.AmountsOf(s.pod)
 	t.count(s, 1)
 	t.slots[s.pod.UID] = s
 	if t.places[s.node] == nil {
@@ -159,8 +159,10 @@ func (t *Tracker) remove(s *slot, how string) {
 		return
 	}
 	t.end(s, how)
-	t.occupy(s)
-	t.count(s, -1)
+	if s.lost.IsZero() { // one that is lost is not counted
+		t.count(s, -1)
+	}
+	t.tighten(s)
 	delete(t.slots, s.pod.UID)
 	delete(t.places[s.node], s.pod.UID)
 	if len(t.places[s.node]) == 0 {
@@ -184,11 +186,16 @@ func (t *Tracker) lose(s *slot, since time.Time) {
 
 // occupy records that the pod of a slot is there.
 func (t *Tracker) occupy(s *slot) {
-	if s.timer != nil {
-		s.timer.Stop()
-	}
 	if !s.lost.IsZero() {
 		t.count(s, 1)
+	}
+	t.tighten(s)
+}
+
+// tighten records that the pod of a slot is neither gone nor going, or that the slot is of no interest any more.
+func (t *Tracker) tighten(s *slot) {
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 	s.timer, s.lost = nil, time.Time{}
 	if group := t.loose[s.group]; group != nil {

@@ -51,11 +51,12 @@ type cycle struct {
 	pods     corelisters.PodLister
 }
 
-func (c *cycle) Snapshot() fwk.SharedLister        { return c.snapshot }
-func (c *cycle) Pods() corelisters.PodLister       { return c.pods }
-func (c *cycle) Activate(map[string]*corev1.Pod)   {}
-func (c *cycle) Pod(pod *corev1.Pod) *corev1.Pod   { return pod }
-func (c *cycle) Partial(types.NamespacedName) bool { return false }
+func (c *cycle) Snapshot() fwk.SharedLister                   { return c.snapshot }
+func (c *cycle) Pods() corelisters.PodLister                  { return c.pods }
+func (c *cycle) Activate(map[string]*corev1.Pod)              {}
+func (c *cycle) Pod(pod *corev1.Pod) *corev1.Pod              { return pod }
+func (c *cycle) Lacking(types.NamespacedName) int             { return 0 }
+func (c *cycle) Scheduled(types.NamespacedName) []*corev1.Pod { return nil }
 
 // unparked counts how often less is claimed.
 type unparked struct{ released int }
@@ -322,5 +323,21 @@ func TestArgs(t *testing.T) {
 		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// What may be claimed for a namespace does not grow when a place is taken again, nor when it is given up.
+func TestPeakIsOfPlaces(t *testing.T) {
+	w := newFixture(t)
+	for _, name := range []string{"a-0", "a-1", "a-2"} {
+		w.run(name, "n1")
+	}
+	w.die("a-2")
+	w.want("n1 for a-2 until 12:02")
+	w.reserve(groupA, enginetest.Pod("a-3", "a"), "n1") // in its stead
+	w.die("a-1")
+	w.clock.Step(2 * time.Minute) // and another place is not kept longer
+	if got := w.usages[enginetest.Namespace]; got.peak[corev1.ResourcePods] != 3 || got.placed[corev1.ResourcePods] != 2 {
+		t.Errorf("it has %v, and had %v, want 2 pods of 3", got.placed, got.peak)
 	}
 }

@@ -1,4 +1,4 @@
-package replacement
+package claims
 
 import (
 	"testing"
@@ -14,23 +14,23 @@ func TestAmountsAreOfEachResource(t *testing.T) {
 			Requests: corev1.ResourceList{name: resource.MustParse(amount)},
 		}}}}}
 	}
-	pages, gpus := amountsOf(pod("hugepages-2Mi", "1Gi")), amountsOf(pod("nvidia.com/gpu", "8"))
-	peak := amounts{}.atLeast(pages).atLeast(gpus)
+	pages, gpus := AmountsOf(pod("hugepages-2Mi", "1Gi")), AmountsOf(pod("nvidia.com/gpu", "8"))
+	peak := Amounts{}.AtLeast(pages).AtLeast(gpus)
 	for name, c := range map[string]struct {
-		sum  amounts
+		sum  Amounts
 		want bool
 	}{
 		"the GPUs that it had":           {gpus, true},
-		"more GPUs":                      {amounts{}.plus(gpus, 2), false},
-		"what it had, given back":        {gpus.plus(gpus, 1).plus(gpus, -1), true},
-		"pages, and a pod too many":      {pages.plus(gpus, 1), false},
-		"a resource that it had none of": {amountsOf(pod("example.com/fpga", "1")), false},
+		"more GPUs":                      {Amounts{}.Plus(gpus, 2), false},
+		"what it had, given back":        {gpus.Plus(gpus, 1).Plus(gpus, -1), true},
+		"pages, and a pod too many":      {pages.Plus(gpus, 1), false},
+		"a resource that it had none of": {AmountsOf(pod("example.com/fpga", "1")), false},
 	} {
-		if got := c.sum.within(peak); got != c.want {
+		if got := c.sum.Within(peak); got != c.want {
 			t.Errorf("%s: within %v, want %v", name, got, c.want)
 		}
 	}
-	if left := gpus.plus(gpus, -1); len(left) != 0 {
+	if left := gpus.Plus(gpus, -1); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
 }
