@@ -248,15 +248,18 @@ func (r *replay) Gangs() (all []aging.Candidate) {
 	return all
 }
 
-// Activate, Pod, Partial, Released and Wake are what the ledger and the aging controller need of the engine and the planner. All that wait are tried
+// Activate, Pod, Lacking, Scheduled, Released and Wake are what the ledger and the aging controller need of the engine and the planner. All that wait are tried
 // at each step, so nobody is to be woken.
 func (r *replay) Activate(map[string]*corev1.Pod) {}
 
 // Pod implements claims.Engine.
 func (r *replay) Pod(pod *corev1.Pod) *corev1.Pod { return pod }
 
-// Partial implements claims.Engine.
-func (r *replay) Partial(types.NamespacedName) bool { return false }
+// Lacking implements claims.Engine: no member is lost.
+func (r *replay) Lacking(types.NamespacedName) int { return 0 }
+
+// Scheduled implements claims.Engine.
+func (r *replay) Scheduled(types.NamespacedName) []*corev1.Pod { return nil }
 
 // Released implements claims.ParkedGangs.
 func (r *replay) Released() {}
