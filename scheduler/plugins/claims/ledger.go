@@ -246,6 +246,10 @@ func (l *Ledger) binding(consumer types.NamespacedName, lost Amounts, pods ...*c
 	if !l.any() {
 		return nil
 	}
+	regains := make([]bool, len(pods))
+	for i, pod := range pods {
+		regains[i] = lost.covers(pod)
+	}
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +257,11 @@ func (l *Ledger) binding(consumer types.NamespacedName, lost Amounts, pods ...*c
 	var binding []*entry
 	for _, kind := range kinds {
 		for _, e := range l.entries[kind] {
-			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, lost.covers(pod), trusted, now) }) {
+			bound := true
+			for i, pod := range pods {
+				bound = bound && e.binds(consumer, pod, regains[i], trusted, now)
+			}
+			if bound {
 				binding = append(binding, e)
 			}
 		}

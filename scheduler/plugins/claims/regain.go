@@ -34,8 +34,9 @@ type had struct {
 // minimum and the pods are its users' to change.
 func (l *Ledger) Whole(group types.NamespacedName, members []*corev1.Pod) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	before, now := l.whole[group], whole{members: make(map[types.UID]had, len(members))}
+	before := l.whole[group] // not changed, but replaced
+	l.mu.Unlock()
+	now := whole{members: make(map[types.UID]had, len(members))}
 	var last Amounts
 	for _, pod := range members {
 		member, known := before.members[pod.UID]
@@ -47,6 +48,8 @@ func (l *Ledger) Whole(group types.NamespacedName, members []*corev1.Pod) {
 		}
 		now.members[pod.UID], last = member, member.amounts
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.whole[group] = now
 }
 
@@ -130,7 +133,10 @@ func (p *Plugin) lost(state fwk.CycleState, group types.NamespacedName) Amounts 
 			return r.left
 		}
 	}
-	r := &regained{left: p.ledger.lost(group), members: map[types.UID]bool{}}
+	r := &regained{left: p.ledger.lost(group)}
+	if r.left != nil {
+		r.members = map[types.UID]bool{}
+	}
 	tried.Write(regainedKey, r)
 	return r.left
 }
