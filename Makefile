@@ -54,7 +54,7 @@ hostile: build ## what a tenant with the role edit in one namespace may write, a
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
 		$(TEST) -count=1 -timeout 20m -run 'TestHostile$$' -v ./test/e2e
 
-noisy: build ## how fast gangs start next to a tenant who writes absurd objects, 10 times for a minute and a half
+noisy: build ## how fast gangs start next to a tenant who writes absurd objects, 10 times for two minutes and a half
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_NOISY_SEEDS=$${GANGCTL_NOISY_SEEDS:-10} GANGCTL_NOISY_TIME=$${GANGCTL_NOISY_TIME:-60s} GANGCTL_LONG=1 \
 		$(TEST) -count=1 -timeout 60m -run 'TestNoisyTenant$$' -v ./test/e2e
 

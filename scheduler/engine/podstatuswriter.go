@@ -27,10 +27,12 @@ const (
 	statusWriters = 16
 	// statusTimeout is how long the API server may take to answer one.
 	statusTimeout = 30 * time.Second
-	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long, up to maxPause: the API server computes it,
-	// and sends the whole pod to all who watch pods.
+	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long, and after one of a pod larger than largePod,
+	// for a second for each largePod bytes, up to maxPause: the API server computes it, and sends the whole pod to all who watch pods, before what
+	// happens to others' pods.
 	slowStatus  = 500 * time.Millisecond
 	pauseFactor = 4
+	largePod    = 64 << 10
 	maxPause    = 10 * time.Second
 )
 
@@ -70,7 +72,7 @@ type statusRequest struct {
 type statusPatch struct {
 	data   map[string]json.RawMessage // by field of the pod
 	fields sets.Set[string]           // of its status
-	write  func(ctx context.Context, data []byte) error
+	write  func(ctx context.Context, data []byte) (*corev1.Pod, error)
 }
 
 // NewPodStatusWriter returns a writer, which queues until it runs. Uid returns that of the pod that has a name now, empty where it is not
@@ -111,26 +113,41 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 // next writes the next status of a namespace, and adds the namespace again, after the others, if it has more.
 func (w *PodStatusWriter) next(ctx context.Context, namespace string) {
 	name, patches, more := w.take(namespace)
-	start := w.clock.Now()
-	failed := slices.DeleteFunc(patches, func(patch statusPatch) bool { return w.write(ctx, namespace, name, patch) })
+	start, sent := w.clock.Now(), 0
+	failed := slices.DeleteFunc(patches, func(patch statusPatch) bool {
+		size, done := w.write(ctx, namespace, name, patch)
+		sent += size
+		return done
+	})
 	w.written(namespace, name, failed)
 	if len(failed) > 0 {
 		w.namespaces.AddRateLimited(namespace)
 		return
 	}
-	w.pause(namespace, w.clock.Since(start))
+	w.pause(namespace, pauseAfter(w.clock.Since(start), sent))
 	w.namespaces.Forget(namespace)
 	if more {
 		w.namespaces.Add(namespace)
 	}
 }
 
-// pause has a namespace pause after a slow status.
-func (w *PodStatusWriter) pause(namespace string, took time.Duration) {
+// pauseAfter is how long a namespace pauses after a status that took so long, of a pod of so many bytes.
+func pauseAfter(took time.Duration, size int) (pause time.Duration) {
+	if took > slowStatus {
+		pause = pauseFactor * took
+	}
+	if size > largePod {
+		pause = max(pause, time.Duration(size)*time.Second/largePod)
+	}
+	return min(pause, maxPause)
+}
+
+// pause has a namespace pause.
+func (w *PodStatusWriter) pause(namespace string, pause time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if took > slowStatus {
-		w.pauses[namespace] = w.clock.Now().Add(min(pauseFactor*took, maxPause))
+	if pause > 0 {
+		w.pauses[namespace] = w.clock.Now().Add(pause)
 	}
 }
 
@@ -146,22 +163,25 @@ func (w *PodStatusWriter) rest(namespace string) time.Duration {
 	return rest
 }
 
-// write sends a patch, and reports whether it is not to be sent again.
-func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, patch statusPatch) bool {
+// write sends a patch, and returns how many bytes the pod has, and whether the patch is not to be sent again.
+func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, patch statusPatch) (size int, done bool) {
 	data, err := json.Marshal(patch.data)
+	var pod *corev1.Pod
 	if err == nil {
 		limited, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
-		err = patch.write(limited, data)
+		pod, err = patch.write(limited, data)
 	}
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the pod is gone, or it is another one of that name
-		return true
+	case err == nil:
+		return pod.Size(), true
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the pod is gone, or it is another one of that name
+		return 0, true
 	case outcome.Transient(err):
-		return false
+		return 0, false
 	}
 	klog.FromContext(ctx).Error(err, "Cannot write the status of a pod", "pod", klog.KRef(namespace, name))
-	return true
+	return 0, true
 }
 
 // take returns the patches of the pod of a namespace that has waited longest, and whether others wait. They count as being written until
@@ -303,9 +323,8 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 	}
 	p.writer.add(p.namespace, name, statusPatch{
 		data: whole, fields: sets.KeySet(status),
-		write: func(ctx context.Context, data []byte) error {
-			_, err := p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
-			return err
+		write: func(ctx context.Context, data []byte) (*corev1.Pod, error) {
+			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 		},
 	})
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, nil

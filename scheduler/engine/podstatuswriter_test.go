@@ -26,7 +26,8 @@ type delayedServer struct {
 	kubernetes.Interface
 	typedcorev1.CoreV1Interface
 	took map[string]time.Duration
-	errs []error // of the next requests
+	size map[string]int // of pods, by namespace
+	errs []error        // of the next requests
 
 	mu       sync.Mutex
 	requests []string
@@ -51,7 +52,8 @@ type delayedPods struct {
 }
 
 func (p *delayedPods) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
-	return nil, p.server.answer(p.namespace, fmt.Sprintf("%s/%s %s", p.namespace, name, data))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"large": strings.Repeat("x", p.server.size[p.namespace])}}}
+	return pod, p.server.answer(p.namespace, fmt.Sprintf("%s/%s %s", p.namespace, name, data))
 }
 
 func (p *delayedPods) Bind(_ context.Context, binding *corev1.Binding, _ metav1.CreateOptions) error {
@@ -217,6 +219,35 @@ func TestAStatusThatComesDuringASlowOne(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if n := len(server.made()); n != 2 {
 			t.Errorf("%d statuses were written after the pause, want both", n)
+		}
+	})
+}
+
+// Each status of a large pod is sent to all who watch pods, with the pod, however fast the API server answers. A tenant with many of them has the
+// statuses of his pods late, and nobody else has.
+func TestStatusesOfLargePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"large": time.Millisecond, "quiet": time.Millisecond})
+		server.size = map[string]int{"large": 4 * largePod, "quiet": largePod / 2}
+		client := running(t, server)
+		for i := range 20 {
+			writeStatus(t, client, "large", fmt.Sprint("l", i), unscheduled)
+			writeStatus(t, client, "quiet", fmt.Sprint("q", i), unscheduled)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(server.made()); n != 20+1 {
+			t.Errorf("%d were written in a second, want all 20 of the quiet tenant and one of the other", n)
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := len(server.made()); n != 20+6 {
+			t.Errorf("%d were written in 21 seconds, want 20 of the quiet tenant and one of the other in four seconds", n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(server.made()); n != 20+20 {
+			t.Errorf("%d were written in the end", n)
 		}
 	})
 }

@@ -32,10 +32,22 @@ type Noise struct {
 	random *rand.Rand
 	count  int
 	groups []string // those that were created
+
+	labels, resources, terms int // of the pods that have the most
 }
 
-// NewNoise returns the noise of a seed.
-func NewNoise(seed uint64) *Noise { return &Noise{random: rand.New(rand.NewPCG(seed, 2))} }
+// NewNoise returns the noise of a seed: numbers, names, owners and labels as no user means them.
+func NewNoise(seed uint64) *Noise {
+	return &Noise{random: rand.New(rand.NewPCG(seed, 2)), labels: 10_000, resources: 200, terms: 100}
+}
+
+// NewHeavyNoise returns the noise of a seed in which the pods are among the absurd objects for which the API server itself takes the longest: up
+// to a second of CPU for one with 20,000 resources, and as much again to send it to those who watch pods.
+func NewHeavyNoise(seed uint64) *Noise {
+	n := NewNoise(seed)
+	n.labels, n.resources, n.terms = 500, 20_000, 3000
+	return n
+}
 
 const huge = int64(math.MaxInt32)
 
@@ -133,7 +145,7 @@ func (n *Noise) pod(name string) Write {
 			labels["scheduling.x-k8s.io/pod-group"] = n.groups[n.random.IntN(len(n.groups))]
 		}
 	}
-	for i := range n.random.IntN(2) * 500 {
+	for i := range []int{0, 0, 500, n.labels}[n.random.IntN(4)] {
 		labels[fmt.Sprintf("l%d", i)] = strings.Repeat("v", 63)
 	}
 	u.SetLabels(labels)
@@ -149,7 +161,7 @@ func (n *Noise) podSpec() map[string]any {
 	switch n.random.IntN(6) {
 	case 0: // rules of many terms
 		var terms []any
-		for i := range []int{50, 3000}[n.random.IntN(2)] {
+		for i := range []int{50, n.terms}[n.random.IntN(2)] {
 			terms = append(terms, map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": map[string]any{"l" + fmt.Sprint(i): "v"}}})
 		}
 		spec["affinity"] = map[string]any{"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -163,7 +175,7 @@ func (n *Noise) podSpec() map[string]any {
 			spec["nodeSelector"] = map[string]any{"no": "node"}
 		}
 		limits := map[string]any{}
-		for i := range 20_000 {
+		for i := range n.resources {
 			limits[fmt.Sprintf("a/r%05d", i)] = amount
 		}
 		container["resources"] = map[string]any{"limits": limits, "requests": map[string]any{"cpu": "0"}}
