@@ -27,13 +27,15 @@ const (
 	statusWriters = 16
 	// statusTimeout is how long the API server may take to answer one.
 	statusTimeout = 30 * time.Second
-	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long, and after one of a pod larger than largePod,
-	// for a second for each largePod bytes, up to maxPause: the API server computes it, and sends the whole pod to all who watch pods, before what
-	// happens to others' pods.
+	// A namespace pauses after a status that took longer than slowStatus, for pauseFactor times as long, up to maxPause: the API server computes it.
 	slowStatus  = 500 * time.Millisecond
 	pauseFactor = 4
-	largePod    = 64 << 10
 	maxPause    = 10 * time.Second
+	// It pauses after the status of a pod larger than largePod, too: for a second if it is that large, four seconds if it is twice as large, and so on
+	// up to maxLargePause. The API server sends the whole pod to all who watch pods, before what happens to others' pods: one twice as large has
+	// twice as many of them wait, twice as long.
+	largePod      = 64 << 10
+	maxLargePause = time.Minute
 )
 
 // PodStatusWriter writes the engine's statuses of pods while the engine goes on.
@@ -134,12 +136,13 @@ func (w *PodStatusWriter) next(ctx context.Context, namespace string) {
 // pauseAfter is how long a namespace pauses after a status that took so long, of a pod of so many bytes.
 func pauseAfter(took time.Duration, size int) (pause time.Duration) {
 	if took > slowStatus {
-		pause = pauseFactor * took
+		pause = min(pauseFactor*took, maxPause)
 	}
 	if size > largePod {
-		pause = max(pause, time.Duration(size)*time.Second/largePod)
+		times := float64(size) / largePod
+		pause = max(pause, min(time.Duration(times*times*float64(time.Second)), maxLargePause))
 	}
-	return min(pause, maxPause)
+	return pause
 }
 
 // pause has a namespace pause.

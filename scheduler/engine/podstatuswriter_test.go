@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -227,27 +228,28 @@ func TestAStatusThatComesDuringASlowOne(t *testing.T) {
 // statuses of his pods late, and nobody else has.
 func TestStatusesOfLargePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newDelayedServer(map[string]time.Duration{"large": time.Millisecond, "quiet": time.Millisecond})
-		server.size = map[string]int{"large": 4 * largePod, "quiet": largePod / 2}
+		server := newDelayedServer(map[string]time.Duration{"large": time.Millisecond, "huge": time.Millisecond, "quiet": time.Millisecond})
+		server.size = map[string]int{"large": 2 * largePod, "huge": 100 * largePod, "quiet": largePod / 2}
 		client := running(t, server)
 		for i := range 20 {
-			writeStatus(t, client, "large", fmt.Sprint("l", i), unscheduled)
-			writeStatus(t, client, "quiet", fmt.Sprint("q", i), unscheduled)
+			for _, namespace := range []string{"huge", "large", "quiet"} {
+				writeStatus(t, client, namespace, fmt.Sprint("p", i), unscheduled)
+			}
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if n := len(server.made()); n != 20+1 {
-			t.Errorf("%d were written in a second, want all 20 of the quiet tenant and one of the other", n)
-		}
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		if n := len(server.made()); n != 20+6 {
-			t.Errorf("%d were written in 21 seconds, want 20 of the quiet tenant and one of the other in four seconds", n)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := len(server.made()); n != 20+20 {
-			t.Errorf("%d were written in the end", n)
+		for _, c := range []struct {
+			after              time.Duration
+			quiet, large, huge int
+		}{{time.Second, 20, 1, 1}, {20 * time.Second, 20, 6, 1}, {40 * time.Second, 20, 16, 2}, {20 * time.Minute, 20, 20, 20}} {
+			time.Sleep(c.after)
+			synctest.Wait()
+			got := map[string]int{}
+			for _, request := range server.made() {
+				namespace, _, _ := strings.Cut(request, "/")
+				got[namespace]++
+			}
+			if want := map[string]int{"quiet": c.quiet, "large": c.large, "huge": c.huge}; !maps.Equal(got, want) {
+				t.Errorf("%s later %v are written, want %v", c.after, got, want)
+			}
 		}
 	})
 }

@@ -145,7 +145,7 @@ func (n *Noise) pod(name string) Write {
 			labels["scheduling.x-k8s.io/pod-group"] = n.groups[n.random.IntN(len(n.groups))]
 		}
 	}
-	for i := range []int{0, 0, 500, n.labels}[n.random.IntN(4)] {
+	for i := range []int{0, 0, 0, 500, 500, n.labels}[n.random.IntN(6)] { // one write in twelve has the most, as each fault has
 		labels[fmt.Sprintf("l%d", i)] = strings.Repeat("v", 63)
 	}
 	u.SetLabels(labels)

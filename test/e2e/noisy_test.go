@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -128,10 +130,11 @@ func (n *noisy) within(t *testing.T, got times, others ...times) {
 // beside times gangs while a tenant writes noise, which is removed again.
 func (n *noisy) beside(t *testing.T, noise *chaos.Noise, length time.Duration, kinds ...gangOf) []times {
 	t.Helper()
+	ready := readyRequests(t, noise, length)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan map[string]int, 1)
-	go func() { done <- n.noise(ctx, noise) }()
+	go func() { done <- n.noise(ctx, ready) }()
 	all := n.starts(t, length, kinds...)
 	cancel()
 	written := <-done
@@ -235,14 +238,35 @@ func (n *noisy) start(t *testing.T, w watch.Interface, name string, set gangOf) 
 	return took
 }
 
+// noiseRequest is noise that is ready to be sent: what it takes the noisy tenant's own computer to write it is not measured.
+type noiseRequest struct {
+	chaos.Write
+	body []byte
+}
+
+// readyRequests are more than can be sent in a time.
+func readyRequests(t *testing.T, noise *chaos.Noise, length time.Duration) (ready []noiseRequest) {
+	t.Helper()
+	for pauses := time.Duration(0); pauses < length; {
+		r := noiseRequest{Write: noise.Next()}
+		if r.body = r.Patch; r.body == nil && r.Object != nil {
+			body, err := r.Object.MarshalJSON()
+			must(t, err)
+			r.body = body
+		}
+		ready, pauses = append(ready, r), pauses+r.After
+	}
+	return ready
+}
+
 // noise writes until ctx ends, and counts what was written and what was refused, by what it was.
-func (n *noisy) noise(ctx context.Context, noise *chaos.Noise) map[string]int {
+func (n *noisy) noise(ctx context.Context, ready []noiseRequest) map[string]int {
 	counts := map[string]int{}
-	for ctx.Err() == nil {
-		what := noise.Next()
+	for _, what := range ready {
 		err := n.evil.write(ctx, what)
 		switch {
 		case ctx.Err() != nil:
+			return counts
 		case err == nil:
 			counts[what.Name+" written"]++
 		default:
@@ -256,22 +280,29 @@ func (n *noisy) noise(ctx context.Context, noise *chaos.Noise) map[string]int {
 	return counts
 }
 
-// write applies noise, as the tenant.
-func (e tenant) write(ctx context.Context, what chaos.Write) error {
-	client := e.dynamic.Resource(what.Resource).Namespace(e.namespace)
+// write sends a request, as the tenant. What is answered is not decoded, but for the UID of what is to own itself.
+func (e tenant) write(ctx context.Context, what noiseRequest) error {
+	rest, collection := e.client.Discovery().RESTClient(), "/apis/"+what.Resource.GroupVersion().String()
+	if what.Resource.Group == "" {
+		collection = "/api/" + what.Resource.Version
+	}
+	collection += "/namespaces/" + e.namespace + "/" + what.Resource.Resource
 	switch {
 	case what.Delete:
-		return client.DeleteCollection(ctx, now(), metav1.ListOptions{})
+		return rest.Delete().AbsPath(collection).SetHeader("Content-Type", "application/json").Body([]byte(`{"gracePeriodSeconds":0}`)).Do(ctx).Error()
 	case what.Patch != nil:
-		_, err := client.Patch(ctx, what.Object.GetName(), "application/merge-patch+json", what.Patch, metav1.PatchOptions{})
+		return rest.Patch(types.MergePatchType).AbsPath(collection, what.Object.GetName()).Body(what.body).Do(ctx).Error()
+	}
+	made, err := rest.Post().AbsPath(collection).SetHeader("Content-Type", "application/json").Body(what.body).DoRaw(ctx)
+	if err != nil || !what.Circle {
 		return err
 	}
-	made, err := client.Create(ctx, what.Object, metav1.CreateOptions{})
-	if err == nil && what.Circle { // what owns itself is known only now
-		patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true}]}}`, made.GetAPIVersion(), made.GetKind(), made.GetName(), made.GetUID())
-		_, err = client.Patch(ctx, made.GetName(), "application/merge-patch+json", patch, metav1.PatchOptions{})
+	var owner metav1.PartialObjectMetadata // what owns itself is known only now
+	if err := json.Unmarshal(made, &owner); err != nil {
+		return err
 	}
-	return err
+	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true}]}}`, owner.APIVersion, owner.Kind, owner.Name, owner.UID)
+	return rest.Patch(types.MergePatchType).AbsPath(collection, owner.Name).Body(patch).Do(ctx).Error()
 }
 
 // clear removes what the tenant wrote, for the next seed.

@@ -35,7 +35,7 @@ func rows() map[string][]string {
 		"H9: a pod of thousands of terms, compared with all pods and nodes": {
 			"scheduler/bounds.TestBoundTerms", "scheduler/bounds.TestBoundResources", "test/e2e.TestNoisyTenant"},
 		"H10: pods of which the API server takes seconds to write the status": {
-			"scheduler/engine.TestSlowStatusesOfATenant", "scheduler/engine.TestNamespacesTakeTurns", "test/e2e.TestNoisyTenant"},
+			"scheduler/engine.TestSlowStatusesOfATenant", "scheduler/engine.TestStatusesOfLargePods", "scheduler/engine.TestNamespacesTakeTurns", "test/e2e.TestNoisyTenant"},
 		"H11: a search for places without an end": {
 			"scheduler/plugins/planner.TestSlowGangsTakeAQuarter", "scheduler/plugins/planner.TestASlowSearchIsNotRepeatedAtOnce", "test/e2e.TestHostile/H11: searches for places without an end"},
 		"M1: escapes of a terminal": {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
