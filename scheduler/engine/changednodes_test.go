@@ -104,8 +104,8 @@ func TestChangedNodes(t *testing.T) {
 	metrics.Register() // the cache counts
 	named, changed := 0, 0
 	for seed := range uint64(200) {
-		nodes := NewChangedNodes()
-		c := &changingCache{Cache: nodes.Watch(internalcache.New(t.Context(), nil, false, false)), r: rand.New(rand.NewPCG(seed, 1))}
+		nodes, contents := NewChangedNodes(), NewNodeContents()
+		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents), r: rand.New(rand.NewPCG(seed, 1))}
 		for i := range 20 {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
 			c.AddNode(klog.Background(), node)
@@ -155,8 +155,8 @@ func TestChangedNodes(t *testing.T) {
 // Pods name nodes that nobody has. They do not decide how much is kept.
 func TestChangedNodesAreBounded(t *testing.T) {
 	metrics.Register()
-	nodes := NewChangedNodes()
-	cache := nodes.Watch(internalcache.New(t.Context(), nil, false, false))
+	nodes, contents := NewChangedNodes(), NewNodeContents()
+	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents)
 	nodes.Take()
 	for i := range maxChanged + 1 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i))}, Spec: corev1.PodSpec{NodeName: fmt.Sprint("none", i)}}

@@ -94,6 +94,8 @@ type parkedGang struct {
 	claimed bool
 	// lacks are the amounts that all nodes together are short of. If there are any, no other event helps.
 	lacks map[corev1.ResourceName]int64
+	// wants are the members without a place, unless it lacks amounts; nil where any room may help.
+	wants *wants
 	// short is set if the gang is partly placed and cannot be completed now.
 	short *Shortfall
 

@@ -40,8 +40,9 @@ type cycle struct {
 	// requester is the member for which the plan was made: the first that was not refused before.
 	requester types.UID
 	// What happened since the attempt began, and may not be in the engine's snapshot: the gang itself changed; resources came
-	// free, or nodes came; anything in the cluster changed.
+	// free, or nodes came, of which gains are those on one node each; anything in the cluster changed.
 	gangChanged, roomFreed, clusterChanged bool
+	gains                                  []gain
 	// parked is set if the attempt failed.
 	parked *parkedGang
 	// noVictims: no eviction to which the gang is entitled would help it.
@@ -86,7 +87,7 @@ func (c *cycle) pods() []*corev1.Pod {
 func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *upstream.Scheduler {
 	queue := &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
 	engine.SchedulingQueue = queue
-	engine.Cache = p.changed.Watch(engine.Cache)
+	engine.Cache = p.watched(engine.Cache)
 
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
@@ -247,8 +248,8 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang}
 		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
 		if v := c.verdict; v != nil && v.proven {
-			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.short = true, v.claimed, v.lacks, c.shortfall()
-			atMost, helped = maxParked, c.roomFreed
+			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
+			atMost, helped = maxParked, c.helped()
 			if c.victimsUnknown {
 				atMost = victimsRetry
 				if c.reason != nil {

@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -13,6 +16,42 @@ type gain struct {
 	room bool
 	// amounts are what came free, by resource; nil if that is not known.
 	amounts map[corev1.ResourceName]int64
+	// at is the room on the one node that it came free on; nil where it may be anywhere.
+	at *roomFor
+}
+
+// gain returns the gain of an event, with the node that it is about.
+func (p *Planner) gain(event fwk.ClusterEvent, before, after any) gain {
+	g := gainOf(event, before, after)
+	name, ok := nodeOf(event, before, after)
+	if !g.room || !ok {
+		return g // what else has left the node is for the event that follows it
+	}
+	if was, now, ok := p.contents.Take(name); ok {
+		g.at = newRoomFor(was, now)
+	}
+	return g
+}
+
+// nodeOf returns the one node on which an event makes room; ok is false where it may do so on others, too, or is about none.
+func nodeOf(event fwk.ClusterEvent, before, after any) (name string, ok bool) {
+	switch event.Resource {
+	case fwk.Node:
+		if now, ok := after.(*corev1.Node); ok {
+			return now.Name, true
+		}
+	case fwk.AssignedPod:
+		if was, ok := before.(*corev1.Pod); ok && after == nil && !repelsOthers(was) {
+			return was.Spec.NodeName, true
+		}
+	}
+	return "", false
+}
+
+// repelsOthers reports whether a pod keeps others off by its required anti-affinity, which may be off whole zones.
+func repelsOthers(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 // gainOf returns the gain of an event.
@@ -73,15 +112,24 @@ func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
 
 // observe requeues the parked gangs that an event may help, and returns those that are to be tried now. The engine's cache has the
 // change already.
-func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*parkedGang {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.parkedGangs) == 0 && a.current == nil || event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
+func (p *Planner) observe(event fwk.ClusterEvent, before, after any) []*parkedGang {
+	if event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
 		return nil // the queue handles members and groups of the gang itself
 	}
-	g := gainOf(event, before, after)
+	return p.gained(p.gain(event, before, after))
+}
+
+// gained is observe for what an event has brought.
+func (a *Attempts) gained(g gain) []*parkedGang {
+	if g.at != nil {
+		for _, role := range a.wanted() { // before the lock is held: it takes a while
+			g.at.of(role)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.current != nil {
-		a.current.clusterChanged, a.current.roomFreed = true, a.current.roomFreed || g.room
+		a.current.gained(g)
 	}
 	var woken []*parkedGang
 	for group, m := range a.parkedGangs {
@@ -92,11 +140,56 @@ func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*parkedG
 	return woken
 }
 
+// wanted returns the roles that parked gangs wait for places for, one of each signature.
+func (a *Attempts) wanted() []wantedRole {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	roles := map[string]wantedRole{}
+	for _, m := range a.parkedGangs {
+		if m.wants != nil && m.cause == causeTime {
+			for _, role := range m.wants.roles {
+				roles[role.signature] = role
+			}
+		}
+	}
+	return slices.Collect(maps.Values(roles))
+}
+
+// maxGains is how many events are kept that come during one attempt.
+const maxGains = 64
+
+// gained records an event during the attempt.
+func (c *cycle) gained(g gain) {
+	c.clusterChanged = true
+	switch {
+	case !g.room || c.roomFreed:
+	case g.at == nil || len(c.gains) == maxGains:
+		c.roomFreed = true
+	default:
+		c.gains = append(c.gains, g)
+	}
+}
+
+// helped reports whether the gang under way, which has no placement, may have one after what happened during the attempt.
+func (c *cycle) helped() bool {
+	return c.roomFreed || slices.ContainsFunc(c.gains, c.parked.helpedBy)
+}
+
 // helpedBy reports whether the gang may have a placement after an event.
 func (m *parkedGang) helpedBy(g gain) bool {
-	if !g.room || len(m.lacks) == 0 || g.amounts == nil {
+	switch {
+	case !g.room || g.amounts == nil:
 		return g.room
+	case len(m.lacks) > 0:
+		return m.has(g)
+	case m.wants == nil || g.at == nil:
+		return true
 	}
+	return m.wants.helps(g.at)
+}
+
+// has reports whether what came free is enough of what all nodes together are short of, with what came before.
+func (m *parkedGang) has(g gain) bool {
 	enough := true
 	for name, more := range g.amounts {
 		if _, lacking := m.lacks[name]; lacking {

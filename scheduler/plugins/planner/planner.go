@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -96,6 +97,7 @@ type Planner struct {
 	plans    planCounters
 	guard    *engine.Guard
 	volumes  *provisioner
+	contents *engine.NodeContents
 
 	// Used by the engine's scheduling goroutine only.
 	index       *placement.Index
@@ -110,8 +112,14 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engin
 ) *Planner {
 	return &Planner{
 		Attempts: attempts, engine: handle, claims: claims, groups: groups, reasons: store, profiles: profiles, plans: newPlanCounters(),
-		guard: panics.Guard("planner"), volumes: newProvisioner(handle), index: placement.NewIndex(), changed: engine.NewChangedNodes(), classesOnly: &placement.Objects{},
+		guard: panics.Guard("planner"), volumes: newProvisioner(handle), index: placement.NewIndex(), changed: engine.NewChangedNodes(), contents: engine.NewNodeContents(),
+		classesOnly: &placement.Objects{},
 	}
+}
+
+// watched returns the engine's cache, whose changes the planner follows.
+func (p *Planner) watched(cache internalcache.Cache) internalcache.Cache {
+	return engine.WatchCache(cache, p.changed, p.contents)
 }
 
 // Run has volumes made for claims that members share, until ctx ends.

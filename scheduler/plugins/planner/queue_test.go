@@ -89,7 +89,7 @@ func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 	handle := engine.NewHandle()
 	inner := &recordingQueue{}
 	var gone int
-	p := &Planner{Attempts: NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)), engine: handle}
+	p := &Planner{Attempts: NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)), engine: handle, contents: engine.NewNodeContents()}
 	e := Follow(&upstream.Scheduler{
 		SchedulingQueue: inner, NextEntity: func(klog.Logger) (framework.QueuedEntityInfo, error) { return nil, nil },
 	}, p, func(*corev1.Pod) { gone++ })
@@ -130,7 +130,7 @@ func TestParkedGangsAreNotEvaluated(t *testing.T) {
 	}
 	park(1000)
 	inner := &recordingQueue{}
-	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle}, gone: func(*corev1.Pod) {}}
+	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle, contents: engine.NewNodeContents()}, gone: func(*corev1.Pod) {}}
 	q.began.Store(true)
 	came, left := pod("x", ""), pod("y", "", "cpu", "8")
 	for _, c := range []struct {

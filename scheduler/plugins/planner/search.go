@@ -34,6 +34,7 @@ type verdict struct {
 	// claimed: there might be one without the claims of others.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
+	wants   *wants
 	// postponed: it is not tried for so long, because searches like its own took too long. Nothing is known of a placement.
 	postponed time.Duration
 	// waitsForVolumes: there is a placement as soon as claims that members share have their volumes; provisions are those to be made.
@@ -187,7 +188,7 @@ func (q *query) answer(ctx context.Context) *verdict {
 	proof := q.proof(ctx, q.kept, found)
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.enforcesAll()
 	if v.proven {
-		v.lacks, v.retry = q.lacks(), retriesWithRoom(maxParked)
+		v.lacks, v.wants, v.retry = q.lacks(), q.wants(proof), retriesWithRoom(maxParked)
 		v.cannotComplete = v.bound > 0 && v.bound < v.minCount && q.cannotComplete(ctx)
 	}
 	fits, possible := q.unclaimed(ctx)

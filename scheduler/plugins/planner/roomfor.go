@@ -1,0 +1,103 @@
+package planner
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/engine"
+)
+
+// wants are the members that a gang lacks places for, by a proof that it has no placement.
+type wants struct {
+	roles []wantedRole
+	// places is how many more of them nodes would have to have before there may be a placement.
+	places int
+	// any: it may be there as soon as the node that has changed has a place, whatever it had before. Which node a place is on counts, or which
+	// role it is for.
+	any bool
+}
+
+// wantedRole is a role of a gang that waits.
+type wantedRole struct {
+	pod       *corev1.Pod
+	signature string // equal for pods of equal requirements
+}
+
+// wants returns what a gang lacks that is proven to have no placement; nil where that is not known.
+func (q *query) wants(proof placement.Result) *wants {
+	w := &wants{places: 1, any: len(q.members.roles) != 1 || !q.gang.Topology.Empty() || q.kept != q.free}
+	for _, r := range q.members.roles {
+		signature, err := placement.Signature(r.Pod, nil)
+		if err != nil {
+			return nil
+		}
+		w.roles = append(w.roles, wantedRole{r.Pod, signature})
+	}
+	if b := proof.Bound; b != nil && b.Resource == "" && !w.any {
+		w.places = max(1, int(b.Need-b.Have))
+	}
+	return w
+}
+
+// roomFor has how many members of gangs a node had places for, and how many it has, before and after an event.
+type roomFor struct {
+	before, now *lone
+	places      map[string]places // by the signature of the role
+}
+
+// places are the numbers for one role.
+type places struct{ before, now int }
+
+func newRoomFor(before, now engine.NodeState) *roomFor {
+	return &roomFor{before: &lone{state: before}, now: &lone{state: now}, places: map[string]places{}}
+}
+
+// of returns the places for a role.
+func (r *roomFor) of(role wantedRole) places {
+	known, ok := r.places[role.signature]
+	if !ok {
+		if known.now = r.now.placesFor(role.pod); known.now > 0 {
+			known.before = r.before.placesFor(role.pod)
+		}
+		r.places[role.signature] = known
+	}
+	return known
+}
+
+// lone is one node, as a cluster once somebody wants to know.
+type lone struct {
+	state   engine.NodeState
+	cluster *placement.Cluster
+}
+
+// mostPlaces is more than a node has.
+const mostPlaces = 1024
+
+// placesFor counts the places for pods like one, under the rules that a proof rests on; there are none where there is no node.
+func (n *lone) placesFor(pod *corev1.Pod) int {
+	if n.state.Node == nil {
+		return 0
+	}
+	if n.cluster == nil {
+		n.cluster = placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{n.state.Node}, Pods: n.state.Pods}).AsScheduled()
+	}
+	slots := placement.Slots(n.cluster, pod, mostPlaces, placement.Options{Ignore: placement.Constraints{}.Insert(unproven...)})
+	if len(slots) == 0 {
+		return 0
+	}
+	return int(slots[0].Slots)
+}
+
+// helps reports whether the gang may have a placement after an event on a node. What the event brought is counted, together with what came before.
+func (w *wants) helps(room *roomFor) bool {
+	for _, role := range w.roles {
+		at := room.of(role)
+		switch {
+		case w.any && at.now > 0:
+			w.places = 0
+		case !w.any:
+			w.places -= max(0, at.now-at.before)
+		}
+	}
+	return w.places <= 0
+}
