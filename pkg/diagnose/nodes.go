@@ -146,6 +146,7 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 			byShape[key] = &slot
 		}
 		byShape[key].Nodes = append(byShape[key].Nodes, n.Name)
+		byShape[key].Count++
 	}
 	all := make([]answer.Slot, 0, len(byShape))
 	for _, s := range byShape {

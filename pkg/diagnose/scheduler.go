@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -97,31 +98,38 @@ func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
 	return best, at
 }
 
-// changedSince reports whether something that matters happened after a moment: a pod with a node came or ended, a node came
-// or changed its state; or whether the moment is long ago.
+// changedSince reports whether something that matters happened after a moment, or whether the moment is long ago.
 func changedSince(w *view.View, at time.Time) bool {
-	if w.Age(at) > fresh {
-		return true
-	}
-	for _, n := range w.Snap.Nodes {
-		if n.CreationTimestamp.After(at) {
-			return true
+	return w.Age(at) > fresh || view.Once(w, "last change", func() time.Time { return lastChange(w.Snap) }).After(at)
+}
+
+// lastChange is when something last happened that matters: a pod with a node came or ended, a node came or changed its state.
+func lastChange(s *snapshot.Snapshot) (last time.Time) {
+	at := func(t time.Time) {
+		if t.After(last) {
+			last = t
 		}
+	}
+	for _, n := range s.Nodes {
+		at(n.CreationTimestamp.Time)
 		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.LastTransitionTime.After(at) {
-				return true
+			if c.Type == corev1.NodeReady {
+				at(c.LastTransitionTime.Time)
 			}
 		}
 	}
-	for _, p := range w.Snap.Pods {
-		for _, s := range p.Status.ContainerStatuses {
-			if s.State.Terminated != nil && s.State.Terminated.FinishedAt.After(at) && p.Spec.NodeName != "" {
-				return true
+	for _, p := range s.Pods {
+		if p.Spec.NodeName == "" {
+			continue
+		}
+		for _, c := range p.Status.ContainerStatuses {
+			if c.State.Terminated != nil {
+				at(c.State.Terminated.FinishedAt.Time)
 			}
 		}
-		if p.Spec.NodeName != "" && p.Status.StartTime != nil && p.Status.StartTime.After(at) {
-			return true
+		if p.Status.StartTime != nil {
+			at(p.Status.StartTime.Time)
 		}
 	}
-	return false
+	return last
 }

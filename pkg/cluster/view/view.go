@@ -39,6 +39,7 @@ type View struct {
 	gangs        map[types.UID]*gang.Gang
 	problems     []problem
 	known        map[any]any
+	shapes       shapes
 	common       map[string]*placement.Cluster // what-if clusters, by what they are called
 
 	network network
@@ -111,26 +112,6 @@ func Once[T any](w *View, key any, f func() T) T {
 		w.known = map[any]any{}
 	}
 	w.known[key] = value
-	return value
-}
-
-// ofShape is the key of what placement requests of one shape have in common.
-type ofShape struct {
-	shape string
-	key   any
-}
-
-// OnceForShape returns what requests of one [PlacementRequest] Shape have in common under a key, which f finds out the first time. Only what
-// is proven is kept: a search may be cut short. For a request that is like no other it is found out each time.
-func OnceForShape[T any](w *View, shape string, key any, f func() (value T, proven bool)) T {
-	at := ofShape{shape, key}
-	if value, ok := w.known[at].(T); ok {
-		return value
-	}
-	value, proven := f()
-	if proven && shape != "" {
-		return Once(w, at, func() T { return value })
-	}
 	return value
 }
 

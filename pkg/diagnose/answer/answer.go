@@ -140,7 +140,7 @@ type Role struct {
 	Request  corev1.ResourceList `json:"request"`
 }
 
-// Nodes is why each node takes members or not.
+// Nodes is why each node takes members or not. Its lists have all nodes, in a published answer [PublishedNodes] at most.
 type Nodes struct {
 	Total    int `json:"total"`
 	Eligible int `json:"eligible"`
@@ -150,6 +150,10 @@ type Nodes struct {
 	// Rows hold every node, for -v and --node.
 	Rows []NodeRow `json:"rows,omitempty"`
 }
+
+// PublishedNodes is how long lists of nodes, and of groups of them, are in a published answer: there is one for each gang that waits, and the
+// API server takes 256 KiB.
+const PublishedNodes = 20
 
 // Excluded is one constraint and the nodes that it rejects.
 type Excluded struct {
@@ -162,6 +166,7 @@ type Excluded struct {
 
 // Slot is a group of nodes with the same room.
 type Slot struct {
+	Count int                 `json:"count"`
 	Nodes []string            `json:"nodes"`
 	Free  corev1.ResourceList `json:"free"`
 	// Fits is how many members of each role one such node takes.

@@ -25,16 +25,22 @@ func Names(names []string) string {
 
 // NamesOf joins the names of some things, as [Names] does. It names none that are only counted.
 func NamesOf[T any](all []T, name func(T) string) string {
-	if len(all) == 0 {
-		return "none"
-	}
 	var shown []string
 	for _, x := range all[:min(len(all), maxNames)] {
 		shown = append(shown, name(x))
 	}
-	text := strings.Join(shown, ", ")
-	if len(all) > maxNames {
-		text += fmt.Sprintf(", +%d", len(all)-maxNames)
+	return FirstNames(shown, len(all))
+}
+
+// FirstNames joins the first names of so many in all, as [Names] does.
+func FirstNames(first []string, all int) string {
+	if all == 0 {
+		return "none"
+	}
+	first = first[:min(len(first), maxNames)]
+	text := strings.Join(first, ", ")
+	if more := all - len(first); more > 0 {
+		text += fmt.Sprintf(", +%d", more)
 	}
 	return text
 }

@@ -4,10 +4,12 @@
 package published
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,11 +39,8 @@ func Put(e *corev1.Event, a *answer.Answer, key ed25519.PrivateKey) error {
 		return nil
 	}
 	brief := *a
-	if brief.Nodes != nil {
-		// A row for every node is what makes an answer large.
-		nodes := *brief.Nodes
-		nodes.Rows = nil
-		brief.Nodes = &nodes
+	if a.Nodes != nil {
+		brief.Nodes = briefly(*a.Nodes)
 	}
 	raw, err := json.Marshal(&brief)
 	if err != nil {
@@ -53,6 +52,30 @@ func Put(e *corev1.Event, a *answer.Answer, key ed25519.PrivateKey) error {
 	e.Annotations[Annotation] = string(raw)
 	sign(e, key)
 	return nil
+}
+
+// briefly leaves out the rows, most names, and all but the largest groups: a list of every node is what makes an answer large.
+func briefly(nodes answer.Nodes) *answer.Nodes {
+	nodes.Rows = nil
+	nodes.Excluded = largest(nodes.Excluded, func(x answer.Excluded) int { return x.Rejects })
+	for i, x := range nodes.Excluded {
+		nodes.Excluded[i].Nodes = x.Nodes[:min(len(x.Nodes), answer.PublishedNodes)]
+	}
+	nodes.Slots = largest(nodes.Slots, func(s answer.Slot) int { return s.Count })
+	for i, s := range nodes.Slots {
+		nodes.Slots[i].Nodes = s.Nodes[:min(len(s.Nodes), answer.PublishedNodes)]
+	}
+	return &nodes
+}
+
+// largest returns the largest groups, the largest first where some are left out.
+func largest[T any](groups []T, size func(T) int) []T {
+	groups = slices.Clone(groups)
+	if len(groups) <= answer.PublishedNodes {
+		return groups
+	}
+	slices.SortStableFunc(groups, func(a, b T) int { return cmp.Compare(size(b), size(a)) })
+	return groups[:answer.PublishedNodes]
 }
 
 // Carries reports whether an event has an answer, of whomever: an answer that was taken back leaves the event.

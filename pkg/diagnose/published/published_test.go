@@ -3,6 +3,7 @@ package published
 import (
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,38 @@ func TestWhatIsPutIsGot(t *testing.T) {
 	}
 	if want := "WAITING  needs 8 GPUs, 4 are free"; e.Message != want || e.Name != "why-pending.u1" {
 		t.Errorf("event %s has %q, want %q", e.Name, e.Message, want)
+	}
+}
+
+// In a cluster of thousands of nodes, no two of which have the same room, an answer is one that the API server takes, and the numbers are right.
+func TestAnAnswerAboutManyNodes(t *testing.T) {
+	const nodes = 5000
+	a := waits()
+	all := answer.Excluded{Constraint: "resource:nvidia.com/gpu", Rejects: nodes}
+	a.Nodes = &answer.Nodes{Total: nodes}
+	for i := range nodes {
+		name := fmt.Sprintf("node-%05d.example.com", i)
+		all.Nodes = append(all.Nodes, name)
+		a.Nodes.Slots = append(a.Nodes.Slots, answer.Slot{Count: 1, Nodes: []string{name}, Free: corev1.ResourceList{"cpu": resource.MustParse(fmt.Sprint(i, "m"))}})
+		a.Nodes.Excluded = append(a.Nodes.Excluded, answer.Excluded{Constraint: fmt.Sprint("Taint ", i), Rejects: 1, Nodes: []string{name}})
+	}
+	a.Nodes.Excluded = append(a.Nodes.Excluded, all)
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
+	if err := Put(e, a, private); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(e.Annotations[Annotation]); n > 10<<10 {
+		t.Errorf("the answer has %d bytes", n)
+	}
+	got, err := Get(e, public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := got.Nodes.Excluded[0]; x.Rejects != nodes || x.Constraint != all.Constraint || len(x.Nodes) != answer.PublishedNodes {
+		t.Errorf("the constraint of most nodes is %s, of %d, %d of them named", x.Constraint, x.Rejects, len(x.Nodes))
+	}
+	if len(a.Nodes.Slots) != nodes || len(a.Nodes.Excluded[nodes].Nodes) != nodes {
+		t.Error("Put changed the answer that it was given")
 	}
 }
 

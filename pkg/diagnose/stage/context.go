@@ -182,10 +182,24 @@ func (c *Context) Cut() bool { return *c.cut }
 // Matrix is the constraints of every node for one role of the request. It is equal for roles of one shape, which claim no devices: nothing
 // cuts it short.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
-	type matrix struct{}
-	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), matrix{}, func() (placement.Matrix, bool) {
-		return c.tools.Matrix(c.View.Cluster(), role.Pod), true
-	})
+	return c.MatrixOn(c.View.Cluster(), role)
+}
+
+// MatrixOn is Matrix on another cluster.
+func (c *Context) MatrixOn(cluster *placement.Cluster, role placement.Role) placement.Matrix {
+	return OnceForRole(c, cluster, role, "matrix", func() placement.Matrix { return c.tools.Matrix(cluster, role.Pod) })
+}
+
+// OnceForRole returns what members of one role find on a cluster, which f finds out: once for all roles of one shape where the cluster is common.
+func OnceForRole[T any](c *Context, cluster *placement.Cluster, role placement.Role, what string, f func() T) T {
+	if !c.View.IsCommon(cluster) {
+		return f()
+	}
+	type found struct {
+		cluster *placement.Cluster
+		what    string
+	}
+	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), found{cluster, what}, func() (T, bool) { return f(), true })
 }
 
 // Fitted reads like 1/2: members that have or would find a node.

@@ -47,7 +47,13 @@ func (c *Context) MainRoom(cluster *placement.Cluster, role placement.Role) plac
 
 // LackingOn measures the room for the role that is hardest to place on another cluster, given what a search found there.
 func (c *Context) LackingOn(cluster *placement.Cluster, found placement.Result) placement.Room {
-	return c.tools.Lacking(cluster, c.Request.Gang, found)
+	if !c.View.IsCommon(cluster) {
+		return c.tools.Lacking(cluster, c.Request.Gang, found)
+	}
+	type lackingOn struct{ cluster *placement.Cluster }
+	return view.OnceForShape(c.View, c.Request.Shape, lackingOn{cluster}, func() (placement.Room, bool) {
+		return c.tools.Lacking(cluster, c.Request.Gang, found), found.Impossible()
+	})
 }
 
 // Devices counts, on a cluster, the devices that the resource claims of the gang are for; nil if there is no such number.
@@ -68,11 +74,11 @@ func (c *Context) PartRooms() []placement.PartRoom {
 }
 
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.
-func (f *Finding) DescribeRoom(cluster *placement.Cluster, r placement.Room) *Finding {
+func (f *Finding) DescribeRoom(c *Context, cluster *placement.Cluster, r placement.Room) *Finding {
 	for key, value := range phrase.RoomFacts(r) {
 		f.Fact(key, value)
 	}
-	return f.Fact("slots", Slots(cluster, r.Role))
+	return f.Fact("slots", OnceForRole(c, cluster, r.Role, fmt.Sprint("slots up to ", r.Role.Count), func() int64 { return Slots(cluster, r.Role) }))
 }
 
 // Slots is how many members of a role fit on a cluster, each node looked at alone.

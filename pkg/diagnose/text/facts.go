@@ -53,14 +53,14 @@ func (w *writer) nodes() {
 		if x.OnlyBlocker > 0 {
 			sole = fmt.Sprintf(", for %d the only reason", x.OnlyBlocker)
 		}
-		w.fold(fmt.Sprintf("  %-*d ", max(3, len(strconv.Itoa(n.Total))), x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.Names(x.Nodes))))
+		w.fold(fmt.Sprintf("  %-*d ", max(3, len(strconv.Itoa(n.Total))), x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.FirstNames(x.Nodes, x.Rejects))))
 	}
 	if w.o.Verbose {
 		for _, row := range n.Rows {
 			w.row(row)
 		}
 		for _, s := range n.Slots {
-			w.fold("  ", fmt.Sprintf("free on %s: %s", phrase.Names(s.Nodes), free(s)))
+			w.fold("  ", fmt.Sprintf("free on %s: %s", phrase.FirstNames(s.Nodes, max(s.Count, len(s.Nodes))), free(s)))
 		}
 	}
 	if len(w.a.Placement) > 0 && !w.a.Verdict.Starts() {

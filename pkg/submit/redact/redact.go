@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
@@ -141,9 +142,26 @@ var (
 
 // Text is the text of a program or a user, without what reads like a credential: NAME_TOKEN=…, --password …, https://…@host.
 func Text(text string) string {
-	text = assigned.ReplaceAllString(text, "${1}"+Hidden)
-	text = following.ReplaceAllString(text, "${1}"+Hidden)
-	return userInfo.ReplaceAllString(text, "${1}"+Hidden+"@")
+	if mayNameCredential(text) {
+		text = assigned.ReplaceAllString(text, "${1}"+Hidden)
+		text = following.ReplaceAllString(text, "${1}"+Hidden)
+	}
+	if strings.Contains(text, "://") {
+		text = userInfo.ReplaceAllString(text, "${1}"+Hidden+"@")
+	}
+	return text
+}
+
+// mayNameCredential reports whether a text may have one of the names that hold credentials. Most have none, and that is found sooner than by the
+// expressions: answers are redacted text by text.
+func mayNameCredential(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf { // letters that others fold to
+			return true
+		}
+	}
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{"token", "pass", "secret", "credential", "key"}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // Args are the arguments of a program, without what reads like a credential. They are what the owner of a job chose: a credential

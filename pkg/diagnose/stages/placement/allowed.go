@@ -31,10 +31,7 @@ func untolerated(c *stage.Context, cluster *placement.Cluster, causes placement.
 	if !instead(causes, placement.Taint, r.Role) {
 		return ""
 	}
-	m := c.Matrix(r.Role)
-	if cluster != c.View.Cluster() {
-		m = cluster.Matrix(r.Role.Pod)
-	}
+	m := c.MatrixOn(cluster, r.Role)
 	var nodes byReason
 	for _, name := range m.Rejected(placement.Taint) {
 		row, _ := m.Row(name)

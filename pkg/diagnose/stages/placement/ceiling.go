@@ -57,7 +57,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	case placement.VolumeZone:
 		return volumeCeiling(c, role, r, fitted)
 	case placement.NodeSelector, placement.Taint:
-		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(cluster, role), ", "))
+		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, role), ", "))
 	}
 	return tooFew(c, cluster, causes, r, ideal)
 }
@@ -65,7 +65,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 // tooFew is the sentence for a resource: one member is larger than any node, or the nodes have too little for all.
 func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, ideal placement.Result) string {
 	if len(r.Nodes) == 0 {
-		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(cluster, r.Role), ", "))
+		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, r.Role), ", "))
 	}
 	one, all := onNodes(c, cluster, causes, r)
 	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
@@ -137,13 +137,21 @@ func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Caus
 	if taints := untolerated(c, cluster, causes, r); taints != "" {
 		return "the largest node that it may use", phrase.Allowed(r, "it") + " (it does not tolerate " + taints + ")" + has
 	}
-	among := sets.New(r.NodeNames()...)
-	for _, n := range cluster.Nodes() {
-		if q := n.Status.Allocatable[r.Resource]; !q.IsZero() && !among.Has(n.Name) {
-			return "the largest node that it may use", allowed(c, causes, r) + has
-		}
+	if isElsewhere(c, cluster, causes, r) {
+		return "the largest node that it may use", allowed(c, causes, r) + has
 	}
 	return "the largest node", "the whole cluster has"
+}
+
+// isElsewhere reports whether nodes that a role may not use have the resource of its room, too.
+func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) bool {
+	return stage.OnceForRole(c, cluster, r.Role, fmt.Sprint("elsewhere ", r.Resource, causes), func() bool {
+		among := sets.New(r.NodeNames()...)
+		return slices.ContainsFunc(cluster.Nodes(), func(n *corev1.Node) bool {
+			q := n.Status.Allocatable[r.Resource]
+			return !q.IsZero() && !among.Has(n.Name)
+		})
+	})
 }
 
 // apartCeiling is the sentence for members that keep each other, or that others keep, off nodes.

@@ -47,7 +47,7 @@ func usable(c *stage.Context, cluster *placement.Cluster) []string {
 	var all []string
 	for _, role := range c.Request.Roles {
 		device := request.Device(request.Of(role.Pod))
-		for _, name := range cluster.Matrix(role.Pod).Usable() {
+		for _, name := range c.MatrixOn(cluster, role).Usable() {
 			if device == "" || offers(cluster.Node(name), device) {
 				all = append(all, name)
 			}

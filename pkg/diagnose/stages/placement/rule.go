@@ -20,7 +20,7 @@ import (
 func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Finding {
 	role := r.Role
 	code, _ := phrase.RuleCode(cause.Constraint)
-	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
+	f := stage.Found(code, "").DescribeRoom(c, c.View.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
 		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {

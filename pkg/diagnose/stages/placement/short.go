@@ -65,7 +65,7 @@ func volumeLimit(c *stage.Context, r placement.Room) string {
 
 // inPieces adds what is free, and who has the rest.
 func inPieces(c *stage.Context, f *stage.Finding, r placement.Room) *stage.Finding {
-	f.DescribeRoom(c.View.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
+	f.DescribeRoom(c, c.View.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}
@@ -80,7 +80,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	if alone {
 		what += ", all else would fit"
 	}
-	f := stage.Found(code, "%s: %s", what, shortNumbers(r)).DescribeRoom(cluster, r).Fact("nodes", nodes)
+	f := stage.Found(code, "%s: %s", what, shortNumbers(r)).DescribeRoom(c, cluster, r).Fact("nodes", nodes)
 	if len(nodes) > 0 {
 		f.Detail("short on %s", phrase.Names(nodes))
 	}

@@ -19,15 +19,17 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		return stage.Found(answer.TooBig, "the cluster has no node").As(answer.Blocked, answer.Admin).Fact("nodes", 0)
 	}
 	causes := c.Causes(cluster)
-	r := c.LackingOn(cluster, ideal)
-	sentences := []string{tooFew(c, cluster, causes, r, ideal)}
+	var r placement.Room
+	var sentences []string
 	if len(causes.All) > 0 {
-		r = c.RoomOf(cluster, causes, causes.First())
-		sentences = ceilings(c, causes, ideal)
+		r, sentences = c.RoomOf(cluster, causes, causes.First()), ceilings(c, causes, ideal)
+	} else {
+		r = c.LackingOn(cluster, ideal)
+		sentences = []string{tooFew(c, cluster, causes, r, ideal)}
 	}
 	role := r.Role
 	f := stage.Found(answer.TooBig, "%s", strings.Join(sentences, "; and ")).
-		DescribeRoom(cluster, r).Fact("placed", ideal.Placed[role.Name])
+		DescribeRoom(c, cluster, r).Fact("placed", ideal.Placed[role.Name])
 	if len(causes.All) == 1 && causes.First().Constraint == placement.PodAffinity {
 		wider(c, f, role)
 	}
@@ -44,15 +46,15 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	for _, line := range c.DaemonsOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}
-	if excluded := excluded(cluster, role); excluded != "" {
+	if excluded := excluded(c, cluster, role); excluded != "" {
 		f.Detail("%s", excluded)
 	}
 	return tolerationHints(c, f, role)
 }
 
 // reasons are the constraints by which nodes reject a role, with counts.
-func reasons(cluster *placement.Cluster, role placement.Role) []string {
-	m := cluster.Matrix(role.Pod)
+func reasons(c *stage.Context, cluster *placement.Cluster, role placement.Role) []string {
+	m := c.MatrixOn(cluster, role)
 	var parts []string
 	for _, constraint := range m.Constraints {
 		nodes := m.Rejected(constraint)
@@ -78,8 +80,8 @@ func describe(m placement.Matrix, constraint placement.Constraint, node string) 
 }
 
 // excluded names the nodes that the role may not use at all.
-func excluded(cluster *placement.Cluster, role placement.Role) string {
-	m := cluster.Matrix(role.Pod)
+func excluded(c *stage.Context, cluster *placement.Cluster, role placement.Role) string {
+	m := c.MatrixOn(cluster, role)
 	var parts []string
 	for _, constraint := range m.Constraints {
 		if constraint.Static() {

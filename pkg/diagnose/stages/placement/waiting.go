@@ -83,7 +83,7 @@ func short(c *stage.Context, cluster *placement.Cluster, causes placement.Causes
 
 // busy finds that the room is taken.
 func busy(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) *stage.Finding {
-	f := stage.Found(answer.NodesBusy, "%s", phrase.Busy(r, allowed(c, causes, r))).DescribeRoom(cluster, r)
+	f := stage.Found(answer.NodesBusy, "%s", phrase.Busy(r, allowed(c, causes, r))).DescribeRoom(c, cluster, r)
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}
