@@ -40,7 +40,7 @@ e2e-long: build ## those that take a minute each, or want a machine to themselve
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
 		$(TEST) -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestSchedulerPlaces$$|TestDialects$$|TestAging$$|TestPreemption$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$|TestNoisyTenant$$|TestPartialGangs$$|TestTopology$$|TestPeers$$|TestResizeEverywhere$$' ./test/e2e
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
-		$(TEST) -count=1 -timeout 20m -v -run 'TestCostBesideStock$$' ./test/bench/scheduler
+		$(TEST) -count=1 -timeout 30m -v -run 'TestCostBesideStock$$|TestWaitingGangsAreExplained$$' ./test/bench/scheduler
 	$(MAKE) causes fuzz
 
 agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does

@@ -250,7 +250,7 @@ func (c cluster) newExplainer(
 	version := func() string { return known.pods.Version() + "/" + nodes.Informer().LastSyncResourceVersion() }
 	return explainer.New(explainer.Config{
 		Snapshot: source.Snapshot, Version: version, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
-		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
+		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, CPU: explainer.Used, Panics: panics,
 	})
 }
 

@@ -30,10 +30,13 @@ const (
 	debounce = 5 * time.Second
 	// chunk is how much work a round does at least, so that rounds are not more than what they find to do.
 	chunk = allowance / 4
-	// refresh is how often a gang that continues to wait is explained again where nodes or pods have changed: the reason may have changed
-	// without an attempt of its own. Where none has, what else counts is looked at after recheck.
+	// oldest is the age of an answer at most, where nodes or pods have changed since: the reason may have changed without an attempt of the
+	// gang's own. A gang is explained again in time for that, refresh after it was at the latest. Where none has changed, what else counts is
+	// looked at after recheck. Ages are looked at every tick.
+	oldest  = time.Minute
 	refresh = 45 * time.Second
 	recheck = 5 * time.Minute
+	tick    = 5 * time.Second
 	// sightFor is how long gangs are explained by one look at the cluster. A look costs more than hundreds of answers.
 	sightFor = time.Minute
 	// renewal is the age at which an answer is published again though it is
@@ -74,6 +77,8 @@ type Config struct {
 	// Names is whether an answer names what is in other namespaces than its gang.
 	Names audience.Policy
 	Clock clock.WithTicker
+	// CPU is the processor time that the process has used; [Used] is it.
+	CPU func() time.Duration
 	// Panics counts the gangs over whose data the explanation panicked.
 	Panics *engine.Panics
 }
@@ -86,23 +91,26 @@ type Explainer struct {
 	guard *engine.Guard
 	count *metrics.Counter
 	left  *metrics.Gauge
+	age   *metrics.Gauge
+	work  *metrics.Counter
 
 	// What follows is touched by Run only.
 	pace    *pace
 	sight   *sight // the look at the cluster by which gangs are being explained; nil while there are none
 	current map[gang.Key]publication
 	spent   map[string]time.Duration // what the answers of a namespace took lately
+	looked  time.Duration            // what the last look took
 }
 
 // publication is the current answer and the version of the cluster that it is about; when it was published, when it was last found to be
-// true, and when its advice was searched for.
+// true, until when nothing has changed since, and when its advice was searched for.
 type publication struct {
-	answer                   *answer.Answer
-	version                  string
-	published, seen, advised time.Time
-	took                     time.Duration // to find the answer, advice aside
-	cost                     time.Duration // of the last work on the gang, with its advice and what was published
-	ended                    time.Time     // when that was done
+	answer                          *answer.Answer
+	version                         string
+	published, seen, holds, advised time.Time
+	took                            time.Duration // to find the answer, advice aside
+	cost                            time.Duration // of the last work on the gang, with its advice and what was published
+	ended                           time.Time     // when that was done
 }
 
 // sight is one look at the cluster.
@@ -116,7 +124,7 @@ type sight struct {
 func New(config Config) *Explainer {
 	return &Explainer{
 		Config: config, queue: newQueue(config.Clock), guard: config.Panics.Guard("explainer"), current: map[gang.Key]publication{}, spent: map[string]time.Duration{},
-		pace: &pace{clock: config.Clock},
+		pace: &pace{clock: config.Clock, cpu: config.CPU},
 		count: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
 			Help: "Answers to why-pending that were written as events of jobs.",
@@ -125,11 +133,21 @@ func New(config Config) *Explainer {
 			Subsystem: "gangctl_scheduler", Name: "gangs_to_explain", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that the explainer has still to look at, for the first time or again.",
 		}),
+		age: metrics.NewGauge(&metrics.GaugeOpts{
+			Subsystem: "gangctl_scheduler", Name: "oldest_answer_seconds", StabilityLevel: metrics.ALPHA,
+			Help: "How long ago the oldest of the published answers was last found to be true, where nodes or pods have changed since.",
+		}),
+		work: metrics.NewCounter(&metrics.CounterOpts{
+			Subsystem: "gangctl_scheduler", Name: "explaining_seconds_total", StabilityLevel: metrics.ALPHA,
+			Help: "Time for which the explainer has worked, as it is counted for the share of a core that it may use.",
+		}),
 	}
 }
 
 // Register adds the explainer's metrics to a registry.
-func (e *Explainer) Register(register func(...metrics.Registerable)) { register(e.count, e.left) }
+func (e *Explainer) Register(register func(...metrics.Registerable)) {
+	register(e.count, e.left, e.age, e.work)
+}
 
 // Touch marks a gang whose reason to wait may have changed.
 func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
@@ -137,7 +155,7 @@ func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	ticker := e.Clock.NewTicker(refresh / 3)
+	ticker := e.Clock.NewTicker(tick)
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
 	for {
@@ -206,30 +224,52 @@ func (e *Explainer) recall(ctx context.Context) bool {
 	}
 	for key, a := range known {
 		if _, adopted := e.current[key]; !adopted {
-			e.current[key] = publication{answer: a, published: *a.Snapshot.At, seen: *a.Snapshot.At}
+			at := *a.Snapshot.At
+			e.current[key] = publication{answer: a, published: at, seen: at, holds: at}
 			e.Touch(key)
 		}
 	}
 	return true
 }
 
-// forgive halves what namespaces have spent.
+// forgive takes a fifth off what namespaces have spent.
 func (e *Explainer) forgive() {
 	for namespace, spent := range e.spent {
-		if e.spent[namespace] = spent / 2; spent < time.Millisecond {
+		if e.spent[namespace] = spent * 4 / 5; spent < time.Millisecond {
 			delete(e.spent, namespace)
 		}
 	}
 }
 
-// touchStale marks the gangs whose answers may have become wrong though nothing happened to them.
+// touchStale marks the gangs whose answers may have become wrong though nothing happened to them. Where one is old, all are looked at again
+// that are not new: one look at the cluster serves them all.
 func (e *Explainer) touchStale() {
 	now, version := e.Clock.Now(), e.Version()
+	var most time.Duration
 	for key, p := range e.current {
-		if age := now.Sub(p.seen); age >= recheck || age >= refresh && p.version != version {
-			e.Touch(key)
+		if p.version == version {
+			p.holds = now
+			e.current[key] = p
+		}
+		most = max(most, now.Sub(p.holds))
+	}
+	e.age.Set(most.Seconds())
+	old := most >= e.again()
+	for key, p := range e.current {
+		if old && now.Sub(p.holds) >= minInterval || now.Sub(p.seen) >= recheck {
+			e.queue.addStale(key)
 		}
 	}
+}
+
+// again is the age from which a gang is explained again. The more there is to explain, the earlier that begins: the pace spreads it over time,
+// and the last answer is not to become too old before its turn comes.
+func (e *Explainer) again() time.Duration {
+	work := e.looked
+	for _, p := range e.current {
+		work += p.took
+	}
+	return max(0, min(refresh, oldest-tick-window-spread(work)))
 }
 
 // round explains gangs that are due for as long as the pace allows: it withdraws answers first, which costs little and needs no rest, and
@@ -264,7 +304,7 @@ func (e *Explainer) round(ctx context.Context) error {
 			}
 		}
 		few := len(waits)-i <= withAdvice
-		took := e.pace.measure(func() {
+		took := e.measure(func() {
 			failed = append(failed, e.process(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
 		})
 		e.spent[w.key.Namespace] += took
@@ -274,6 +314,13 @@ func (e *Explainer) round(ctx context.Context) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// measure does work, and counts it.
+func (e *Explainer) measure(work func()) time.Duration {
+	took := e.pace.measure(work)
+	e.work.Add(took.Seconds())
+	return took
 }
 
 // wait is a gang that is due, and the query about it.
@@ -328,7 +375,7 @@ func (e *Explainer) refresh(ctx context.Context, first wait) error {
 	}
 	e.sight = nil // before the next one is in memory
 	var err error
-	e.pace.measure(func() {
+	e.looked = e.measure(func() {
 		seen := sight{version: e.Version(), at: e.Clock.Now()}
 		var s *snapshot.Snapshot
 		if s, err = e.Snapshot(ctx); err == nil {
@@ -378,13 +425,13 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	if a == nil {
 		return err
 	}
-	now := e.Clock.Now()
-	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at, took: now.Sub(start)}
 	candidate := a
 	if !search {
 		candidate = advisedAs(a, last.answer)
 	}
 	same := known && e.Same(last.answer, candidate)
+	now := e.Clock.Now()
+	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at, holds: e.sight.at, took: now.Sub(start)}
 	switch {
 	case search:
 		next.advised, next.took = now, last.took
@@ -392,7 +439,7 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 		next.answer, next.advised = candidate, last.advised
 	}
 	if now.Sub(next.advised) >= adviceAge && next.took <= chunk { // advice tries the same many times
-		e.queue.addAdvice(w.key, minInterval)
+		e.queue.addAdvice(w.key, e.sight.at, minInterval)
 	}
 	if same && now.Sub(last.published) < renewal {
 		next.published = last.published

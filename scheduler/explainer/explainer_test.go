@@ -68,8 +68,31 @@ func newFixture() *fixture {
 		},
 		Same:  published.Same,
 		Clock: clock.RealClock{},
+		CPU:   func() time.Duration { return time.Duration(time.Now().UnixNano()) }, // what takes time is work
 	})
 	return s
+}
+
+// numbered is one gang of a crowd.
+func numbered(i int) gang.Key {
+	return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%03d", i)}
+}
+
+// crowd has the cluster hold gangs of one pod that wait.
+func (s *fixture) crowd(gangs int) {
+	b := clustertest.New().Nodes(1, 4)
+	for i := range gangs {
+		b.Add(clustertest.Gang{Name: numbered(i).Name, Workers: 1, GPUs: 8})
+	}
+	s.snap = b.Done()
+	s.Members = func(k gang.Key) (pods []*corev1.Pod) {
+		for _, pod := range s.snap.Pods {
+			if k != key && strings.HasPrefix(pod.Name, k.Name+"-") {
+				pods = append(pods, pod)
+			}
+		}
+		return pods
+	}
 }
 
 // play runs the explainer in virtual time.
@@ -149,18 +172,47 @@ func TestAnAnswerIsCheckedWhereTheClusterHasChanged(t *testing.T) {
 	})
 }
 
+// Ten thousand answers a second are not what an explainer may work for: it begins in time, so that the last of a round is given before it is
+// older than a minute. Nothing changes for ten minutes, and the answers are no older for that.
+func TestNoAnswerIsOlderThanAMinute(t *testing.T) {
+	const gangs = 100
+	play(t, func(t *testing.T, s *fixture) {
+		s.Register(metrics.NewKubeRegistry().MustRegister)
+		for i := range gangs {
+			s.Touch(numbered(i))
+		}
+		pass(10 * time.Minute)
+		s.version.Add(1)
+		for range 600 {
+			pass(time.Second)
+			s.version.Add(1)
+			age, err := testutil.GetGaugeMetricValue(s.age)
+			if err != nil || age > oldest.Seconds() {
+				t.Fatalf("an answer is %v s old (%v)", age, err)
+			}
+		}
+		if s.taken > 36 {
+			t.Errorf("%d looks at the cluster in 20 minutes", s.taken)
+		}
+	}, func(s *fixture) {
+		s.crowd(gangs)
+		same := s.Same
+		s.Same = func(a, b *answer.Answer) bool { // an answer takes eight milliseconds, all of them 20 seconds at the pace
+			time.Sleep(8 * time.Millisecond)
+			return same(a, b)
+		}
+	})
+}
+
 // Hundreds of gangs wait, and to answer for each takes a while. Over any ten seconds the explainer works for a twentieth at most. Each gang
 // gets an answer, the later ones without advice first.
 func TestAnExplainerTakesATwentiethOfACore(t *testing.T) {
 	const gangs = 100
-	name := func(i int) gang.Key {
-		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%03d", i)}
-	}
 	var ends []time.Time
 	first, advised := map[gang.Key]bool{}, map[gang.Key]bool{}
 	play(t, func(t *testing.T, s *fixture) {
 		for i := range gangs {
-			s.Touch(name(i))
+			s.Touch(numbered(i))
 		}
 		pass(10 * time.Minute)
 		if len(first) != gangs || len(advised) != gangs {
@@ -178,19 +230,7 @@ func TestAnExplainerTakesATwentiethOfACore(t *testing.T) {
 			}
 		}
 	}, func(s *fixture) {
-		b := clustertest.New().Nodes(1, 4)
-		for i := range gangs {
-			b.Add(clustertest.Gang{Name: name(i).Name, Workers: 1, GPUs: 8})
-		}
-		s.snap = b.Done()
-		s.Members = func(k gang.Key) (pods []*corev1.Pod) {
-			for _, pod := range s.snap.Pods {
-				if strings.HasPrefix(pod.Name, k.Name+"-") {
-					pods = append(pods, pod)
-				}
-			}
-			return pods
-		}
+		s.crowd(gangs)
 		s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
 			first[k] = true
 			if len(a.Unblock) > 0 {
@@ -305,14 +345,11 @@ func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
 // answer that became wrong is withdrawn before them.
 func TestRoundsAreShort(t *testing.T) {
 	const gangs = 20
-	name := func(i int) gang.Key {
-		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%02d", i)}
-	}
 	var order []string
 	var began []time.Time
 	play(t, func(t *testing.T, s *fixture) {
 		for i := range gangs {
-			s.Touch(name(i))
+			s.Touch(numbered(i))
 			pass(time.Millisecond)
 		}
 		s.Touch(key)
@@ -322,7 +359,7 @@ func TestRoundsAreShort(t *testing.T) {
 			return
 		}
 		pass(time.Hour)
-		if want := gangs + 1; len(order) < want || order[1] != "gang-00" || order[gangs] != fmt.Sprintf("gang-%02d", gangs-1) {
+		if want := gangs + 1; len(order) < want || order[1] != numbered(0).Name || order[gangs] != numbered(gangs-1).Name {
 			t.Errorf("order %v, want by age", order)
 		}
 		// Two fill the allowance, and the third was begun within it.
@@ -332,21 +369,9 @@ func TestRoundsAreShort(t *testing.T) {
 			}
 		}
 	}, func(s *fixture) {
-		b := clustertest.New().Nodes(1, 4)
-		for i := range gangs {
-			b.Add(clustertest.Gang{Name: name(i).Name, Workers: 1, GPUs: 8})
-		}
-		s.snap = b.Done()
+		s.crowd(gangs)
 		at := time.Now()
 		s.recalled = map[gang.Key]*answer.Answer{key: {Job: answer.Job{Name: "gang"}, Snapshot: answer.SnapshotStamp{At: &at}}}
-		s.Members = func(k gang.Key) (pods []*corev1.Pod) {
-			for _, pod := range s.snap.Pods {
-				if k != key && strings.HasPrefix(pod.Name, k.Name+"-") {
-					pods = append(pods, pod)
-				}
-			}
-			return pods
-		}
 		s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
 			if a.Verdict == answer.Running {
 				order = append(order, "withdrawn")

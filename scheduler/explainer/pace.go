@@ -13,9 +13,11 @@ const (
 	allowance = 400 * time.Millisecond
 )
 
-// pace spreads work over time. Work is measured by the clock: on a busy machine, where it takes longer, there is less of it.
+// pace spreads work over time. Work is the processor time that the process uses meanwhile, which others may use a part of, but no more than the
+// time that passes: waiting for the API server is no work.
 type pace struct {
 	clock clock.WithTicker
+	cpu   func() time.Duration
 	spent []spell // of the last window, the oldest first
 }
 
@@ -61,13 +63,18 @@ func (p *pace) worked(now time.Time) (sum time.Duration) {
 // up for, alone: see restOf.
 const longest = 2
 
+// spread is how long work takes at the pace.
+func spread(work time.Duration) time.Duration {
+	return time.Duration(float64(work) / float64(allowance) * float64(window))
+}
+
 // measure does work, and counts it. Work that took longer than the allowance is counted for as many windows as it fills, so that the share
 // stays what it is over a longer time, but for no more than the longest rest.
 func (p *pace) measure(work func()) time.Duration {
-	start := p.clock.Now()
+	start, used := p.clock.Now(), p.cpu()
 	work()
 	end := p.clock.Now()
-	took := end.Sub(start)
+	took := min(end.Sub(start), p.cpu()-used)
 	for at, rest := end, min(took, longest*allowance); rest > 0; at, rest = at.Add(window), rest-allowance {
 		p.spent = append(p.spent, spell{end: at, took: min(rest, allowance)})
 	}
@@ -80,5 +87,5 @@ func restOf(took time.Duration) time.Duration {
 	if took <= longest*allowance {
 		return 0
 	}
-	return time.Duration(float64(took) / float64(allowance) * float64(window))
+	return spread(took)
 }

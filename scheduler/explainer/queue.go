@@ -58,13 +58,25 @@ func (q *queue) add(key gang.Key, after time.Duration) {
 	q.put(entry{key: key, since: now, touched: now, due: now.Add(after)})
 }
 
-// addAdvice adds a gang for which advice is to be searched for, unless it is in the queue already.
-func (q *queue) addAdvice(key gang.Key, after time.Duration) {
+// addStale adds a gang whose answer is old, and to which nothing happened. One that is in the queue already stays as it is, unless it is there
+// for advice.
+func (q *queue) addStale(key gang.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e, known := q.entries[key]; known && !e.advice {
+		return
+	}
+	now := q.clock.Now()
+	q.put(entry{key: key, since: now, touched: now, due: now})
+}
+
+// addAdvice adds a gang for which advice is to be searched for, unless it is in the queue already. A look at the cluster since then is
+// good enough for it.
+func (q *queue) addAdvice(key gang.Key, since time.Time, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, known := q.entries[key]; !known {
-		now := q.clock.Now()
-		q.put(entry{key: key, since: now, touched: now, due: now.Add(after), advice: true})
+		q.put(entry{key: key, since: since, touched: since, due: q.clock.Now().Add(after), advice: true})
 	}
 }
 

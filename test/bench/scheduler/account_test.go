@@ -68,13 +68,8 @@ func writesTo(ctx context.Context, b testing.TB, client kubernetes.Interface) in
 	if err != nil {
 		b.Fatal(err)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		b.Fatal(err)
-	}
 	var sum float64
-	for _, m := range families["apiserver_request_total"].GetMetric() {
+	for _, m := range metricsOf(b, text)["apiserver_request_total"].GetMetric() {
 		l := labelsOf(m)
 		create := l["verb"] == "POST" && l["subresource"] == "" && (l["resource"] == "pods" || l["resource"] == "podgroups")
 		switch l["verb"] {
@@ -85,6 +80,17 @@ func writesTo(ctx context.Context, b testing.TB, client kubernetes.Interface) in
 		}
 	}
 	return int(sum)
+}
+
+// metricsOf are the metrics that a program serves, by name.
+func metricsOf(b testing.TB, text []byte) map[string]*dto.MetricFamily {
+	b.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return families
 }
 
 func labelsOf(m *dto.Metric) map[string]string {

@@ -88,7 +88,7 @@ func ours(b testing.TB, _ *sandboxtest.Cluster, config string) *exec.Cmd {
 	}
 	args := []string{"scheduler", "--config", config, "--secure-port", "0"}
 	if os.Getenv("GANGCTL_BENCH_PROFILES") != "" {
-		args = append(args, "--secure-port", profilePort, "--authorization-always-allow-paths=/healthz,/readyz,/livez,/debug/*")
+		args = append(args, serving...)
 	}
 	return exec.CommandContext(b.Context(), gangctl, args...)
 }

@@ -12,8 +12,10 @@ import (
 	"time"
 )
 
-// profilePort is where a scheduler that is profiled serves.
-const profilePort = "10299"
+// servingAt is where a scheduler with the arguments serving serves its metrics and profiles, to everybody.
+const servingAt = "https://127.0.0.1:10299"
+
+var serving = []string{"--secure-port", "10299", "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/*"}
 
 // profileSeconds is how long each profile lasts: short ones, as nobody knows when a run ends.
 const profileSeconds = 2
@@ -25,14 +27,14 @@ func profile(ctx context.Context, run string) {
 	if dir == "" {
 		return
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the certificate is made at start
-	url := "https://127.0.0.1:" + profilePort + "/debug/pprof/"
+	client := untrusting()
+	url := servingAt + "/debug/pprof/"
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(run)
 	go func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			err := fetch(ctx, client, fmt.Sprintf("%sprofile?seconds=%d", url, profileSeconds), filepath.Join(dir, fmt.Sprintf("%s-%03d.pb.gz", name, i)))
+			err := save(ctx, client, fmt.Sprintf("%sprofile?seconds=%d", url, profileSeconds), filepath.Join(dir, fmt.Sprintf("%s-%03d.pb.gz", name, i)))
 			if err == nil {
-				err = fetch(ctx, client, url+"allocs", filepath.Join(dir, name+"-allocs.pb.gz"))
+				err = save(ctx, client, url+"allocs", filepath.Join(dir, name+"-allocs.pb.gz"))
 			}
 			if err != nil {
 				time.Sleep(50 * time.Millisecond) // it does not serve yet, or no more
@@ -41,22 +43,32 @@ func profile(ctx context.Context, run string) {
 	}()
 }
 
-func fetch(ctx context.Context, client *http.Client, url, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// untrusting is a client of a scheduler, which makes its certificate at start.
+func untrusting() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // nobody else listens there
+}
+
+func save(ctx context.Context, client *http.Client, url, path string) error {
+	data, err := fetch(ctx, client, url)
 	if err != nil {
 		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
 	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return os.WriteFile(path, data, 0o600)
+	return data, err
 }

@@ -141,9 +141,17 @@ func median[T cmp.Ordered](list []figures, of func(figures) T) T {
 // play measures one scheduler with one workload on a control plane of its own.
 func play(b testing.TB, w workload, p peer, nodes int) figures {
 	b.Helper()
+	m := newMeasurement(b, bare(b), w, p)
+	m.prepare(cmp.Or(w.nodes, nodes))
+	return m.run()
+}
+
+// bare is a control plane of which only the API server and its storage run: they and a scheduler are alone.
+func bare(b testing.TB) *sandboxtest.Cluster {
+	b.Helper()
 	c := sandboxtest.Start(b, sandboxtest.Options{Args: []string{"--nodes=0", "--operator=false", "--scheduler=none", "--native-gangs"}})
 	parts := c.Components(b)
-	for _, name := range []string{"controller-manager", "nodes"} { // the API server, its storage and the scheduler are alone
+	for _, name := range []string{"controller-manager", "nodes"} {
 		if pid := parts[name]; pid != 0 {
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 				b.Fatal(err)
@@ -151,9 +159,7 @@ func play(b testing.TB, w workload, p peer, nodes int) figures {
 			b.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 		}
 	}
-	m := newMeasurement(b, c, w, p)
-	m.prepare(cmp.Or(w.nodes, nodes))
-	return m.run()
+	return c
 }
 
 // measurement is one run.
@@ -243,7 +249,7 @@ func (m *measurement) run() figures {
 		spent = cpuOf(m.b, scheduler.Process.Pid)
 	}
 	written, begin := writesTo(ctx, m.b, m.typed), time.Now()
-	m.create(seen)
+	m.create(seen.created)
 	if m.work.held {
 		written, begin = writesTo(ctx, m.b, m.typed), time.Now()
 		scheduler = m.start()
@@ -321,8 +327,8 @@ func (m *measurement) kubeconfig() string {
 	return path
 }
 
-// create creates the pods, gang by gang.
-func (m *measurement) create(seen *observer) {
+// create creates the pods, gang by gang, and reports the gang of each.
+func (m *measurement) create(created func(gang string)) {
 	m.b.Helper()
 	random := rand.New(rand.NewPCG(1, 1))
 	group, ctx := errgroup.WithContext(m.b.Context())
@@ -334,7 +340,7 @@ func (m *measurement) create(seen *observer) {
 		for member := range members {
 			group.Go(func() error {
 				_, err := m.typed.CoreV1().Pods(namespace).Create(ctx, m.work.pod(m.peer, i, member), metav1.CreateOptions{})
-				seen.created(gangName(i))
+				created(gangName(i))
 				return err
 			})
 		}
@@ -344,10 +350,11 @@ func (m *measurement) create(seen *observer) {
 	}
 }
 
-// start starts the scheduler, and ends it with the run.
-func (m *measurement) start() *exec.Cmd {
+// start starts the scheduler with further arguments, and ends it with the run.
+func (m *measurement) start(args ...string) *exec.Cmd {
 	m.b.Helper()
 	cmd := m.peer.command(m.b, m.cluster, m.peer.config(m.b, m.kubeconfig()))
+	cmd.Args = append(cmd.Args, args...)
 	if m.peer.schedulerName == "gang-scheduler" {
 		profile(m.b.Context(), m.work.name+" "+m.peer.name)
 	}
