@@ -138,7 +138,7 @@ func spreads(p *corev1.Pod) bool {
 }
 
 func hasVolumes(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return !onEveryNode(v) })
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return !OnEveryNode(v) })
 }
 
 func keepsApart(p *corev1.Pod) bool {

@@ -6,12 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // maxLeft is how many pods that have left a node are kept. A node that more have left counts as new: no event follows on what is taken back
 // within an attempt.
-const maxLeft = 128
+const maxLeft = 32
 
 // NodeContents are the pods that the engine's cache has on each node, those included that are assumed to be there, and what of a node may have
 // come free. Unlike a snapshot they are as of now, and anybody may read them. They are known of a cache that is watched.
@@ -24,6 +25,8 @@ type NodeContents struct {
 type nodeContent struct {
 	node *corev1.Node // nil until it comes: its pods may be seen first
 	pods []*corev1.Pod
+	// assumed are those of the pods that are not bound yet, or not known to be.
+	assumed sets.Set[types.UID]
 	// What has changed since it was taken: whether it is new, the node as it was, and the pods that have left it, as they were.
 	isNew bool
 	was   *corev1.Node
@@ -34,6 +37,8 @@ type nodeContent struct {
 type NodeState struct {
 	Node *corev1.Node // nil for none
 	Pods []*corev1.Pod
+	// Assumed are further pods, which the engine may still take away again without an event.
+	Assumed []*corev1.Pod
 }
 
 // NewNodeContents returns the contents of a cache that is watched later.
@@ -53,24 +58,33 @@ func (c *NodeContents) Take(name string) (before, now NodeState, ok bool) {
 	if n.node == nil {
 		return NodeState{}, NodeState{}, false
 	}
-	now = NodeState{Node: n.node, Pods: slices.Clone(n.pods)}
+	now = NodeState{Node: n.node}
+	for _, pod := range n.pods {
+		if n.assumed.Has(pod.UID) {
+			now.Assumed = append(now.Assumed, pod)
+		} else {
+			now.Pods = append(now.Pods, pod)
+		}
+	}
 	if isNew {
 		return NodeState{}, now, true
 	}
-	before = NodeState{Node: n.node, Pods: append(slices.Clone(n.pods), left...)}
+	before = NodeState{Node: n.node, Pods: slices.Concat(now.Pods, left), Assumed: now.Assumed}
 	if was != nil {
 		before.Node = was
 	}
 	return before, now, true
 }
 
-// podMoved records where the cache has a pod, after a change: was and is are the pod as it was there and as it is, nil where it was or is not.
-func (c *NodeContents) podMoved(was, is *corev1.Pod) {
+// podMoved records where the cache has a pod, after a change: was and is are the pod as it was there and as it is, nil where it was or is not, and
+// whether it is assumed to be there.
+func (c *NodeContents) podMoved(was, is *corev1.Pod, assumed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if was != nil {
 		n := c.of(was.Spec.NodeName)
 		n.pods = slices.DeleteFunc(n.pods, sameUID(was.UID))
+		n.assumed.Delete(was.UID)
 		if is == nil || is.Spec.NodeName != was.Spec.NodeName {
 			n.leave(was)
 		}
@@ -80,6 +94,9 @@ func (c *NodeContents) podMoved(was, is *corev1.Pod) {
 		n := c.of(is.Spec.NodeName)
 		n.pods = append(n.pods, is)
 		n.left = slices.DeleteFunc(n.left, sameUID(is.UID))
+		if assumed {
+			n.assumed.Insert(is.UID)
+		}
 	}
 }
 
@@ -119,7 +136,7 @@ func (n *nodeContent) leave(pod *corev1.Pod) {
 func (c *NodeContents) of(name string) *nodeContent {
 	n := c.nodes[name]
 	if n == nil {
-		n = &nodeContent{}
+		n = &nodeContent{assumed: sets.Set[types.UID]{}}
 		c.nodes[name] = n
 	}
 	return n

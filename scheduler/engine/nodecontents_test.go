@@ -55,11 +55,18 @@ func TestNodeContents(t *testing.T) {
 					continue
 				}
 				before, now, ok := contents.Take(name)
-				if !ok || now.Node != info.Node() || !slices.Equal(uids(now.Pods), uids(pods)) || len(now.Pods) != len(pods) {
-					t.Fatalf("seed %d, step %d, %s: %v, want %v", seed, step, name, uids(now.Pods), uids(pods))
+				on := slices.Concat(now.Pods, now.Assumed)
+				if !ok || now.Node != info.Node() || !slices.Equal(uids(on), uids(pods)) || len(on) != len(pods) {
+					t.Fatalf("seed %d, step %d, %s: %v, want %v", seed, step, name, uids(on), uids(pods))
 				}
-				if all := slices.Collect(maps.Values(had[name])); !slices.Equal(uids(before.Pods), uids(all)) {
-					t.Fatalf("seed %d, step %d, %s: before %v, want %v", seed, step, name, uids(before.Pods), uids(all))
+				for _, pod := range on {
+					if assumed, err := c.IsAssumedPod(pod); err != nil || assumed != slices.Contains(now.Assumed, pod) {
+						t.Fatalf("seed %d, step %d, %s: %s is assumed: %v, %v", seed, step, name, pod.UID, assumed, err)
+					}
+				}
+				was := slices.Concat(before.Pods, before.Assumed)
+				if all := slices.Collect(maps.Values(had[name])); !slices.Equal(uids(was), uids(all)) {
+					t.Fatalf("seed %d, step %d, %s: before %v, want %v", seed, step, name, uids(was), uids(all))
 				}
 				had[name] = map[types.UID]*corev1.Pod{}
 				for _, p := range pods {

@@ -24,9 +24,9 @@ func (w *watchedCache) pod(pod *corev1.Pod, change func() error) error {
 	defer w.nodes.mu.Unlock()
 	was, is := w.cached(pod), (*corev1.Pod)(nil)
 	err := change()
-	if is = w.cached(pod); was != is {
-		w.contents.podMoved(was, is)
-	}
+	is = w.cached(pod)
+	assumed, _ := w.IsAssumedPod(pod) // the error is that of GetPod
+	w.contents.podMoved(was, is, assumed)
 	for _, at := range []*corev1.Pod{pod, was, is} { // an assumed pod may be added on another node
 		if at != nil {
 			w.nodes.now.add(at.Spec.NodeName)

@@ -23,29 +23,35 @@ type gain struct {
 // gain returns the gain of an event, with the node that it is about.
 func (p *Planner) gain(event fwk.ClusterEvent, before, after any) gain {
 	g := gainOf(event, before, after)
-	name, ok := nodeOf(event, before, after)
-	if !g.room || !ok {
-		return g // what else has left the node is for the event that follows it
+	if !g.room {
+		return g // what has left the node is for the event that follows it
 	}
-	if was, now, ok := p.contents.Take(name); ok {
-		g.at = newRoomFor(was, now)
+	switch event.Resource {
+	case fwk.Node:
+		if node, ok := after.(*corev1.Node); ok {
+			g.at = p.roomOn(node.Name)
+		}
+	case fwk.AssignedPod:
+		if pod, ok := before.(*corev1.Pod); ok {
+			if at := p.roomOn(pod.Spec.NodeName); after == nil && !repelsOthers(pod) {
+				g.at = at // the room is there, and nowhere else
+			}
+		}
 	}
 	return g
 }
 
-// nodeOf returns the one node on which an event makes room; ok is false where it may do so on others, too, or is about none.
-func nodeOf(event fwk.ClusterEvent, before, after any) (name string, ok bool) {
-	switch event.Resource {
-	case fwk.Node:
-		if now, ok := after.(*corev1.Node); ok {
-			return now.Name, true
-		}
-	case fwk.AssignedPod:
-		if was, ok := before.(*corev1.Pod); ok && after == nil && !repelsOthers(was) {
-			return was.Spec.NodeName, true
-		}
+// roomOn returns the room that an event has made on a node; nil if it may have made some elsewhere, too, or the node is not known.
+func (p *Planner) roomOn(name string) *roomFor {
+	was, now, ok := p.contents.Take(name)
+	if !ok {
+		return nil
 	}
-	return "", false
+	moved := was.Node != nil && !maps.Equal(was.Node.Labels, now.Node.Labels)
+	if moved && (slices.ContainsFunc(now.Pods, repelsOthers) || slices.ContainsFunc(now.Assumed, repelsOthers)) {
+		return nil // they keep others off another domain now
+	}
+	return newRoomFor(was, now, moved)
 }
 
 // repelsOthers reports whether a pod keeps others off by its required anti-affinity, which may be off whole zones.
@@ -156,7 +162,7 @@ func (a *Attempts) wanted() []wantedRole {
 }
 
 // maxGains is how many events are kept that come during one attempt.
-const maxGains = 64
+const maxGains = 16
 
 // gained records an event during the attempt.
 func (c *cycle) gained(g gain) {

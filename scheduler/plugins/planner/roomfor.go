@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -23,8 +25,12 @@ type wantedRole struct {
 	signature string // equal for pods of equal requirements
 }
 
-// wants returns what a gang lacks that is proven to have no placement; nil where that is not known.
+// wants returns what a gang lacks that is proven to have no placement; nil where that is not known, or a place depends on more than its node: on
+// where other pods are, those of the gang among them, or on volumes.
 func (q *query) wants(proof placement.Result) *wants {
+	if len(q.gang.Bound) > 0 && !q.gang.Topology.Empty() || slices.ContainsFunc(q.members.roles, func(r placement.Role) bool { return dependsOnOthers(&r.Pod.Spec) }) {
+		return nil
+	}
 	w := &wants{places: 1, any: len(q.members.roles) != 1 || !q.gang.Topology.Empty() || q.kept != q.free}
 	for _, r := range q.members.roles {
 		signature, err := placement.Signature(r.Pod, nil)
@@ -39,17 +45,27 @@ func (q *query) wants(proof placement.Result) *wants {
 	return w
 }
 
+// dependsOnOthers reports whether a place for a pod depends on where other pods are, or on volumes.
+func dependsOnOthers(spec *corev1.PodSpec) bool {
+	a := spec.Affinity
+	return a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil) || len(spec.TopologySpreadConstraints)+len(spec.ResourceClaims) > 0 ||
+		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return !placement.OnEveryNode(v) })
+}
+
 // roomFor has how many members of gangs a node had places for, and how many it has, before and after an event.
 type roomFor struct {
 	before, now *lone
 	places      map[string]places // by the signature of the role
+	// any: room for one member may be enough for every gang. The node is in another domain now, or has pods that the engine has assumed to be there
+	// and may take away again; they are not counted.
+	any bool
 }
 
 // places are the numbers for one role.
 type places struct{ before, now int }
 
-func newRoomFor(before, now engine.NodeState) *roomFor {
-	return &roomFor{before: &lone{state: before}, now: &lone{state: now}, places: map[string]places{}}
+func newRoomFor(before, now engine.NodeState, moved bool) *roomFor {
+	return &roomFor{before: &lone{state: before}, now: &lone{state: now}, places: map[string]places{}, any: moved || len(now.Assumed) > 0}
 }
 
 // of returns the places for a role.
@@ -73,7 +89,10 @@ type lone struct {
 // mostPlaces is more than a node has.
 const mostPlaces = 1024
 
-// placesFor counts the places for pods like one, under the rules that a proof rests on; there are none where there is no node.
+// notLocal are the rules that no proof rests on, and those that depend on other nodes' pods: who is woken for them is not told by places.
+var notLocal = placement.Constraints{}.Insert(unproven...).Insert(placement.PodAntiAffinity)
+
+// placesFor counts the places for pods like one, by what its node alone decides; there are none where there is no node.
 func (n *lone) placesFor(pod *corev1.Pod) int {
 	if n.state.Node == nil {
 		return 0
@@ -81,7 +100,7 @@ func (n *lone) placesFor(pod *corev1.Pod) int {
 	if n.cluster == nil {
 		n.cluster = placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{n.state.Node}, Pods: n.state.Pods}).AsScheduled()
 	}
-	slots := placement.Slots(n.cluster, pod, mostPlaces, placement.Options{Ignore: placement.Constraints{}.Insert(unproven...)})
+	slots := placement.Slots(n.cluster, pod, mostPlaces, placement.Options{Ignore: notLocal})
 	if len(slots) == 0 {
 		return 0
 	}
@@ -93,7 +112,7 @@ func (w *wants) helps(room *roomFor) bool {
 	for _, role := range w.roles {
 		at := room.of(role)
 		switch {
-		case w.any && at.now > 0:
+		case (w.any || room.any) && at.now > 0:
 			w.places = 0
 		case !w.any:
 			w.places -= max(0, at.now-at.before)

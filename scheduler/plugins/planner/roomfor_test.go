@@ -3,9 +3,11 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -22,9 +24,10 @@ type scene struct {
 	r     *rand.Rand
 	cache internalcache.Cache
 	*Planner
-	nodes []*corev1.Node
-	pods  []*corev1.Pod // on them
-	named int
+	nodes   []*corev1.Node
+	pods    []*corev1.Pod // on them
+	assumed []*corev1.Pod // on them, as far as the cache is concerned
+	named   int
 }
 
 func newScene(t *testing.T, seed uint64) *scene {
@@ -54,7 +57,7 @@ func (s *scene) nodeComes() gain {
 // node is a node of a random size, of one of two pools, and with or without a taint.
 func (s *scene) node(name string) *corev1.Node {
 	n := &corev1.Node{}
-	n.Name, n.Labels = name, map[string]string{"pool": []string{"a", "b"}[s.r.IntN(2)]}
+	n.Name, n.Labels = name, map[string]string{"pool": []string{"a", "b"}[s.r.IntN(2)], corev1.LabelHostname: name}
 	n.Status.Allocatable = resources("cpu", fmt.Sprint(2+s.r.IntN(8)), "nvidia.com/gpu", fmt.Sprint(s.r.IntN(9)), "pods", fmt.Sprint(3+s.r.IntN(5)))
 	if s.r.IntN(4) == 0 {
 		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
@@ -62,12 +65,28 @@ func (s *scene) node(name string) *corev1.Node {
 	return n
 }
 
-func (s *scene) podComes() gain {
+// onSomeNode is a pod on a node, some of which have a host port, or keep members of the gang off.
+func (s *scene) onSomeNode() *corev1.Pod {
 	p := pod(s.name("p"), "", "cpu", fmt.Sprint(s.r.IntN(3)), "nvidia.com/gpu", fmt.Sprint(s.r.IntN(4)))
 	p.UID, p.Spec.NodeName = types.UID(p.Name), s.nodes[s.r.IntN(len(s.nodes))].Name
-	if s.r.IntN(5) == 0 {
+	p.Labels = map[string]string{"app": "other"}
+	switch s.r.IntN(8) {
+	case 0:
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
+	case 1:
+		p.Spec.Affinity = s.apartFrom("member")
 	}
+	return p
+}
+
+// apartFrom keeps a pod off the nodes, or the pools, of others.
+func (s *scene) apartFrom(app string) *corev1.Affinity {
+	term := corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: []string{"pool", corev1.LabelHostname}[s.r.IntN(2)]}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+}
+
+func (s *scene) podComes() gain {
+	p := s.onSomeNode()
 	s.pods = append(s.pods, p)
 	s.must(s.cache.AddPod(klog.Background(), p))
 	return s.gain(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, nil, p)
@@ -82,7 +101,22 @@ func (s *scene) must(err error) {
 
 // happens is one thing that happens; some are noticed only after the next one.
 func (s *scene) happens() []gain {
-	switch k := s.r.IntN(8); {
+	switch k := s.r.IntN(10); {
+	case k == 8: // the engine assumes one, of which there is no event
+		p := s.onSomeNode()
+		s.assumed = append(s.assumed, p)
+		s.must(s.cache.AssumePod(klog.Background(), p))
+		return nil
+	case k == 9 && len(s.assumed) > 0: // and takes it back, or binds it
+		p := s.assumed[0]
+		s.assumed = s.assumed[1:]
+		if s.r.IntN(2) == 0 {
+			s.must(s.cache.ForgetPod(klog.Background(), p))
+			return nil
+		}
+		s.pods = append(s.pods, p)
+		s.must(s.cache.AddPod(klog.Background(), p.DeepCopy()))
+		return []gain{s.gain(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, nil, p)}
 	case k < 3 && len(s.pods) > 0:
 		var gains []func() gain
 		for range 1 + s.r.IntN(2) { // two may have left before the first is noticed, as when bindings fail
@@ -123,6 +157,10 @@ func (s *scene) gang() *query {
 	q := &query{members: &memberRoles{}}
 	for i := range 1 + s.r.IntN(2) {
 		p := pod("m", "g", "cpu", fmt.Sprint(1+s.r.IntN(3)), "nvidia.com/gpu", fmt.Sprint(s.r.IntN(4)))
+		p.Labels = map[string]string{"app": "member"}
+		if s.r.IntN(8) == 0 {
+			p.Spec.Affinity = s.apartFrom("other")
+		}
 		if s.r.IntN(3) == 0 {
 			p.Spec.NodeSelector = map[string]string{"pool": "a"}
 		}
@@ -145,7 +183,7 @@ func (s *scene) gang() *query {
 }
 
 func (s *scene) cluster() *placement.Cluster {
-	return placement.NewCluster(placement.Objects{Nodes: s.nodes, Pods: s.pods})
+	return placement.NewCluster(placement.Objects{Nodes: s.nodes, Pods: slices.Concat(s.pods, s.assumed)})
 }
 
 // A gang that is proven to have no placement has none for as long as no event counts as one that helps it; and most events do not.
