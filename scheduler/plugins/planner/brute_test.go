@@ -142,15 +142,19 @@ func (r *rig) play(number int, in instance) bool {
 		}
 	}
 	r.create(pods...)
-	placed := false
+	placed, seen := false, 0
 	poll.Until(r, run+" is placed or given up", func() bool {
 		placed = len(r.places()) >= in.minimum
 		if placed {
 			return true
 		}
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup(run, "default", fwk.PodGroupKeyType)
-		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", run)]) == len(pods) &&
+		givenUp := ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", run)]) == len(pods) &&
 			(r.planner.isParked(types.NamespacedName{Namespace: "default", Name: run}) || !r.planned && r.tried(run) >= tries)
+		if seen++; !givenUp {
+			seen = 0
+		}
+		return seen > 2 || givenUp && !r.planned // the last member is in the queue for a moment before its gang is tried with it
 	})
 	// Members without a group are not tried: who is in flight when the engine forgets the group is the last. A member that came late is
 	// otherwise assumed when it has been deleted, and waits at Permit for others that are gone.
