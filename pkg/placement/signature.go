@@ -19,7 +19,7 @@ func Signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
 		HostNetwork: spec.HostNetwork, InitContainers: placedContainers(spec.InitContainers), Containers: placedContainers(spec.Containers),
 	}
 	for _, v := range spec.Volumes {
-		if !OnEveryNode(v) {
+		if !onEveryNode(v) {
 			rules.Volumes = append(rules.Volumes, v)
 		}
 	}
@@ -33,9 +33,9 @@ func Signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
 	return string(text), err
 }
 
-// OnEveryNode reports a volume that every node can provide. Each pod has at least one, with a name of its own: the token of its service
+// onEveryNode reports a volume that every node can provide. Each pod has at least one, with a name of its own: the token of its service
 // account.
-func OnEveryNode(v corev1.Volume) bool {
+func onEveryNode(v corev1.Volume) bool {
 	return v.Projected != nil || v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
 }
 

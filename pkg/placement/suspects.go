@@ -52,15 +52,15 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 		return len(termsOf(g.pod)) > 0 || slices.ContainsFunc(g.roles, func(i int) bool { return x.gang.Topology.Requires(x.gang.Roles[i].Pod) })
 	}, PodAffinity, Topology)
 	add(&load, spreads, TopologySpread)
-	add(&load, hasVolumes, VolumeZone, VolumeNode)
+	add(&load, HasVolumes, VolumeZone, VolumeNode)
 	add(&load, func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }, DRADevices)
 	resources(plain)
 	if absent.class = class; len(absent.absent) > 0 && !device {
 		load = append(load, absent)
 	}
 	add(&load, func(p *corev1.Pod) bool { return len(util.GetHostPorts(p)) > 0 }, HostPort)
-	add(&load, hasVolumes, VolumeLimits)
-	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || antiAffinityCheck(x.cluster, p) != nil }, PodAntiAffinity)
+	add(&load, HasVolumes, VolumeLimits)
+	add(&load, func(p *corev1.Pod) bool { return KeepsApart(p) || antiAffinityCheck(x.cluster, p) != nil }, PodAntiAffinity)
 	class++
 	resources(devices)
 	if absent.class = class; device {
@@ -137,13 +137,21 @@ func spreads(p *corev1.Pod) bool {
 	})
 }
 
-func hasVolumes(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return !OnEveryNode(v) })
+// HasVolumes reports whether a pod has a volume that not every node can provide.
+func HasVolumes(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return !onEveryNode(v) })
 }
 
-func keepsApart(p *corev1.Pod) bool {
+// KeepsApart reports whether a pod keeps others off its domains, and itself off theirs, by required anti-affinity.
+func KeepsApart(p *corev1.Pod) bool {
 	a := p.Spec.Affinity
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+// DependsOnPods reports whether the place of a pod depends on where others are.
+func DependsOnPods(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return len(p.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
 }
 
 func selects(p *corev1.Pod) bool {

@@ -172,8 +172,8 @@ func TestAnAnswerIsCheckedWhereTheClusterHasChanged(t *testing.T) {
 	})
 }
 
-// Ten thousand answers a second are not what an explainer may work for: it begins in time, so that the last of a round is given before it is
-// older than a minute. Nothing changes for ten minutes, and the answers are no older for that.
+// A hundred answers take 20 seconds at the pace. Each round begins in time for its last answer to be given before the one that it replaces is a minute
+// old, though the cluster changes every second; and answers do not become old while nothing changes.
 func TestNoAnswerIsOlderThanAMinute(t *testing.T) {
 	const gangs = 100
 	play(t, func(t *testing.T, s *fixture) {

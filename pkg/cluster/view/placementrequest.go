@@ -96,7 +96,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 // shape is the request's Shape and those of its roles, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
 // they find depends on labels that no signature has, so members with such rules are like no others.
 func (p PlacementRequest) shape(names map[string]string) (shape string, roles map[string]string) {
-	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) || selectsPods(r.Pod) }) {
+	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) || placement.DependsOnPods(r.Pod) }) {
 		return "", nil
 	}
 	signatures, roles := make(map[string]string, len(names)), make(map[string]string, len(names))
@@ -110,12 +110,6 @@ func (p PlacementRequest) shape(names map[string]string) (shape string, roles ma
 		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, roles[r.Name])
 	}
 	return b.String(), roles
-}
-
-// selectsPods reports whether the place of a pod depends on where others are.
-func selectsPods(pod *corev1.Pod) bool {
-	a := pod.Spec.Affinity
-	return len(pod.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
 }
 
 // hasOwnObjects reports whether the place of a pod depends on objects in its namespace: claims of volumes or of devices.

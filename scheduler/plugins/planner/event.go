@@ -8,6 +8,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // gain is the change by an event that may help gangs without a placement.
@@ -33,7 +34,7 @@ func (p *Planner) gain(event fwk.ClusterEvent, before, after any) gain {
 		}
 	case fwk.AssignedPod:
 		if pod, ok := before.(*corev1.Pod); ok {
-			if at := p.roomOn(pod.Spec.NodeName); after == nil && !repelsOthers(pod) {
+			if at := p.roomOn(pod.Spec.NodeName); after == nil && !placement.KeepsApart(pod) {
 				g.at = at // the room is there, and nowhere else
 			}
 		}
@@ -48,16 +49,10 @@ func (p *Planner) roomOn(name string) *roomFor {
 		return nil
 	}
 	moved := was.Node != nil && !maps.Equal(was.Node.Labels, now.Node.Labels)
-	if moved && (slices.ContainsFunc(now.Pods, repelsOthers) || slices.ContainsFunc(now.Assumed, repelsOthers)) {
+	if moved && (slices.ContainsFunc(now.Pods, placement.KeepsApart) || slices.ContainsFunc(now.Assumed, placement.KeepsApart)) {
 		return nil // they keep others off another domain now
 	}
 	return newRoomFor(was, now, moved)
-}
-
-// repelsOthers reports whether a pod keeps others off by its required anti-affinity, which may be off whole zones.
-func repelsOthers(pod *corev1.Pod) bool {
-	a := pod.Spec.Affinity
-	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 // gainOf returns the gain of an event.

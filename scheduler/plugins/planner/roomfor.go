@@ -26,9 +26,9 @@ type wantedRole struct {
 }
 
 // wants returns what a gang lacks that is proven to have no placement; nil where that is not known, or a place depends on more than its node: on
-// where other pods are, those of the gang among them, or on volumes.
+// where other pods are, those of the gang among them, or on volumes or devices.
 func (q *query) wants(proof placement.Result) *wants {
-	if len(q.gang.Bound) > 0 && !q.gang.Topology.Empty() || slices.ContainsFunc(q.members.roles, func(r placement.Role) bool { return dependsOnOthers(&r.Pod.Spec) }) {
+	if len(q.gang.Bound) > 0 && !q.gang.Topology.Empty() || slices.ContainsFunc(q.members.roles, func(r placement.Role) bool { return dependsOnOthers(r.Pod) }) {
 		return nil
 	}
 	w := &wants{places: 1, any: len(q.members.roles) != 1 || !q.gang.Topology.Empty() || q.kept != q.free}
@@ -45,11 +45,9 @@ func (q *query) wants(proof placement.Result) *wants {
 	return w
 }
 
-// dependsOnOthers reports whether a place for a pod depends on where other pods are, or on volumes.
-func dependsOnOthers(spec *corev1.PodSpec) bool {
-	a := spec.Affinity
-	return a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil) || len(spec.TopologySpreadConstraints)+len(spec.ResourceClaims) > 0 ||
-		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return !placement.OnEveryNode(v) })
+// dependsOnOthers reports whether a place for a pod depends on where other pods are, or on volumes or devices.
+func dependsOnOthers(pod *corev1.Pod) bool {
+	return placement.DependsOnPods(pod) || placement.HasVolumes(pod) || len(pod.Spec.ResourceClaims) > 0
 }
 
 // roomFor has how many members of gangs a node had places for, and how many it has, before and after an event.

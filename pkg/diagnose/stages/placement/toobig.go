@@ -34,7 +34,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		wider(c, f, role)
 	}
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
-	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !hasAntiAffinity(role.Pod) {
+	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsApart(role.Pod) {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
 	}
 	addInstead(c, f, causes)
@@ -145,11 +145,6 @@ func byContainer(role placement.Role, r placement.Room) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: %s", r.Resource, strings.Join(parts, ", "))}
-}
-
-func hasAntiAffinity(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
 func hasAffinity(p *corev1.Pod) bool {
