@@ -312,17 +312,37 @@ func preferredWithinRequired(p peer) error {
 	})
 }
 
-// dies has a node go with all that is on it.
-func (p peer) dies(node string) (members []string) {
+// dies has a node go, and what is on it once the scheduler knows: nodes and pods are two watches, and their replacements might be bound to it.
+func (p peer) dies(node string) (members []string, err error) {
 	p.t.Helper()
 	list, err := p.client.CoreV1().Pods(space).List(p.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	must(p.t, err)
 	must(p.t, p.client.CoreV1().Nodes().Delete(p.t.Context(), node, now()))
+	if err := p.knows(node); err != nil {
+		return nil, err
+	}
 	for _, pod := range list.Items {
 		p.kill(p.t, pod.Name)
 		members = append(members, pod.Name)
 	}
-	return members
+	return members, nil
+}
+
+// knows waits until the scheduler knows that a node is gone, by how many nodes it says that it has for a pod that can be on none.
+func (p peer) knows(gone string) error {
+	p.t.Helper()
+	nodes, err := p.client.CoreV1().Nodes().List(p.t.Context(), metav1.ListOptions{})
+	must(p.t, err)
+	tries := 0
+	return p.eventually("the scheduler does not know that node "+gone+" is gone", func() bool {
+		tries++
+		name := p.single(fmt.Sprintf("without-%s-%d", gone, tries), func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"is": "nowhere"} })
+		p.decided(name)
+		defer p.kill(p.t, name)
+		pod, err := p.client.CoreV1().Pods(space).Get(p.t.Context(), name, metav1.GetOptions{})
+		must(p.t, err)
+		return strings.Contains(conditionOf(pod), fmt.Sprintf(": 0/%d nodes ", len(nodes.Items)))
+	})
 }
 
 // nodeOf is the node of a pod.
@@ -333,15 +353,35 @@ func (p peer) nodeOf(name string) string {
 	return pod.Spec.NodeName
 }
 
-// twoNodesDie: a gang of four is in a rack of six nodes, of which two die at once. There are two others in the rack, and two elsewhere.
+// run waits until members have been started.
+func (p peer) run(members ...string) error {
+	return p.eventually("the members do not run", func() bool {
+		for _, name := range members {
+			pod, err := p.client.CoreV1().Pods(space).Get(p.t.Context(), name, metav1.GetOptions{})
+			must(p.t, err)
+			if pod.Status.Phase != corev1.PodRunning {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// twoNodesDie: a gang of four runs in a rack of six nodes, of which two die at once. There are two others in the rack, and two elsewhere.
 func twoNodesDie(p peer) error {
 	q, inRack := p.sharing(gang.Topology{Required: rackLabel})
 	members := q.gang("a", 4, cpu("4"), inRack)
-	q.placed(q.t, members...)
+	if err := q.run(members...); err != nil {
+		return err
+	}
 	stay := members[:2]
 	var replacements []string
 	for _, lost := range members[2:] {
-		for _, gone := range q.dies(q.nodeOf(lost)) {
+		dead, err := q.dies(q.nodeOf(lost))
+		if err != nil {
+			return err
+		}
+		for _, gone := range dead {
 			replacements = append(replacements, q.again("a", gone, 4, cpu("4"), inRack))
 		}
 	}
@@ -354,13 +394,17 @@ func twoNodesDie(p peer) error {
 	return q.oneRack("h1", append(replacements, stay...)...)
 }
 
-// noOtherNode: a gang has both nodes of a rack, of which one dies. The other rack has room for the replacement, which must not go there, and the others
+// noOtherNode: a gang runs on both nodes of a rack, of which one dies. The other rack has room for the replacement, which must not go there, and the others
 // stay.
 func noOtherNode(p peer) error {
 	q, inRack := p.sharing(gang.Topology{Required: rackLabel})
 	members := q.gang("a", 2, cpu("4"), inRack)
-	q.placed(q.t, members...)
-	q.dies(q.nodeOf(members[1]))
+	if err := q.run(members...); err != nil {
+		return err
+	}
+	if _, err := q.dies(q.nodeOf(members[1])); err != nil {
+		return err
+	}
 	replacement := q.again("a", members[1], 2, cpu("4"), inRack)
 	q.decided(replacement)
 	time.Sleep(2 * time.Second) // a second attempt

@@ -7,35 +7,27 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
 
 // The watch is late: the API server knows that no member waits any more.
 func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *fixture){
-		"it is bound by now": func(t *testing.T, w *fixture) {
+	for name, change := range map[string]func(*fixture){
+		"it is bound by now": func(w *fixture) {
 			bound := w.pods[2].DeepCopy()
 			bound.Spec.NodeName = "n1"
-			if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			w.update(bound)
 		},
-		"it is gone": func(t *testing.T, w *fixture) {
-			if err := w.client.CoreV1().Pods("ns").Delete(t.Context(), "a-2", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"it is another one": func(_ *testing.T, w *fixture) { w.pods[2] = w.pods[2].DeepCopy(); w.pods[2].UID = "older" },
+		"it is gone":        func(w *fixture) { w.delete("a-2") },
+		"it is another one": func(w *fixture) { w.pods[2] = w.pods[2].DeepCopy(); w.pods[2].UID = "older" },
 	} {
 		for _, args := range []string{short, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`} {
 			w := newFixture(t, args)
 			w.pod("a-0", 0, 1)
 			w.pod("a-1", 0, 1)
 			w.pod("a-2", 0, -1)
-			change(t, w)
-			w.did()
+			change(w)
 			w.after(0)
 			w.after(10 * time.Second)
 			if did, got := w.did(), w.events(); len(did) > 0 || len(got) > 0 || w.isEvicting(groupA) {

@@ -19,32 +19,46 @@ import (
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// confirmed reports whether the members of a gang that have no node by the informers
-// have none by the API server. After an outage of the API server the informers are
-// late: the gang may be whole by now, and must not be evicted then. The same holds
-// for nodes that are gone by the informers. Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole.
+// confirmed reports whether what the informers have of a gang holds by the API server,
+// too: that members have no node, or one that is gone. After an outage of the API server the
+// informers are late: the gang may be whole by now, and must not be evicted then. The watches
+// of pods and of nodes are two: who lost a node may be deleted already, so that the next can come.
+// Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole.
 func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 	for _, pod := range m.lost {
 		_, err := c.Client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
-		switch {
-		case err == nil:
+		if err == nil {
 			return false, nil
-		case !apierrors.IsNotFound(err):
+		}
+		if !apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("look at node %s: %w", pod.Spec.NodeName, err)
+		}
+		same, err := c.unchanged(ctx, pod)
+		if !same || err != nil {
+			return false, err
 		}
 	}
 	for _, pod := range m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))] {
-		now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("look at pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		case now.UID != pod.UID || now.Spec.NodeName != "":
-			return false, nil
+		same, err := c.unchanged(ctx, pod)
+		if !same || err != nil {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// unchanged reports whether a pod is, by the API server, where the informer has it: it exists, is
+// not being deleted, and has not been started meanwhile.
+func (c *Controller) unchanged(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return now.UID == pod.UID && now.Spec.NodeName == pod.Spec.NodeName && now.DeletionTimestamp == nil &&
+		(now.Status.StartTime == nil) == (pod.Status.StartTime == nil), nil
 }
 
 // evictAll evicts the members of a gang that have a node: by suspending their job, or

@@ -164,7 +164,14 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 		"others are enough":                 {func(w *fixture) { w.required = 2 }, false},
 		"others are on their way":           {func(w *fixture) { w.bindingStarted(groupA, "a-3") }, false},
 		"the node exists by the API server": {func(w *fixture) { w.node("n2") }, false},
-		"its policy is to be ignored":       {func(w *fixture) { w.note = "ignore" }, false},
+		"its kubelet had taken it":          {func(w *fixture) { w.pods[2].Status.StartTime = &metav1.Time{Time: noon} }, false},
+		"its kubelet had taken it by the API server": {func(w *fixture) {
+			started := w.pods[2].DeepCopy()
+			started.Status.StartTime = &metav1.Time{Time: noon}
+			w.update(started)
+		}, false},
+		"it is deleted by the API server": {func(w *fixture) { w.delete("a-2") }, false},
+		"its policy is to be ignored":     {func(w *fixture) { w.note = "ignore" }, false},
 	} {
 		w := newFixture(t, `{"grace":"1h","startGrace":"10s"}`)
 		w.gone = map[string]bool{"n2": true}
@@ -182,6 +189,19 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 		}
 		w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1", "patch pods/status a-2", "delete pods a-2")
 		w.wantEvents("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: the others cannot have any now: 1 of the 3 that are bound is on nodes that are gone: n2")
+	}
+}
+
+// update and delete change a pod by the API server, where the informer is late.
+func (w *fixture) update(pod *corev1.Pod) {
+	if err := w.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "ns"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *fixture) delete(name string) {
+	if err := w.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "ns", name); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

@@ -26,15 +26,23 @@ func shells(t *testing.T, w *environment) {
 	w.must(t, namespace, "gangctl submit tf llama-large --image i --workers 400 --gpus 8 -- true && gangctl submit tf other --image i -- true")
 	scripts, err := filepath.Abs("../../../completions")
 	must(t, err)
-	complete := func(t *testing.T, s shell.Shell, line string, enough func(string) bool) (got string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for range 3 { // a server that is slow is not waited for, and without a message: on a busy machine people press tab again
-			if got, _, err = s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line); err != nil || enough(got) {
+	// A server that is slow is not waited for, and without a message: on a busy machine people press tab again.
+	patiently := func(complete func() (string, error), enough func(string) bool) (got string, err error) {
+		for range 3 {
+			if got, err = complete(); err != nil || enough(got) {
 				break
 			}
 		}
+		return got, err
+	}
+	complete := func(t *testing.T, s shell.Shell, line string, enough func(string) bool) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got, err := patiently(func() (string, error) {
+			got, _, err := s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line)
+			return got, err
+		}, enough)
 		must(t, err)
 		return got
 	}
@@ -69,10 +77,15 @@ func shells(t *testing.T, w *environment) {
 	}
 	w.must(t, namespace, "gangctl delete llama-large other --wait=false")
 	t.Run("kubectl", func(t *testing.T) {
-		cmd := exec.Command(filepath.Join(scripts, "kubectl_complete-gang"), "get", "llama-s")
-		cmd.Env = w.environment(t, namespace)
-		if out, err := cmd.Output(); err != nil || string(out) != "llama-small\tRunning\n:4\n" {
-			t.Errorf("got %q, %v", out, err)
+		const want = "llama-small\tRunning\n:4\n"
+		got, err := patiently(func() (string, error) {
+			cmd := exec.Command(filepath.Join(scripts, "kubectl_complete-gang"), "get", "llama-s")
+			cmd.Env = w.environment(t, namespace)
+			out, err := cmd.Output()
+			return string(out), err
+		}, func(got string) bool { return got == want })
+		if err != nil || got != want {
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 }
