@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/gangctl/gangctl/internal/leastscheduler"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/sandbox/demo"
@@ -93,7 +94,9 @@ func (n *noisy) play(t *testing.T, seed uint64, length time.Duration) (calm, abs
 		n.within(t, absurd, calm)
 	})
 	t.Run("huge pods", func(t *testing.T) {
-		runLeastScheduler(t, n.stage, "of", 4, "node-1")
+		must(t, leastscheduler.Start(t.Context(), n.stage.Config(), leastscheduler.Gangs{
+			Label: "of", Size: func(string) int { return 4 }, Node: func() string { return "node-1" },
+		}))
 		all := n.beside(t, chaos.NewHeavyNoise(seed), length, n.ours, leastOf)
 		t.Logf("disturbed    %s", all[0])
 		t.Logf("at the least %s, which is what the API server takes", all[1])
@@ -177,8 +180,8 @@ type gangOf func(p *corev1.Pod, name string)
 // ours is a gang of our scheduler.
 func (n *noisy) ours(p *corev1.Pod, name string) { labels.SetGroup(&p.ObjectMeta, name, 4) }
 
-// leastOf is one of [leastScheduler].
-func leastOf(p *corev1.Pod, _ string) { p.Spec.SchedulerName = leastScheduler }
+// leastOf is one of [leastscheduler].
+func leastOf(p *corev1.Pod, _ string) { p.Spec.SchedulerName = leastscheduler.Name }
 
 // starts times gangs of four, one after the other, from when the last member exists until all have nodes: by turns one of each kind, each the
 // first every other time.

@@ -1,17 +1,22 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/gangctl/gangctl/internal/sandboxtest"
+	"github.com/gangctl/gangctl/internal/leastscheduler"
 )
 
 // peer is a scheduler with one dialect of gangs.
@@ -23,7 +28,7 @@ type peer struct {
 	join    func(pod *corev1.Pod, gang string)
 	minimum func(members int) map[string]any
 	// command starts the scheduler.
-	command func(b testing.TB, c *sandboxtest.Cluster, config string) *exec.Cmd
+	command func(m *measurement, config string) *exec.Cmd
 	profile string
 }
 
@@ -51,6 +56,9 @@ var peers = []peer{
 	{name: "ours, native", schedulerName: "gang-scheduler", resource: nativeGroups, command: ours, profile: ourProfile, join: native, minimum: nativeMinimum},
 	{name: "stock", schedulerName: corev1.DefaultSchedulerName, resource: nativeGroups, command: stock, join: native, minimum: nativeMinimum},
 }
+
+// floor is what no scheduler can be better than.
+var floor = peer{name: "least", schedulerName: leastscheduler.Name, resource: nativeGroups, command: least, join: native, minimum: nativeMinimum}
 
 func (p peer) group(gang string, members int) *unstructured.Unstructured {
 	g := &unstructured.Unstructured{Object: map[string]any{"spec": p.minimum(members)}}
@@ -81,23 +89,75 @@ clientConnection:
 	return path
 }
 
-func ours(b testing.TB, _ *sandboxtest.Cluster, config string) *exec.Cmd {
+func ours(m *measurement, config string) *exec.Cmd {
 	gangctl := os.Getenv("GANGCTL_BIN")
 	if gangctl == "" {
-		b.Fatal("GANGCTL_BIN is not set: run make bench-scheduler")
+		m.b.Fatal("GANGCTL_BIN is not set: run make bench-scheduler")
 	}
 	args := []string{"scheduler", "--config", config, "--secure-port", "0"}
 	if os.Getenv("GANGCTL_BENCH_PROFILES") != "" {
 		args = append(args, serving...)
 	}
-	return exec.CommandContext(b.Context(), gangctl, args...)
+	return exec.CommandContext(m.b.Context(), gangctl, args...)
 }
 
-func stock(b testing.TB, c *sandboxtest.Cluster, config string) *exec.Cmd {
-	cmd := exec.CommandContext(b.Context(), c.Binary, "component", "default-scheduler", "--data-dir", c.DataDir, "--config", config,
+func stock(m *measurement, config string) *exec.Cmd {
+	cmd := exec.CommandContext(m.b.Context(), m.cluster.Binary, "component", "default-scheduler", "--data-dir", m.cluster.DataDir, "--config", config,
 		"--secure-port", "0", "--feature-gates", "GenericWorkload=true")
 	if _, err := cmd.StdinPipe(); err != nil { // a component ends with what started it
-		b.Fatal(err)
+		m.b.Fatal(err)
 	}
 	return cmd
+}
+
+// leastFor has this program be the least scheduler, for the workload of that name on so many nodes of the cluster of a kubeconfig.
+const leastFor = "GANGCTL_BENCH_LEAST"
+
+// least starts this program as a scheduler: like the others it has a process of its own.
+func least(m *measurement, _ string) *exec.Cmd {
+	cmd := exec.CommandContext(m.b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", leastFor, m.work.name, m.nodes, m.cluster.Kubeconfig))
+	return cmd
+}
+
+func TestMain(m *testing.M) {
+	of := os.Getenv(leastFor)
+	if of == "" {
+		os.Exit(m.Run())
+	}
+	if err := beLeast(of); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// beLeast is the least scheduler until it is told to end. The members of gangs go to one node after the other.
+func beLeast(of string) error {
+	var name, kubeconfig string
+	var nodes int
+	if _, err := fmt.Sscan(of, &name, &nodes, &kubeconfig); err != nil {
+		return fmt.Errorf("read %s: %w", leastFor, err)
+	}
+	at := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+	if at < 0 {
+		return fmt.Errorf("there is no workload %q", name)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", kubeconfig, err)
+	}
+	sizes := map[string]int{}
+	for i, members := range workloads[at].gangs {
+		sizes[gangName(i)] = members
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	bound := 0
+	if err := leastscheduler.Start(ctx, config, leastscheduler.Gangs{
+		Label: gangLabel, Size: func(gang string) int { return sizes[gang] }, Node: func() string { bound++; return nodeName(bound % nodes) },
+	}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
