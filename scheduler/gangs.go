@@ -245,7 +245,7 @@ func (c cluster) newExplainer(
 	nodes := factory.Core().V1().Nodes()
 	source := &explainer.Cluster{
 		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Collect: c.collect,
-		Pods: known.pods.All, Nodes: nodes.Lister(), Clock: clock.RealClock{},
+		Pods: known.pods.All, Nodes: nodes.Lister(), Names: c.names, Clock: clock.RealClock{},
 	}
 	version := func() string { return known.pods.Version() + "/" + nodes.Informer().LastSyncResourceVersion() }
 	return explainer.New(explainer.Config{

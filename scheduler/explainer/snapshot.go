@@ -24,6 +24,8 @@ type Cluster struct {
 	// Pods are all pods as users see them, not as the engine does.
 	Pods  func() []*corev1.Pod
 	Nodes corelisters.NodeLister
+	// Names are the schedulerNames that this scheduler answers to.
+	Names []string
 	Clock clock.PassiveClock
 }
 
@@ -34,6 +36,7 @@ func (c *Cluster) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Schedulers = c.Names
 	s.Pods = append(s.Pods, c.Pods()...)
 	if s.Nodes, err = c.Nodes.List(labels.Everything()); err != nil {
 		return nil, err

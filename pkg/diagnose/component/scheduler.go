@@ -115,6 +115,9 @@ func findScheduler(w *view.View, name string) Scheduler {
 			s.AliveSince = view.Later(s.AliveSince, l.Spec.AcquireTime.Time)
 		}
 	}
+	if slices.Contains(w.Snap.Schedulers, name) { // it may hold no lease
+		s.LastSeen = w.Now
+	}
 	s.AliveSince = view.Later(s.AliveSince, runningSince(w, s.Deployments))
 	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" }) || judged(w.Before(), name)
 	s.Deployments, s.Leases = slices.Clip(s.Deployments), slices.Clip(s.Leases) // who appends gets lists of their own
