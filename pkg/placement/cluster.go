@@ -54,12 +54,22 @@ type Cluster struct {
 
 	// index keeps what is known of the nodes, if there is one and its version is this; whatIf are the positions of nodes that a what-if
 	// has changed since, which it knows nothing of.
-	index   *Index
-	version uint64
-	whatIf  map[int]bool
+	index        *Index
+	version      uint64
+	nodesVersion uint64
+	whatIf       map[int]bool
 
 	allocation allocation
 }
+
+// State tells clusters of one [Index] apart: it is equal while no node has changed, nor what is on it, and the other objects are the same.
+type State struct {
+	nodes uint64
+	rest  *Objects
+}
+
+// State returns that of a cluster from an index.
+func (c *Cluster) State() State { return State{c.nodesVersion, c.objects} }
 
 // NewCluster builds a snapshot.
 func NewCluster(objects Objects) *Cluster {

@@ -25,6 +25,8 @@ type Index struct {
 	listed  []int          // by position in the cluster: the node's position in infos
 	// version counts the updates that changed something: a cluster of another version knows nothing of what is kept.
 	version uint64
+	// nodesVersion counts those that changed a node, or its pods.
+	nodesVersion uint64
 	// antiAffine is how many nodes have pods with required anti-affinity, repelling how many have a taint that pods rather avoid.
 	antiAffine, repelling int
 
@@ -94,6 +96,9 @@ func (x *Index) update(nodes []fwk.NodeInfo, suspects iter.Seq[int], rest *Objec
 	if len(changed) == 0 && rest == x.cluster.objects {
 		return x.cluster
 	}
+	if len(changed) > 0 {
+		x.nodesVersion++
+	}
 	x.next(rest)
 	for _, i := range changed {
 		x.infos[i], x.known[i] = nodes[i], generation(nodes[i])
@@ -117,7 +122,7 @@ func (x *Index) next(rest *Objects) {
 	x.version++
 	x.cluster = &Cluster{
 		objects: rest, names: before.names, nodes: before.nodes, byName: before.byName, podNodes: before.podNodes, store: before.store,
-		index: x, version: x.version,
+		index: x, version: x.version, nodesVersion: x.nodesVersion,
 	}
 	if rest != before.objects {
 		x.cluster.store = &store{}
@@ -184,9 +189,10 @@ func (x *Index) relabel(before, now *corev1.Node) {
 func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	before := x.cluster
 	x.version++
+	x.nodesVersion++
 	c := &Cluster{
 		objects: rest, names: newNames(), byName: make(map[string]int, len(nodes)), podNodes: podNodes{all: map[types.UID]string{}}, store: &store{},
-		index: x, version: x.version,
+		index: x, version: x.version, nodesVersion: x.nodesVersion,
 	}
 	if before != nil {
 		c.names = before.names
@@ -200,7 +206,7 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
-		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version,
+		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version, nodesVersion: x.nodesVersion,
 		shapes: map[string]*shape{}, topologies: map[string]*topology{},
 	}
 	for at, i := range order {

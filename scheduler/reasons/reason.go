@@ -2,6 +2,8 @@ package reasons
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,15 @@ type Reason struct {
 	// change in the cluster has it tried. It is for queries: a new one is not
 	// reported.
 	NextAttempt time.Time
+}
+
+// Clone returns a copy of which everything may be changed.
+func (r *Reason) Clone() *Reason {
+	c := *r
+	c.Finding.Details, c.Finding.Evidence, c.Finding.Commands = slices.Clone(r.Finding.Details), slices.Clone(r.Finding.Evidence), slices.Clone(r.Finding.Commands)
+	c.Finding.Facts = maps.Clone(r.Finding.Facts)
+	c.Shortages, c.Blockers, c.Reserved = slices.Clone(r.Shortages), slices.Clone(r.Blockers), slices.Clone(r.Reserved)
+	return &c
 }
 
 // Blocker is the gang or pod in the way of a gang.

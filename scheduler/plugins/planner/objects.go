@@ -3,8 +3,10 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -20,7 +22,8 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	if err != nil {
 		return nil, fmt.Errorf("list DeviceClasses: %w", err)
 	}
-	// The same pointer while nothing changes: package placement keeps what it derived from it.
+	// In an order of their own, and the same pointer while nothing changes: package placement keeps what it derived from it.
+	classes = slices.SortedFunc(slices.Values(classes), func(a, b *resourceapi.DeviceClass) int { return strings.Compare(a.Name, b.Name) })
 	if !slices.Equal(classes, p.classesOnly.DeviceClasses) {
 		p.classesOnly = &placement.Objects{DeviceClasses: classes}
 	}

@@ -21,6 +21,7 @@ import (
 const (
 	resultPlaced     = "placed"
 	resultImpossible = "impossible"
+	resultEqual      = "equal"
 	resultUnproven   = "unproven"
 )
 
@@ -35,7 +36,7 @@ func newPlanCounters() planCounters {
 	return planCounters{
 		results: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "plans_total", StabilityLevel: metrics.ALPHA,
-			Help: "Plans for whole gangs by result: placed, impossible (proven), or unproven (the gang was left to the engine).",
+			Help: "Plans for whole gangs by result: placed, impossible (proven), equal (to a gang of which that was proven just before), or unproven (the gang was left to the engine).",
 		}, []string{"result"}),
 		duration: metrics.NewHistogram(&metrics.HistogramOpts{
 			Subsystem: "gangctl_scheduler", Name: "plan_duration_seconds", StabilityLevel: metrics.ALPHA,
@@ -103,6 +104,7 @@ type Planner struct {
 	index       *placement.Index
 	changed     *engine.ChangedNodes // of the index
 	classesOnly *placement.Objects   // for gangs that refer to no other objects
+	proofs      sharedProofs
 }
 
 // New returns a planner for the profiles of a scheduler. Groups are those of the gangs, each deleted by a [GroupSink]; nil where the engine

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +21,9 @@ type PlacementRequest struct {
 	Cluster *placement.Cluster
 	Gang    placement.Gang
 
-	members   *memberRoles
-	nominated []*corev1.Pod
+	members *memberRoles
+	// nominated are pods on the nodes that they are nominated for: all nodes are asked, once somebody wants to know.
+	nominated func() []*corev1.Pod
 	// withheld are the claims of others, as if some pods had left.
 	withheld func(gone map[types.UID]bool) []claims.Claim
 }
@@ -33,7 +35,7 @@ func (q PlacementRequest) Kept(gone ...*corev1.Pod) []*corev1.Pod {
 	for _, pod := range gone {
 		left[pod.UID] = true
 	}
-	return append(claims.PlacedPods(q.withheld(left)), q.nominated...)
+	return append(claims.PlacedPods(q.withheld(left)), q.nominated()...)
 }
 
 // Request returns the request for a gang, or for one pod under a name that no gang has. pods are the members without a node; of is what else is known
@@ -62,7 +64,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	q.withheld = func(gone map[types.UID]bool) []claims.Claim {
 		return p.claims.Withheld(infos, group, q.members.examples(), gone)
 	}
-	q.nominated = nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0]))
+	q.nominated = sync.OnceValue(func() []*corev1.Pod { return nominated(handle, nodes, group, corev1helpers.PodPriority(pods[0])) })
 	return q, nil
 }
 

@@ -21,6 +21,8 @@ import (
 type memberRoles struct {
 	roles []placement.Role
 	pods  [][]*corev1.Pod // by role, in the order in which they were given
+	// signatures are equal for equal roles, by role.
+	signatures []string
 	// interPod: members have inter-pod affinity or spread constraints; namespaced: affinity with namespace selectors; refersToClaims:
 	// volume or resource claims.
 	interPod, namespaced, refersToClaims bool
@@ -55,6 +57,7 @@ func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.Nod
 			at[key] = i
 			p.roles = append(p.roles, placement.Role{Name: p.name(m), Pod: m})
 			p.pods = append(p.pods, nil)
+			p.signatures = append(p.signatures, key)
 		}
 		p.roles[i].Count++
 		p.pods[i] = append(p.pods[i], m)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
@@ -21,8 +22,8 @@ type wants struct {
 
 // wantedRole is a role of a gang that waits.
 type wantedRole struct {
-	pod       *corev1.Pod
-	signature string // equal for pods of equal requirements
+	pod       *corev1.Pod // a member, without what says nothing of its place: it may be gone
+	signature string      // equal for pods of equal requirements
 }
 
 // wants returns what a gang lacks that is proven to have no placement; nil where that is not known, or a place depends on more than its node: on
@@ -37,7 +38,7 @@ func (q *query) wants(proof placement.Result) *wants {
 		if err != nil {
 			return nil
 		}
-		w.roles = append(w.roles, wantedRole{r.Pod, signature})
+		w.roles = append(w.roles, wantedRole{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Pod.Namespace, UID: r.Pod.UID}, Spec: r.Pod.Spec}, signature})
 	}
 	if b := proof.Bound; b != nil && b.Resource == "" && !w.any {
 		w.places = max(1, int(b.Need-b.Have))

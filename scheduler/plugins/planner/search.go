@@ -31,6 +31,8 @@ type verdict struct {
 	sequence []types.UID
 	// proven: there is no placement that makes the gang start, or none for any further member of one that has started.
 	proven bool
+	// complete: there was time for all that its reason may have; ofEqual: all of it is of a gang that equals it.
+	complete, ofEqual bool
 	// claimed: there might be one without the claims of others.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
@@ -81,6 +83,8 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, requeste
 	switch {
 	case v.nodes != nil:
 		result = resultPlaced
+	case v.proven && v.ofEqual:
+		result = resultEqual
 	case v.proven:
 		result = resultImpossible
 	}
@@ -171,6 +175,26 @@ func (q *query) answer(ctx context.Context) *verdict {
 		}
 		return v // room was made for the members where they are nominated, and the engine tries them there first
 	}
+	if !q.sharesProof() {
+		return q.searched(ctx)
+	}
+	key, err := q.proofKey()
+	if err != nil {
+		return q.searched(ctx)
+	}
+	if known := q.planner.proofs.of(key, q.free.State()); known != nil {
+		q.addContext(known)
+		return known
+	}
+	if v = q.searched(ctx); v.proven && v.complete {
+		q.planner.proofs.keep(key, q.free.State(), v)
+	}
+	return v
+}
+
+// searched is the answer of a search.
+func (q *query) searched(ctx context.Context) *verdict {
+	v := q.blank()
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Budget)
 	defer cancel()
 	opts := q.opts
@@ -203,6 +227,7 @@ func (q *query) answer(ctx context.Context) *verdict {
 		v.reason.Finding.Verdict, v.reason.Finding.Never = answer.Waiting, false // the engine may know better
 	}
 	q.addContext(v)
+	v.complete = ctx.Err() == nil
 	return v
 }
 

@@ -124,9 +124,6 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 	}
 	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
-	cluster := q.Cluster.Without(gang.UIDs(h.away())...).With(q.Kept(h.away()...)...)
-	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
-	budget := pl.args.SearchBudget.Duration
 	p.mu.Lock()
 	mine, failed := p.reservations[c.key], p.failed[c.key]
 	cleared := mine != nil && !mine.cleared.IsZero()
@@ -135,6 +132,9 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 		return resultImpossible, helpless, nil
 	}
 
+	cluster := q.Cluster.Without(gang.UIDs(h.away())...).With(q.Kept(h.away()...)...)
+	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
+	budget := pl.args.SearchBudget.Duration
 	if r := placement.Place(within, cluster, q.Gang, placement.Options{Budget: budget}); r.Fits() {
 		if mine != nil && !cleared {
 			return resultWaits, mine.text, nil

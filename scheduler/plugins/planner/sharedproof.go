@@ -1,0 +1,85 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// sharedProofs are the verdicts on gangs that are proven to have no placement, for equal gangs that are tried while the cluster stays the same: of a
+// thousand equal gangs that wait, one is searched. Only the engine's scheduling goroutine may use them.
+type sharedProofs struct {
+	state    placement.State // of the cluster for which they hold
+	verdicts map[proofKey]*verdict
+}
+
+// proofKey is equal for gangs of which the same is proven in one state.
+type proofKey [sha256.Size]byte
+
+const (
+	// maxSharedProofs is how many are kept: tenants choose how many kinds of gangs there are.
+	maxSharedProofs = 64
+	// maxSharedRoles is how many roles a gang may have whose proof is kept.
+	maxSharedRoles = 16
+)
+
+// of returns the verdict on a gang that equals the given one; nil if there is none in that state.
+func (s *sharedProofs) of(key proofKey, in placement.State) *verdict {
+	if s.state != in || s.verdicts[key] == nil {
+		return nil
+	}
+	v := s.verdicts[key].clone()
+	v.ofEqual = true
+	return v
+}
+
+// keep records the verdict on a gang for those that equal it. If there are too many, any one of the others goes.
+func (s *sharedProofs) keep(key proofKey, in placement.State, v *verdict) {
+	if s.state != in {
+		*s = sharedProofs{state: in, verdicts: map[proofKey]*verdict{}}
+	}
+	for other := range s.verdicts {
+		if len(s.verdicts) < maxSharedProofs {
+			break
+		}
+		delete(s.verdicts, other)
+	}
+	s.verdicts[key] = v.clone()
+}
+
+// clone copies what an event may change of a proof, or the attempt that it is of.
+func (v *verdict) clone() *verdict {
+	c := *v
+	c.lacks = maps.Clone(v.lacks)
+	if v.wants != nil {
+		wants := *v.wants
+		c.wants = &wants
+	}
+	c.reason = v.reason.Clone()
+	return &c
+}
+
+// sharesProof reports whether what is proven of the gang holds for its equals: no member has a node, nothing is kept from it or for it, and it
+// depends on the nodes and their pods alone.
+func (q *query) sharesProof() bool {
+	return len(q.gang.Bound) == 0 && q.kept == q.free && !q.members.refersToClaims && !q.members.namespaced && len(q.gang.Roles) <= maxSharedRoles &&
+		len(q.planner.claims.Nodes(q.cycle.group)) == 0
+}
+
+// proofKey returns the key of the gang's proof: all that a search reads but the cluster.
+func (q *query) proofKey() (key proofKey, err error) {
+	topology, err := json.Marshal(q.gang.Topology)
+	if err != nil {
+		return key, fmt.Errorf("compare topology of gang %s: %w", q.cycle.group, err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %d %d %s", q.plugin.handle.ProfileName(), q.cycle.group.Namespace, q.gang.MinMember, q.priority(), topology)
+	for i, r := range q.gang.Roles {
+		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(q.members.signatures[i]), q.members.signatures[i])
+	}
+	h.Sum(key[:0])
+	return key, nil
+}
