@@ -191,15 +191,14 @@ func (p extension) enable(plugins *schedulerconfig.Plugins) {
 	if !slices.ContainsFunc(set.Enabled, named) {
 		set.Enabled = slices.Insert(set.Enabled, p.position(set.Enabled), schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
 	}
+	if p.replacesAt != "" {
+		for _, at := range p.points(plugins) {
+			replaceAt(at, p)
+		}
+	}
 	if p.last != nil { // the engine takes a plugin that is off for all points and on for one for the last there
 		at := p.last(plugins)
 		at.Disabled, at.Enabled = append(at.Disabled, ours), append(at.Enabled, ours)
-	}
-	if p.replacesAt == "" {
-		return
-	}
-	for _, at := range p.points(plugins) {
-		replaceAt(at, p)
 	}
 }
 

@@ -61,6 +61,9 @@ func gangCycle(t *testing.T) {
 
 func newRig(t *testing.T, serving ...string) *rig {
 	t.Helper()
+	if !utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		gangCycle(t) // the plugins of a profile depend on it
+	}
 	listKinds := map[schema.GroupVersionResource]string{crdResource: "CustomResourceDefinitionList"}
 	for _, d := range dialects() {
 		if d.resource.Group != "" && d.resource.Group != "policy" {

@@ -11,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/spread"
 )
 
 const zoneKey = "zone"
@@ -69,7 +72,13 @@ func TestSpread(t *testing.T) {
 	r.zoned("a", 8)
 	r.zoned("b", 8)
 	r.zoned("c", 3)
-	counted := countedBy(t, r.startWhole(preemption.Name, aging.Name))
+	p := r.startWhole(preemption.Name, aging.Name)
+	for _, at := range spread.Points(p.handle.Framework().(framework.Framework).ListPlugins()) {
+		if n := count(at.Enabled, spread.Name); n != 1 || count(at.Enabled, spread.Replaces) != 0 {
+			t.Errorf("the plugins at one of its points are %v", at.Enabled)
+		}
+	}
+	counted := countedBy(t, p)
 	g := r.gangOn("g", 6, spreadOver)
 	r.waitPlaced(g...)
 	if got := counted(); !maps.Equal(got, map[string]float64{"plan": 6}) {
@@ -90,6 +99,15 @@ func TestSpread(t *testing.T) {
 	if n := r.placed("uneven-0", "uneven-1", "uneven-2", "uneven-3"); n != 0 {
 		t.Errorf("%d members are placed ahead of the third zone by more than the skew", n)
 	}
+}
+
+func count(plugins []schedulerconfig.Plugin, name string) (n int) {
+	for _, q := range plugins {
+		if q.Name == name {
+			n++
+		}
+	}
+	return n
 }
 
 // What a place that is held stands for counts in a plan, and not for the engine: the constraint is checked on the pods that are there.

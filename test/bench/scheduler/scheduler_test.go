@@ -366,7 +366,7 @@ func (m *measurement) start(args ...string) *exec.Cmd {
 	m.b.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		var exit *exec.ExitError
-		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
 			m.b.Error(err)
 		}
 		if m.b.Failed() {
