@@ -353,13 +353,13 @@ func (p peer) nodeOf(name string) string {
 	return pod.Spec.NodeName
 }
 
-// run waits until members have been started.
+// run waits until members have run for a while: a gang that loses a node as it starts waits as a whole.
 func (p peer) run(members ...string) error {
 	return p.eventually("the members do not run", func() bool {
 		for _, name := range members {
 			pod, err := p.client.CoreV1().Pods(space).Get(p.t.Context(), name, metav1.GetOptions{})
 			must(p.t, err)
-			if pod.Status.Phase != corev1.PodRunning {
+			if pod.Status.Phase != corev1.PodRunning || time.Since(pod.Status.StartTime.Time) < 5*time.Second {
 				return false
 			}
 		}

@@ -47,8 +47,8 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 	return true, nil
 }
 
-// unchanged reports whether a pod is, by the API server, where the informer has it: it exists, is
-// not being deleted, and has not been started meanwhile.
+// unchanged reports whether a pod is, by the API server, where the informer has it: it exists, and is
+// not being deleted.
 func (c *Controller) unchanged(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	switch {
@@ -57,8 +57,7 @@ func (c *Controller) unchanged(ctx context.Context, pod *corev1.Pod) (bool, erro
 	case err != nil:
 		return false, fmt.Errorf("look at pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	return now.UID == pod.UID && now.Spec.NodeName == pod.Spec.NodeName && now.DeletionTimestamp == nil &&
-		(now.Status.StartTime == nil) == (pod.Status.StartTime == nil), nil
+	return now.UID == pod.UID && now.Spec.NodeName == pod.Spec.NodeName && now.DeletionTimestamp == nil, nil
 }
 
 // evictAll evicts the members of a gang that have a node: by suspending their job, or

@@ -164,14 +164,8 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 		"others are enough":                 {func(w *fixture) { w.required = 2 }, false},
 		"others are on their way":           {func(w *fixture) { w.bindingStarted(groupA, "a-3") }, false},
 		"the node exists by the API server": {func(w *fixture) { w.node("n2") }, false},
-		"its kubelet had taken it":          {func(w *fixture) { w.pods[2].Status.StartTime = &metav1.Time{Time: noon} }, false},
-		"its kubelet had taken it by the API server": {func(w *fixture) {
-			started := w.pods[2].DeepCopy()
-			started.Status.StartTime = &metav1.Time{Time: noon}
-			w.update(started)
-		}, false},
-		"it is deleted by the API server": {func(w *fixture) { w.delete("a-2") }, false},
-		"its policy is to be ignored":     {func(w *fixture) { w.note = "ignore" }, false},
+		"it is deleted by the API server":   {func(w *fixture) { w.delete("a-2") }, false},
+		"its policy is to be ignored":       {func(w *fixture) { w.note = "ignore" }, false},
 	} {
 		w := newFixture(t, `{"grace":"1h","startGrace":"10s"}`)
 		w.gone = map[string]bool{"n2": true}

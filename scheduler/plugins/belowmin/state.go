@@ -57,16 +57,6 @@ func (m members) lostOn() string {
 // onExistingNodes returns the number of members on nodes that exist.
 func (m members) onExistingNodes() int { return len(m.placed) - len(m.lost) }
 
-// startedOnLost returns the number of members that the kubelet of a node had taken before it was gone.
-func (m members) startedOnLost() (n int) {
-	for _, pod := range m.lost {
-		if pod.Status.StartTime != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // places begins the events on the gang.
 func (m members) places() string {
 	return fmt.Sprintf("%d of %d members that the gang needs have places", m.onExistingNodes(), m.required)
@@ -182,12 +172,10 @@ const stabilizationWindow = 2 * pollInterval
 // boundToDeletedNodes reports whether a gang has as many members bound as it needs, and some of
 // them to nodes that are gone: one whose node was deleted while they were being bound.
 // No controller moves such members, and after a while they are deleted. A gang that has been
-// whole, or has started longer than recently ago, has lost members, and so has one whose
-// members on those nodes were started.
+// whole, or has started longer than recently ago, has lost members.
 func (s *state) boundToDeletedNodes(m members, now time.Time, recently time.Duration) bool {
 	first := m.firstBound()
-	neverStarted := len(m.lost) - m.startedOnLost()
-	return len(m.placed) >= m.required && len(m.placed)-neverStarted < m.required &&
+	return len(m.lost) > 0 && len(m.placed) >= m.required && m.onExistingNodes() < m.required &&
 		(s.since.IsZero() || now.Sub(s.since) <= stabilizationWindow) && first != nil && now.Sub(first.Time) <= recently
 }
 

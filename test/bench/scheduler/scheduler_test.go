@@ -1,6 +1,7 @@
 // Package scheduler measures our scheduler beside the stock one, each on a fresh control plane whose other parts are stopped, in one run:
 // what a gang costs in CPU and in writes, how fast gangs start, and for how long they stand in parts. Ratios travel from one machine to
-// another, figures do not. The third is the least scheduler, which only binds: what the API server takes, no scheduler can be better than.
+// another, figures do not. The least scheduler only binds: no other can be better than what
+// the API server takes for that.
 //
 //	make bench-scheduler                                   all workloads, for two hours
 //	make bench-scheduler GANGCTL_BENCH_WORKLOADS=G1,mixed GANGCTL_BENCH_REPEATS=1 GANGCTL_BENCH_NODES=500
