@@ -191,7 +191,7 @@ func (p extension) enable(plugins *schedulerconfig.Plugins) {
 	if !slices.ContainsFunc(set.Enabled, named) {
 		set.Enabled = slices.Insert(set.Enabled, p.position(set.Enabled), schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
 	}
-	if p.replacesAt != "" {
+	if p.replacesAt != "" { // before ours is among the disabled ones: a configuration that has it there keeps theirs
 		for _, at := range p.points(plugins) {
 			replaceAt(at, p)
 		}

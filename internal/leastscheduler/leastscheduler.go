@@ -29,13 +29,16 @@ type Gangs struct {
 	Node func() string
 }
 
+// syncTimeout is how long it takes at most until the pods are watched.
+const syncTimeout = 90 * time.Second
+
 // Start starts it, and returns when the pods are watched. It ends with ctx.
 func Start(ctx context.Context, config *rest.Config, gangs Gangs) error {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.QPS = "application/vnd.kubernetes.protobuf", -1 // the API server sets the pace
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return fmt.Errorf("create client: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	seen := map[string][]*corev1.Pod{}
@@ -57,8 +60,11 @@ func Start(ctx context.Context, config *rest.Config, gangs Gangs) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	factory.StartWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
-		return fmt.Errorf("watch pods: %w", context.Cause(ctx))
+	context.AfterFunc(ctx, factory.Shutdown)
+	synced, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(synced.Done(), pods.HasSynced) {
+		return fmt.Errorf("watch pods: %w", context.Cause(synced))
 	}
 	return nil
 }

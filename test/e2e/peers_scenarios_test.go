@@ -312,7 +312,8 @@ func preferredWithinRequired(p peer) error {
 	})
 }
 
-// dies has a node go, and what is on it once the scheduler knows: nodes and pods are two watches, and their replacements might be bound to it.
+// dies has a node go, and the pods on it once the scheduler knows: nodes and pods are two watches, and a replacement that comes before might be bound to
+// the node.
 func (p peer) dies(node string) (members []string, err error) {
 	p.t.Helper()
 	list, err := p.client.CoreV1().Pods(space).List(p.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})

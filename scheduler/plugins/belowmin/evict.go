@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -21,26 +22,22 @@ import (
 
 // confirmed reports whether what the informers have of a gang holds by the API server,
 // too: that members have no node, or one that is gone. After an outage of the API server the
-// informers are late: the gang may be whole by now, and must not be evicted then. The watches
-// of pods and of nodes are two: who lost a node may be deleted already, so that the next can come.
+// informers are late: the gang may be whole by now, and must not be evicted then. The informer
+// of pods may be behind that of nodes: a member whose node is gone may be deleted already, and replaced.
 // Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole.
 func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
-	for _, pod := range m.lost {
-		_, err := c.Client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
-		if err == nil {
+	for _, name := range m.lostNodes() {
+		_, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
 			return false, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("look at node %s: %w", pod.Spec.NodeName, err)
-		}
-		same, err := c.unchanged(ctx, pod)
-		if !same || err != nil {
-			return false, err
+		case !apierrors.IsNotFound(err):
+			return false, fmt.Errorf("look at node %s: %w", name, err)
 		}
 	}
-	for _, pod := range m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))] {
-		same, err := c.unchanged(ctx, pod)
-		if !same || err != nil {
+	waiting := m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))]
+	for _, pod := range slices.Concat(m.lost, waiting) {
+		if same, err := c.unchanged(ctx, pod); !same || err != nil {
 			return false, err
 		}
 	}

@@ -42,16 +42,20 @@ func membersOf(pods []*corev1.Pod, required int32, nodeExists func(string) bool)
 	return m
 }
 
-// lostOn names the nodes that are gone, and how many members are bound to them.
-func (m members) lostOn() string {
+// lostNodes returns the names of the nodes that are gone, each once, in order.
+func (m members) lostNodes() []string {
 	var nodes []string
 	for _, pod := range m.lost {
 		nodes = append(nodes, pod.Spec.NodeName)
 	}
 	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
+	return slices.Compact(nodes)
+}
+
+// lostOn names the nodes that are gone, and how many members are bound to them.
+func (m members) lostOn() string {
 	return fmt.Sprintf("%d of the %d that are bound %s on nodes that are gone: %s",
-		len(m.lost), len(m.placed), phrase.Verb(len(m.lost), "is", "are"), phrase.Names(nodes))
+		len(m.lost), len(m.placed), phrase.Verb(len(m.lost), "is", "are"), phrase.Names(m.lostNodes()))
 }
 
 // onExistingNodes returns the number of members on nodes that exist.

@@ -178,10 +178,7 @@ func (q *query) answer(ctx context.Context) *verdict {
 	if !q.sharesProof() {
 		return q.searched(ctx)
 	}
-	key, err := q.proofKey()
-	if err != nil {
-		return q.searched(ctx)
-	}
+	key := q.proofKey()
 	if known := q.planner.proofs.of(key, q.free.State()); known != nil {
 		q.addContext(known)
 		return known

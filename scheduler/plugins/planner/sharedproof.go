@@ -2,7 +2,6 @@ package planner
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -70,16 +69,12 @@ func (q *query) sharesProof() bool {
 }
 
 // proofKey returns the key of the gang's proof: all that a search reads but the cluster.
-func (q *query) proofKey() (key proofKey, err error) {
-	topology, err := json.Marshal(q.gang.Topology)
-	if err != nil {
-		return key, fmt.Errorf("compare topology of gang %s: %w", q.cycle.group, err)
-	}
+func (q *query) proofKey() (key proofKey) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %d %d %s", q.plugin.handle.ProfileName(), q.cycle.group.Namespace, q.gang.MinMember, q.priority(), topology)
+	fmt.Fprintf(h, "%q %q %d %d %#v", q.plugin.handle.ProfileName(), q.cycle.group.Namespace, q.gang.MinMember, q.priority(), q.gang.Topology)
 	for i, r := range q.gang.Roles {
 		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(q.members.signatures[i]), q.members.signatures[i])
 	}
 	h.Sum(key[:0])
-	return key, nil
+	return key
 }

@@ -100,10 +100,7 @@ func TestWhichGangsAreEqual(t *testing.T) {
 			q.kept = placement.NewCluster(placement.Objects{})
 		}
 		q.planner = newFixture().Planner
-		if key, err = q.proofKey(); err != nil {
-			t.Fatal(err)
-		}
-		return key, q.sharesProof()
+		return q.proofKey(), q.sharesProof()
 	}
 	all := func(f func(*corev1.Pod)) func(*searched) {
 		return func(c *searched) {

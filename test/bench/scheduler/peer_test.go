@@ -57,8 +57,10 @@ var peers = []peer{
 	{name: "stock", schedulerName: corev1.DefaultSchedulerName, resource: nativeGroups, command: stock, join: native, minimum: nativeMinimum},
 }
 
-// floor is what no scheduler can be better than.
-var floor = peer{name: "least", schedulerName: leastscheduler.Name, resource: nativeGroups, command: least, join: native, minimum: nativeMinimum}
+// measured are the peers, and what none of them can be better than.
+var measured = append(slices.Clone(peers), peer{
+	name: "least", schedulerName: leastscheduler.Name, resource: nativeGroups, command: least, join: native, minimum: nativeMinimum,
+})
 
 func (p peer) group(gang string, members int) *unstructured.Unstructured {
 	g := &unstructured.Unstructured{Object: map[string]any{"spec": p.minimum(members)}}

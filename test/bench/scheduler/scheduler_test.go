@@ -1,7 +1,6 @@
 // Package scheduler measures our scheduler beside the stock one, each on a fresh control plane whose other parts are stopped, in one run:
 // what a gang costs in CPU and in writes, how fast gangs start, and for how long they stand in parts. Ratios travel from one machine to
-// another, figures do not. The least scheduler only binds: no other can be better than what
-// the API server takes for that.
+// another, figures do not. The least scheduler only binds: no other can be better than what the API server takes for that.
 //
 //	make bench-scheduler                                   all workloads, for two hours
 //	make bench-scheduler GANGCTL_BENCH_WORKLOADS=G1,mixed GANGCTL_BENCH_REPEATS=1 GANGCTL_BENCH_NODES=500
@@ -75,7 +74,7 @@ func BenchmarkSchedulers(b *testing.B) {
 				if !slices.Contains(wanted, w.name) {
 					continue
 				}
-				order := append(slices.Clone(peers), floor)
+				order := slices.Clone(measured)
 				rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				for _, p := range order {
 					key := w.name + " " + p.name
@@ -111,7 +110,7 @@ func table(wanted []string, results map[string][]figures) string {
 	var t strings.Builder
 	t.WriteString("\n| | | gangs/s | CPU-ms/pod | writes/pod | partial gang-s | left partial | start p50 | p99 | first binding | MiB | CPU afterwards | then |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, w := range workloads {
-		for _, p := range append(slices.Clone(peers), floor) {
+		for _, p := range measured {
 			list := results[w.name+" "+p.name]
 			if !slices.Contains(wanted, w.name) || len(list) == 0 {
 				continue
