@@ -83,7 +83,7 @@ func newGangs(c cluster) (*gangs, error) {
 		return nil, err
 	}
 	next := func(key gang.Key) bool { return isNext(key, known.cache, decided) }
-	statuses := engine.NewPodStatusWriter(known.pods.UIDOf, clock.RealClock{})
+	statuses := engine.NewPodStatusWriter(known.pods.UIDOf, c.idle, clock.RealClock{})
 	acting, err := c.newControllers(decided, known, statuses, next, synced, panics)
 	if err != nil {
 		return nil, err

@@ -73,9 +73,10 @@ type extension struct {
 	// replacesAt is one that is switched off at some extension points only.
 	replacesAt string
 	points     func(*schedulerconfig.Plugins) []*schedulerconfig.PluginSet
-	// after is a plugin of the engine that this one comes right after, at each extension point but last, where it comes after all.
-	after string
-	last  func(*schedulerconfig.Plugins) *schedulerconfig.PluginSet
+	// after is a plugin of the engine that this one comes right after, at each extension point but first and last, where it comes before and after
+	// all.
+	after       string
+	first, last func(*schedulerconfig.Plugins) *schedulerconfig.PluginSet
 	// unless, if set, reports whether a configuration rules the plugin out.
 	unless func(*schedulerconfig.Plugins) bool
 }
@@ -86,7 +87,7 @@ type extension struct {
 func extensions(p parts) []extension {
 	return []extension{
 		{name: queuesort.Name, make: p.queueSort.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
-		{name: belowmin.Name, make: p.belowMinimum.NewPlugin},
+		{name: belowmin.Name, make: p.belowMinimum.NewPlugin, first: preFilter}, // a member has no signature: the others need not make one
 		{name: binding.Name, make: p.binding.NewPlugin, replacesAt: binding.ReplacesPermit, points: permit},
 		{name: replacement.Name, make: p.replacement.NewPlugin, weight: replacement.Weight},
 		{name: aging.Name, make: p.aging.NewPlugin},
@@ -196,6 +197,9 @@ func (p extension) enable(plugins *schedulerconfig.Plugins) {
 			replaceAt(at, p)
 		}
 	}
+	if p.first != nil {
+		putFirst(p.first(plugins), ours)
+	}
 	if p.last != nil { // the engine takes a plugin that is off for all points and on for one for the last there
 		at := p.last(plugins)
 		at.Disabled, at.Enabled = append(at.Disabled, ours), append(at.Enabled, ours)
@@ -208,6 +212,14 @@ func (p extension) position(on []schedulerconfig.Plugin) int {
 		return at + 1
 	}
 	return len(on)
+}
+
+// putFirst puts a plugin before the others at an extension point, unless the configuration has it there, or not.
+func putFirst(set *schedulerconfig.PluginSet, ours schedulerconfig.Plugin) {
+	without := func(q schedulerconfig.Plugin) bool { return q.Name == ours.Name || q.Name == "*" }
+	if !slices.ContainsFunc(set.Enabled, without) && !slices.ContainsFunc(set.Disabled, without) {
+		set.Enabled = slices.Insert(set.Enabled, 0, ours)
+	}
 }
 
 // replaceAt switches off the plugin that one of ours replaces at one extension point, unless the configuration has it there, or ours not.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
@@ -84,6 +85,36 @@ func TestEnableInPlace(t *testing.T) {
 	}
 	if got := fmt.Sprint(p.PreFilter.Enabled, p.PreFilter.Disabled, p.Filter.Enabled, p.Filter.Disabled); got != "[{Ours 0}] [{Theirs 0} {Ours 0}] [] [{Theirs 0}]" {
 		t.Errorf("at PreFilter and Filter: %s", got)
+	}
+}
+
+// Where one of ours comes first it does, unless the configuration has it there, or not.
+func TestEnableFirst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set  schedulerconfig.PluginSet
+		want string
+	}{
+		"as it comes":  {schedulerconfig.PluginSet{}, "[{Ours 0}]"},
+		"with another": {schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "Theirs"}}}, "[{Ours 0} {Theirs 0}]"},
+		"named":        {schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "Theirs"}, {Name: "Ours"}}}, "[{Theirs 0} {Ours 0}]"},
+		"disabled":     {schedulerconfig.PluginSet{Disabled: []schedulerconfig.Plugin{{Name: "Ours"}}}, "[]"},
+		"all disabled": {schedulerconfig.PluginSet{Disabled: []schedulerconfig.Plugin{{Name: "*"}}}, "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profiles := []schedulerconfig.KubeSchedulerProfile{{Plugins: &schedulerconfig.Plugins{PreFilter: tt.set}}}
+			enable(profiles, []extension{{name: "Ours", first: preFilter}})
+			if got := fmt.Sprint(profiles[0].Plugins.PreFilter.Enabled); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Whether a pod is a member of a gang, and has no signature, is known before anybody makes one.
+func TestSignatures(t *testing.T) {
+	f := newRig(t).startWhole().handle.Framework().(framework.Framework)
+	if first := f.ListPlugins().PreFilter.Enabled[0].Name; first != belowmin.Name {
+		t.Errorf("the first to sign is %s", first)
 	}
 }
 

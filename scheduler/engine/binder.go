@@ -36,8 +36,9 @@ const (
 	// slotTime is how long a binding occupies a slot. One that takes longer, because of a webhook or an outage, does not count
 	// any more.
 	slotTime = time.Second
-	// priorityTime is how long, in a burst, bindings come before events and statuses; burstGap is the pause that ends a burst.
-	priorityTime = 5 * time.Second
+	// priorityTime is how long, in a burst, bindings come before events and statuses: as long as an autoscaler takes between two looks at the pods
+	// that wait. burstGap is the pause that ends a burst.
+	priorityTime = 10 * time.Second
 	burstGap     = time.Second
 )
 

@@ -49,6 +49,7 @@ const (
 type PodStatusWriter struct {
 	namespaces workqueue.TypedRateLimitingInterface[string] // those with statuses to write; no two writers are given the same one
 	uid        func(namespace, name string) types.UID
+	idle       func(context.Context)
 	clock      clock.PassiveClock
 
 	mu      sync.Mutex
@@ -78,10 +79,10 @@ type statusPatch struct {
 }
 
 // NewPodStatusWriter returns a writer, which queues until it runs. Uid returns that of the pod that has a name now, empty where it is not
-// known: the status of one pod is not written to another of its name.
-func NewPodStatusWriter(uid func(namespace, name string) types.UID, clock clock.PassiveClock) *PodStatusWriter {
+// known: the status of one pod is not written to another of its name. Idle waits while there is something to write that matters more.
+func NewPodStatusWriter(uid func(namespace, name string) types.UID, idle func(context.Context), clock clock.PassiveClock) *PodStatusWriter {
 	return &PodStatusWriter{
-		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid, clock: clock,
+		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid, idle: idle, clock: clock,
 		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{}, pauses: map[string]time.Time{},
 	}
 }
@@ -103,6 +104,7 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
+		w.idle(ctx)
 		if rest := w.rest(namespace); rest > 0 {
 			w.namespaces.AddAfter(namespace, rest)
 		} else {

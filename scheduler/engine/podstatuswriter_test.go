@@ -96,7 +96,13 @@ func writeStatus(t *testing.T, client kubernetes.Interface, namespace, name, sta
 // running runs a writer of statuses to a server until the test ends.
 func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	t.Helper()
-	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) }, clock.RealClock{})
+	return runningBehind(t, server, func(context.Context) {})
+}
+
+// runningBehind runs one that writes while there is nothing that matters more.
+func runningBehind(t *testing.T, server *delayedServer, idle func(context.Context)) kubernetes.Interface {
+	t.Helper()
+	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) }, idle, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -105,6 +111,38 @@ func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return w.Client(server)
+}
+
+// A status waits while there is something to write that matters more, and a binding that comes meanwhile drops it.
+func TestStatusesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, busy := newDelayedServer(nil), make(chan struct{})
+		client := runningBehind(t, server, func(ctx context.Context) {
+			select {
+			case <-busy:
+			case <-ctx.Done():
+			}
+		})
+		writeStatus(t, client, "ns", "bound", unscheduled)
+		writeStatus(t, client, "ns", "waits", unscheduled)
+		synctest.Wait()
+		if got := server.made(); len(got) > 0 {
+			t.Errorf("written although bindings wait: %v", got)
+		}
+		if err := client.CoreV1().Pods("ns").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "bound"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		close(busy)
+		time.Sleep(time.Second)
+		for _, got := range server.made() {
+			if strings.HasPrefix(got, "ns/bound ") && strings.Contains(got, "PodScheduled") {
+				t.Errorf("written after its pod was bound: %s", got)
+			}
+		}
+		if got := strings.Join(server.made(), "\n"); !strings.Contains(got, "ns/waits ") {
+			t.Errorf("what waited was not written: %s", got)
+		}
+	})
 }
 
 const unscheduled = `{"conditions":[{"type":"PodScheduled","status":"False"}]}`

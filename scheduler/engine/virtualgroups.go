@@ -68,10 +68,13 @@ func GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool) {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: *pod.Spec.SchedulingGroup.PodGroupName}, true
 }
 
-// SignByGang implements fwk.SignPlugin for a plugin whose results apply to the members of one gang only.
-func SignByGang(plugin string, pod *corev1.Pod) []fwk.SignFragment {
-	group, _ := GroupOf(pod)
-	return []fwk.SignFragment{{Key: plugin, Value: group.String()}}
+// SignAlone implements fwk.SignPlugin for a plugin that has to do with gangs only: pods on their own are alike to it, and a member of a gang has no
+// signature. The engine would make one for each member, and could use it for none: each has the node of its gang's plan.
+func SignAlone(pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if _, member := GroupOf(pod); member {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "a member of a gang has a node of its own")
+	}
+	return nil, nil
 }
 
 // Set adds a group or replaces its spec. The stored status is kept, because it

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,3 +195,16 @@ func TestInformerFollowsTheStore(t *testing.T) {
 }
 
 var _ watch.Interface = &groupWatch{}
+
+func TestMembersHaveNoSignature(t *testing.T) {
+	group := "g"
+	member := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
+	for name, tt := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{"a member": {member, false}, "a pod on its own": {&corev1.Pod{}, true}} {
+		if _, status := SignAlone(tt.pod); status.IsSuccess() != tt.want {
+			t.Errorf("%s: %v", name, status)
+		}
+	}
+}

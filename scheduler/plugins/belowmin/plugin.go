@@ -106,7 +106,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 
 // SignPod implements framework.SignPlugin.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return engine.SignByGang(Name, pod), nil
+	return engine.SignAlone(pod)
 }
 
 // inFlight is the members of a gang that have a node and of which it is not known yet

@@ -68,9 +68,9 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return nil, nil
 }
 
-// SignPod implements framework.SignPlugin: members of one gang are treated alike.
+// SignPod implements framework.SignPlugin.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return engine.SignByGang(Name, pod), nil
+	return engine.SignAlone(pod)
 }
 
 // PreEnqueue implements framework.PreEnqueuePlugin. It keeps a gang out of the queue

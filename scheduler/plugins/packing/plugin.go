@@ -181,7 +181,7 @@ func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 // SignPod implements fwk.SignPlugin. What a pod requests is signed by others.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return engine.SignByGang(Name, pod), nil
+	return engine.SignAlone(pod)
 }
 
 // fullness is how much of what the pod requests is in use on a node once the pod is there, from 0 to 1.

@@ -92,13 +92,3 @@ func TestArgs(t *testing.T) {
 		}
 	}
 }
-
-// Members of different gangs are not alike.
-func TestSign(t *testing.T) {
-	p := &Plugin{}
-	a, _ := p.SignPod(t.Context(), pod("a"))
-	b, _ := p.SignPod(t.Context(), pod("b"))
-	if a[0] == b[0] {
-		t.Error("members of two gangs are signed alike")
-	}
-}

@@ -269,9 +269,9 @@ func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 	return nil
 }
 
-// SignPod implements fwk.SignPlugin: results for a member apply to its own gang only.
+// SignPod implements fwk.SignPlugin.
 func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return engine.SignByGang(Name, pod), nil
+	return engine.SignAlone(pod)
 }
 
 // planFor returns the plan for the gang under way; an empty one leaves everything to the engine.

@@ -160,8 +160,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return nil, nil
 }
 
-// SignPod keeps scores from being reused for pods of other gangs, which have other
-// places claimed for them.
+// SignPod implements framework.SignPlugin.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return engine.SignByGang(Name, pod), nil
+	return engine.SignAlone(pod)
 }
