@@ -2,13 +2,14 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -30,20 +31,14 @@ const (
 )
 
 const (
-	// slots is how many bindings are under way at once. With more of them the API server answers none sooner, and the last
-	// member of a gang would be bound seconds after its first.
-	slots = 16
-	// slotTime is how long a binding occupies a slot. One that takes longer, because of a webhook or an outage, does not count
-	// any more.
-	slotTime = time.Second
-	// priorityTime is how long, in a burst, bindings come before events and statuses: as long as an autoscaler takes between two looks at the pods
-	// that wait. burstGap is the pause that ends a burst.
-	priorityTime = 10 * time.Second
-	burstGap     = time.Second
+	// mayHurry is how many times a binding that failed is sent before those of others: as often as the engine sends it without a decision in between.
+	mayHurry = 4
+	// hurryTime is how long a failure is remembered.
+	hurryTime = 10 * time.Minute
 )
 
-// Binder sends the engine's bindings in the order of their requests, and determines the outcome of those that were not
-// answered.
+// Binder sends the engine's bindings in the order of their requests, those that failed before the others, and determines the outcome of those that
+// were not answered.
 //
 // The API server may bind a pod and the response get lost: the connection ends,
 // the server is too slow, its storage times out. The engine takes that for a
@@ -54,80 +49,54 @@ const (
 type Binder struct {
 	clock      clock.WithDelayedExecution
 	timeout    time.Duration
-	slots      *semaphore.Weighted
+	slots      *bindingSlots
 	unanswered *metrics.CounterVec
 
-	mu      sync.Mutex
-	waiting int           // bindings without a slot
-	began   time.Time     // when the burst began in which they wait
-	ended   time.Time     // when none was waiting any more
-	idle    chan struct{} // closed when none is waiting any more
+	mu       sync.Mutex
+	failures map[types.UID]bindFailures
+	purged   time.Time // when those that are old were forgotten
+}
+
+// bindFailures are how often a pod was not bound, and when that was last.
+type bindFailures struct {
+	times int
+	last  time.Time
 }
 
 // NewBinder returns a binder.
 func NewBinder(c clock.WithDelayedExecution) *Binder {
-	return &Binder{clock: c, timeout: bindTimeout, slots: semaphore.NewWeighted(slots), unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
+	return &Binder{clock: c, timeout: bindTimeout, slots: newBindingSlots(c), failures: map[types.UID]bindFailures{}, unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "unanswered_bindings_total", StabilityLevel: metrics.ALPHA,
 		Help: "Bindings that the API server did not confirm, by what was found: bound, or unbound.",
 	}, []string{"result"})}
 }
 
-// enter waits for a slot. The slot is free again when leave is called, or after slotTime.
-func (b *Binder) enter(ctx context.Context) (leave func(), err error) {
-	if !b.slots.TryAcquire(1) {
-		b.wait()
-		err := b.slots.Acquire(ctx, 1)
-		b.waited()
-		if err != nil {
-			return nil, err
-		}
-	}
-	release := sync.OnceFunc(func() { b.slots.Release(1) })
-	timer := b.clock.AfterFunc(slotTime, release)
-	return func() {
-		timer.Stop()
-		release()
-	}, nil
-}
-
-func (b *Binder) wait() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.waiting++; b.waiting > 1 {
-		return
-	}
-	b.idle = make(chan struct{})
-	if b.clock.Since(b.ended) > burstGap {
-		b.began = b.clock.Now()
-	}
-}
-
-func (b *Binder) waited() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.waiting--; b.waiting == 0 {
-		b.ended = b.clock.Now()
-		close(b.idle)
-	}
-}
-
-// Idle waits until no binding waits for a slot, so that gangs start before their events are written. In a long burst it does
+// Idle waits until no binding waits to be sent, so that gangs start before their events are written. In a long burst it does
 // not wait.
-func (b *Binder) Idle(ctx context.Context) {
+func (b *Binder) Idle(ctx context.Context) { b.slots.awaitIdle(ctx) }
+
+// hurries reports whether a pod's binding failed, and is to be sent before those of others.
+func (b *Binder) hurries(pod types.UID) bool {
 	b.mu.Lock()
-	idle, left := b.idle, priorityTime-b.clock.Since(b.began)
-	busy := b.waiting > 0 && left > 0
-	b.mu.Unlock()
-	if !busy {
+	defer b.mu.Unlock()
+	times := b.failures[pod].times
+	return times > 0 && times <= mayHurry
+}
+
+// note keeps how often a pod's binding failed in a way that may pass.
+func (b *Binder) note(pod types.UID, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !outcome.Transient(err) {
+		delete(b.failures, pod)
 		return
 	}
-	timer := b.clock.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C():
-	case <-ctx.Done():
+	now := b.clock.Now()
+	if now.Sub(b.purged) > time.Minute { // pods that were deleted since
+		b.purged = now
+		maps.DeleteFunc(b.failures, func(_ types.UID, f bindFailures) bool { return now.Sub(f.last) > hurryTime })
 	}
+	b.failures[pod] = bindFailures{b.failures[pod].times + 1, now}
 }
 
 // Register adds the binder's metrics to a registry.
@@ -147,23 +116,28 @@ type bindPods struct {
 
 // Bind implements typedcorev1.PodExpansion.
 func (p *bindPods) Bind(ctx context.Context, binding *corev1.Binding, options metav1.CreateOptions) error {
-	leave, err := p.binder.enter(ctx)
+	leave, err := p.binder.slots.enter(ctx, p.binder.hurries(binding.UID))
 	if err != nil {
 		return err
 	}
+	err = p.send(ctx, binding, options)
+	leave()
+	if err != nil && !refused(err) {
+		result := resultUnbound
+		if p.bound(ctx, binding, err) {
+			result, err = resultBound, nil
+		}
+		p.binder.unanswered.WithLabelValues(result).Inc()
+	}
+	p.binder.note(binding.UID, err)
+	return err
+}
+
+// send sends a binding once.
+func (p *bindPods) send(ctx context.Context, binding *corev1.Binding, options metav1.CreateOptions) error {
 	limited, cancel := context.WithTimeout(ctx, p.binder.timeout)
 	defer cancel()
-	err = p.PodInterface.Bind(limited, binding, options)
-	leave()
-	if err == nil || refused(err) {
-		return err
-	}
-	if !p.bound(ctx, binding, err) {
-		p.binder.unanswered.WithLabelValues(resultUnbound).Inc()
-		return err
-	}
-	p.binder.unanswered.WithLabelValues(resultBound).Inc()
-	return nil
+	return p.PodInterface.Bind(limited, binding, options)
 }
 
 // refused reports whether the API server answered that it did not bind the pod. A

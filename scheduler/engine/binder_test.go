@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -212,5 +214,94 @@ func TestBindingsUnderWay(t *testing.T) {
 		}
 		close(server.answer)
 		done.Wait()
+	})
+}
+
+// failingPods takes a while for each binding, and fails those of a pod as often as it is told.
+type failingPods struct {
+	typedcorev1.PodInterface
+	mu    sync.Mutex
+	fails map[string]int
+	sent  []string
+}
+
+func (p *failingPods) Bind(_ context.Context, binding *corev1.Binding, _ metav1.CreateOptions) error {
+	p.mu.Lock()
+	p.sent = append(p.sent, binding.Name)
+	fails := p.fails[binding.Name] > 0
+	p.fails[binding.Name]--
+	p.mu.Unlock()
+	time.Sleep(10 * time.Millisecond)
+	if fails {
+		return errInternal
+	}
+	return nil
+}
+
+func (p *failingPods) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Pod, error) {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}, nil
+}
+
+// The member whose binding failed comes before gangs that have not begun: its own gang has nodes, and does nothing with them. One that fails again and
+// again waits like the others.
+func TestFailedBindingsComeFirst(t *testing.T) {
+	const pods = 10 * slots
+	synctest.Test(t, func(t *testing.T) {
+		server := &failingPods{fails: map[string]int{"0": 1, "1": 1 << 30}}
+		client := &bindPods{PodInterface: server, binder: NewBinder(clock.RealClock{})}
+		var all sync.WaitGroup
+		for i := range pods {
+			name := fmt.Sprint(i)
+			all.Go(func() {
+				for range 2 * mayHurry { // as the engine does
+					binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Target: corev1.ObjectReference{Name: "n"}}
+					if client.Bind(t.Context(), binding, metav1.CreateOptions{}) == nil {
+						return
+					}
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		var at [2][]int
+		for i, name := range server.sent {
+			if n := slices.Index([]string{"0", "1"}, name); n >= 0 {
+				at[n] = append(at[n], i)
+			}
+		}
+		if len(at[0]) != 2 || at[0][1] > 2*slots {
+			t.Errorf("a binding that failed once was sent as number %v", at[0])
+		}
+		if len(at[1]) != 2*mayHurry || at[1][mayHurry] >= pods || at[1][mayHurry+1] < pods {
+			t.Errorf("a binding that fails always was sent as number %v", at[1])
+		}
+	})
+}
+
+// Who gives up while it waits for a slot takes none.
+func TestCancelledBindings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBindingSlots(clock.RealClock{})
+		var leave []func()
+		for range slots {
+			done, err := s.enter(t.Context(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, done)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := s.enter(short, true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		for _, done := range leave {
+			done()
+			done()
+		}
+		if s.free != slots || s.waiting() != 0 {
+			t.Errorf("%d slots are free, and %d bindings wait", s.free, s.waiting())
+		}
+		s.awaitIdle(t.Context())
 	})
 }

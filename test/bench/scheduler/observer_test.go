@@ -26,12 +26,13 @@ type observer struct {
 	partial     int // gangs that are bound in part now
 	since       time.Time
 	partialTime time.Duration // summed over gangs
+	longest     time.Duration // that of one gang which has started
 }
 
 // observed is one gang.
 type observed struct {
-	members, bound int
-	created, last  time.Time // when the last member was created, and bound
+	members, bound       int
+	created, first, last time.Time // when the last member was created, and the first and the last one bound
 }
 
 // observe watches the members of gangs until want of them have started.
@@ -81,9 +82,11 @@ func (o *observer) bound(pod *corev1.Pod) {
 	g.last = now
 	if g.bound++; g.bound == 1 {
 		o.partial++
+		g.first = now
 	}
 	if g.bound == g.members {
 		o.partial--
+		o.longest = max(o.longest, now.Sub(g.first))
 		if o.started++; o.started == o.want {
 			close(o.done)
 		}

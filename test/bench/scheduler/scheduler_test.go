@@ -55,8 +55,9 @@ const (
 
 // figures are those of one run.
 type figures struct {
-	gangsPerSecond, cpuPerPod, writesPerPod float64 // CPU in milliseconds
-	partialSeconds                          float64 // summed over gangs
+	gangsPerSecond, cpuPerPod, writesPerPod float64       // CPU in milliseconds
+	partialSeconds                          float64       // summed over gangs
+	longestPartial                          time.Duration // of a gang that has started
 	p50, p99, firstBinding                  time.Duration
 	resident                                int     // MiB
 	idle, later                             float64 // percent of a core, in the time after the run and in that after it
@@ -108,17 +109,17 @@ func number(b *testing.B, env string, otherwise int) int {
 // table has a line for each workload and scheduler, with medians.
 func table(wanted []string, results map[string][]figures) string {
 	var t strings.Builder
-	t.WriteString("\n| | | gangs/s | CPU-ms/pod | writes/pod | partial gang-s | left partial | start p50 | p99 | first binding | MiB | CPU afterwards | then |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	t.WriteString("\n| | | gangs/s | CPU-ms/pod | writes/pod | partial gang-s | longest | left partial | start p50 | p99 | first binding | MiB | CPU afterwards | then |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, w := range workloads {
 		for _, p := range measured {
 			list := results[w.name+" "+p.name]
 			if !slices.Contains(wanted, w.name) || len(list) == 0 {
 				continue
 			}
-			fmt.Fprintf(&t, "| %s: %s | %s | %.3g | %.2f | %.2f | %.1f | %d | %s | %s | %s | %d | %.1f %% | %.1f %% |\n", w.name, w.text, p.name,
+			fmt.Fprintf(&t, "| %s: %s | %s | %.3g | %.2f | %.2f | %.1f | %s | %d | %s | %s | %s | %d | %.1f %% | %.1f %% |\n", w.name, w.text, p.name,
 				median(list, func(f figures) float64 { return f.gangsPerSecond }), median(list, func(f figures) float64 { return f.cpuPerPod }),
 				median(list, func(f figures) float64 { return f.writesPerPod }), median(list, func(f figures) float64 { return f.partialSeconds }),
-				median(list, func(f figures) int { return f.partial }),
+				longest(list).Round(time.Millisecond), median(list, func(f figures) int { return f.partial }),
 				median(list, func(f figures) time.Duration { return f.p50 }).Round(time.Millisecond),
 				median(list, func(f figures) time.Duration { return f.p99 }).Round(time.Millisecond),
 				median(list, func(f figures) time.Duration { return f.firstBinding }).Round(10*time.Millisecond),
@@ -127,6 +128,14 @@ func table(wanted []string, results map[string][]figures) string {
 		}
 	}
 	return t.String()
+}
+
+// longest is how long a gang was bound in part at most, in all runs.
+func longest(list []figures) (most time.Duration) {
+	for _, f := range list {
+		most = max(most, f.longestPartial)
+	}
+	return most
 }
 
 func median[T cmp.Ordered](list []figures, of func(figures) T) T {
@@ -266,7 +275,7 @@ func (m *measurement) run() figures {
 	pid := scheduler.Process.Pid
 	spent = cpuOf(m.b, pid) - spent
 	time.Sleep(settle)
-	f := figures{started: seen.started, resident: residentOf(m.b, pid), partialSeconds: seen.partialTime.Seconds(), firstBinding: seen.first.Sub(begin)}
+	f := figures{started: seen.started, resident: residentOf(m.b, pid), partialSeconds: seen.partialTime.Seconds(), longestPartial: seen.longest, firstBinding: seen.first.Sub(begin)}
 	pods := len(seen.seen)
 	f.gangsPerSecond = float64(seen.started) / took.Seconds()
 	f.cpuPerPod = float64(spent.Microseconds()) / 1000 / float64(pods)
