@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // NodeDetail is how much an answer has of nodes.
@@ -60,6 +61,15 @@ type Explainer struct{ view *view.View }
 
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return ExplainerOf(view.New(s)) }
+
+// ExplainerAfter is NewExplainer for a later snapshot of a cluster, which has the same objects where they have not changed: see [Explainer.Cluster].
+// Earlier may be nil.
+func ExplainerAfter(earlier *placement.Cluster, s *snapshot.Snapshot) *Explainer {
+	return ExplainerOf(view.After(earlier, s))
+}
+
+// Cluster is the nodes of the snapshot, with their pods. It is all that the explainer of a later snapshot needs of this one.
+func (e *Explainer) Cluster() *placement.Cluster { return e.view.Cluster() }
 
 // ExplainerOf returns an explainer of a view: what else looks at it computes nothing a second time.
 func ExplainerOf(w *view.View) *Explainer { return &Explainer{view: w} }

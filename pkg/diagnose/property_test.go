@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -73,6 +76,30 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		}
 		if a, b := marshal(t, first), marshal(t, second); a != b {
 			t.Errorf("two orders, two answers:\n%s\n%s", a, b)
+		}
+	})
+}
+
+// What is kept of an earlier look at a cluster changes no answer.
+func TestALaterLookAnswersTheSame(t *testing.T) {
+	forRandom(t, func(t *testing.T, r *rand.Rand, w clusterSpec) {
+		earlier := w.build()
+		now := earlier.Clone()
+		now.Pods = slices.DeleteFunc(now.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "" && r.IntN(4) == 0 })
+		for i, n := range now.Nodes {
+			if r.IntN(3) == 0 {
+				n = n.DeepCopy()
+				n.Spec.Unschedulable = r.IntN(2) == 0
+				now.Nodes[i] = n
+			}
+		}
+		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
+		a, err := ExplainerAfter(NewExplainer(earlier).Cluster(), now).Explain(t.Context(), Query{Namespace: "team", Name: "gang"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := marshal(t, a), marshal(t, explainRandom(t, now, o)); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
 		}
 	})
 }

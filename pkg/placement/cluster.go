@@ -73,7 +73,16 @@ func (c *Cluster) State() State { return State{c.nodesVersion, c.objects} }
 
 // NewCluster builds a snapshot.
 func NewCluster(objects Objects) *Cluster {
-	c := &Cluster{objects: &objects, names: newNames(), byName: map[string]int{}, podNodes: podNodes{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
+	return (&Cluster{names: newNames()}).Later(objects)
+}
+
+// Later builds the snapshot of a later moment. What is known of a node that is the same, with the same pods, is kept.
+func (c *Cluster) Later(objects Objects) *Cluster {
+	before := c
+	if len(before.names.list) > maxKept {
+		before = &Cluster{names: newNames()} // of resources that users thought of, most are gone
+	}
+	c = &Cluster{objects: &objects, names: before.names, byName: map[string]int{}, podNodes: podNodes{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
 	unique := map[string]*corev1.Node{}
 	for _, n := range objects.Nodes {
 		unique[n.Name] = n
@@ -90,23 +99,42 @@ func NewCluster(objects Objects) *Cluster {
 		on := pods[name]
 		slices.SortFunc(on, comparePods)
 		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return PodID(a) == PodID(b) })
+		n := before.same(unique[name], on)
 		infos = infos[:0] // a node copies them
 		for _, p := range on {
-			infos = append(infos, parsed.of(p))
 			c.podNodes.all[PodID(p)] = name
+			if n == nil {
+				infos = append(infos, parsed.of(p))
+			}
 		}
 		c.byName[name] = len(c.nodes)
-		n := newNode(unique[name], infos)
-		// Nodes whose amounts are one object, as in a snapshot of a large cluster, share what is made of it.
-		shape := reflect.ValueOf(n.obj.Status.Allocatable).Pointer()
-		if known := amounts[shape]; known != nil {
-			n.info.Allocatable = known
+		if n == nil {
+			n = newNode(unique[name], infos)
+			// Nodes whose amounts are one object, as in a snapshot of a large cluster, share what is made of it.
+			shape := reflect.ValueOf(n.obj.Status.Allocatable).Pointer()
+			if known := amounts[shape]; known != nil {
+				n.info.Allocatable = known
+			}
+			amounts[shape] = n.info.Allocatable
 		}
-		amounts[shape] = n.info.Allocatable
 		c.nodes = append(c.nodes, n)
 	}
 	c.number()
 	return c
+}
+
+// same returns what is known of a node that is the same object, with the same pods; nil for any other.
+func (c *Cluster) same(obj *corev1.Node, pods []*corev1.Pod) *node {
+	at, known := c.byName[obj.Name]
+	if !known || c.nodes[at].obj != obj || len(c.nodes[at].info.Pods) != len(pods) {
+		return nil
+	}
+	for i, p := range c.nodes[at].info.Pods {
+		if p.GetPod() != pods[i] {
+			return nil
+		}
+	}
+	return c.nodes[at]
 }
 
 // number gives every resource of the nodes a position and fills the vectors of the nodes that have none yet.

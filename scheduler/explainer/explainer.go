@@ -21,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
@@ -373,13 +374,17 @@ func (e *Explainer) refresh(ctx context.Context, first wait) error {
 	if e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at) {
 		return nil
 	}
+	var earlier *placement.Cluster
+	if e.sight != nil {
+		earlier = e.sight.Cluster()
+	}
 	e.sight = nil // before the next one is in memory
 	var err error
 	e.looked = e.measure(func() {
 		seen := sight{version: e.Version(), at: e.Clock.Now()}
 		var s *snapshot.Snapshot
 		if s, err = e.Snapshot(ctx); err == nil {
-			seen.Explainer = diagnose.NewExplainer(s)
+			seen.Explainer = diagnose.ExplainerAfter(earlier, s)
 			seen.Prepare()
 			e.sight = &seen
 		}

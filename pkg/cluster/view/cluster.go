@@ -18,12 +18,17 @@ func (w *View) buildCluster() *placement.Cluster {
 	if w.base != nil && sameRest(w.base.Snap, s) {
 		return changed(w.base.Cluster(), w.base.Snap, s)
 	}
-	return placement.NewCluster(placement.Objects{
+	objects := placement.Objects{
 		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
 		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments,
 		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: s.ResourceSlices,
 		DeviceClasses: s.DeviceClasses,
-	})
+	}
+	if earlier := w.earlier; earlier != nil {
+		w.earlier = nil
+		return earlier.Later(objects)
+	}
+	return placement.NewCluster(objects)
 }
 
 // Without is the cluster after pods are gone.

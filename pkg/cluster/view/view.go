@@ -44,6 +44,8 @@ type View struct {
 
 	network network
 
+	earlier *placement.Cluster // that of an earlier snapshot, until this one's is built
+
 	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
 	base    *View
@@ -65,6 +67,13 @@ type groupKey struct {
 // New returns the view of a snapshot.
 func New(s *snapshot.Snapshot) *View {
 	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
+}
+
+// After is New for a later snapshot of a cluster: what is known of nodes whose objects, and whose pods' objects, are the same is kept. Earlier may be nil.
+func After(earlier *placement.Cluster, s *snapshot.Snapshot) *View {
+	w := New(s)
+	w.earlier = earlier
+	return w
 }
 
 // Before is the view of the cluster as it is, of one in which something was assumed; nil for the cluster itself.
