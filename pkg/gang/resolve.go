@@ -20,6 +20,16 @@ type Precedence struct {
 // Readers are all dialects in their order.
 func (p Precedence) Readers() []Reader { return slices.Concat(p.Read, p.Unread) }
 
+// Reader is that of a dialect; ok is false where the scheduler cannot know it.
+func (p Precedence) Reader(dialect Dialect) (reader Reader, ok bool) {
+	for _, readers := range [...][]Reader{p.Read, p.Unread} {
+		if i := slices.IndexFunc(readers, func(r Reader) bool { return r.Dialect == dialect }); i >= 0 {
+			return readers[i], true
+		}
+	}
+	return Reader{}, false
+}
+
 // Membership is the gangs that a pod references, in the order of the dialects.
 type Membership struct {
 	// Field is the gang that Kubernetes' own field names; zero without it.

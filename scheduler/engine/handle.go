@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1beta1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -27,6 +28,14 @@ import (
 type Handle struct {
 	mu        sync.Mutex
 	framework fwk.Handle
+	listers   *listers // made when they are first needed
+}
+
+// listers read what the informers know. The engine's factory of informers makes a new one each time that it is asked.
+type listers struct {
+	pods   corelisters.PodLister
+	nodes  corelisters.NodeLister
+	groups schedulinglisters.PodGroupLister
 }
 
 // NewHandle returns a handle that is not bound.
@@ -51,6 +60,19 @@ func (h *Handle) Framework() fwk.Handle {
 	return h.framework
 }
 
+// known returns the listers; nil before a plugin has bound the handle.
+func (h *Handle) known() *listers {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listers == nil && h.framework != nil {
+		factory := h.framework.SharedInformerFactory()
+		h.listers = &listers{
+			pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), groups: factory.Scheduling().V1beta1().PodGroups().Lister(),
+		}
+	}
+	return h.listers
+}
+
 // Activate moves pods to the front of the scheduling queue; the keys are
 // NAMESPACE/NAME. Nothing waits in the queue before the handle is bound. The queue
 // calls plugins back, so no lock may be held that those take.
@@ -63,11 +85,11 @@ func (h *Handle) Activate(pods map[string]*corev1.Pod) {
 // Pod returns a pod as the informer knows it now; nil if it is gone. Another pod
 // of the same name is not returned.
 func (h *Handle) Pod(pod *corev1.Pod) *corev1.Pod {
-	framework := h.Framework()
-	if framework == nil {
+	known := h.known()
+	if known == nil {
 		return nil
 	}
-	now, err := framework.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	now, err := known.pods.Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || now.UID != pod.UID {
 		return nil
 	}
@@ -76,17 +98,17 @@ func (h *Handle) Pod(pod *corev1.Pod) *corev1.Pod {
 
 // Pods returns the lister of all pods, as the informer knows them now.
 func (h *Handle) Pods() corelisters.PodLister {
-	return h.Framework().SharedInformerFactory().Core().V1().Pods().Lister()
+	return h.known().pods
 }
 
 // NodeExists reports whether the informer has a node. Before the handle is bound, all
 // nodes exist.
 func (h *Handle) NodeExists(name string) bool {
-	framework := h.Framework()
-	if framework == nil {
+	known := h.known()
+	if known == nil {
 		return true
 	}
-	_, err := framework.SharedInformerFactory().Core().V1().Nodes().Lister().Get(name)
+	_, err := known.nodes.Get(name)
 	return !apierrors.IsNotFound(err)
 }
 
@@ -135,7 +157,7 @@ func (h *Handle) state(group types.NamespacedName) (state fwk.PodGroupState, min
 	if framework == nil || group.Name == "" {
 		return nil, 0, false
 	}
-	declared, err := framework.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister().PodGroups(group.Namespace).Get(group.Name)
+	declared, err := h.known().groups.PodGroups(group.Namespace).Get(group.Name)
 	if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
 		return nil, 0, false
 	}

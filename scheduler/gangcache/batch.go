@@ -62,20 +62,16 @@ func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 // assign makes a pod a member of a gang.
 func (c *Cache) assign(info *podInfo, key gang.Key) {
 	info.key, info.member, info.min, info.minErr, info.topology, info.unclear, info.unapplied, info.role = key, true, 0, nil, gang.Topology{}, nil, nil, ""
-	for _, reader := range c.precedence(info.pod.Spec.SchedulerName).Readers() {
-		if reader.Dialect != key.Dialect {
-			continue
+	reader, _ := c.precedence(info.pod.Spec.SchedulerName).Reader(key.Dialect) // a budget has none
+	if reader.FromPods != nil {
+		d, err := reader.FromPods(key, []*corev1.Pod{info.pod})
+		info.minErr, info.topology, info.unclear = err, d.Topology, d.TopologyProblem
+		if err == nil {
+			info.min, info.unapplied = d.MinMember, d.Unapplied
 		}
-		if reader.FromPods != nil {
-			d, err := reader.FromPods(key, []*corev1.Pod{info.pod})
-			info.minErr, info.topology, info.unclear = err, d.Topology, d.TopologyProblem
-			if err == nil {
-				info.min, info.unapplied = d.MinMember, d.Unapplied
-			}
-		}
-		if reader.RoleOf != nil {
-			info.role = reader.RoleOf(info.pod)
-		}
+	}
+	if reader.RoleOf != nil {
+		info.role = reader.RoleOf(info.pod)
 	}
 }
 
@@ -163,7 +159,7 @@ func (b *batch) deleteObject(key gang.Key, kind schema.GroupKind) {
 	}
 }
 
-func (b *batch) deleteBudget(key gang.Key, object Object) {
+func (b *batch) deleteBudget(key gang.Key, object *Object) {
 	owner := gang.Identity{Namespace: key.Namespace, UID: object.Owner}
 	keys := b.cache.budgets[owner]
 	if at, known := slices.BinarySearchFunc(keys, key, byName); known {

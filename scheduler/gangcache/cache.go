@@ -61,8 +61,8 @@ type Cache struct {
 
 // entry is one gang.
 type entry struct {
-	kinds   []schema.GroupKind // those of the objects that may declare it, in the order in which they count
-	objects map[schema.GroupKind]Object
+	kinds   []schema.GroupKind           // those of the objects that may declare it, in the order in which they count
+	objects map[schema.GroupKind]*Object // never changed
 	pods    podSets
 	alike   alike // of the live pods
 	terms   gang.Terms
@@ -135,7 +135,7 @@ func (c *Cache) SetObject(key gang.Key, object Object) Change {
 	defer c.mu.Unlock()
 	b := batch{cache: c}
 	e := c.entry(key)
-	e.objects[object.GroupKind] = object
+	e.objects[object.GroupKind] = &object
 	b.touch(key)
 	b.resolve(c.named[key])
 	return b.end()
@@ -173,7 +173,7 @@ func (c *Cache) SetBudget(object Object) Change {
 	if old, ok := c.entry(key).objects[object.GroupKind]; ok && old.Owner != object.Owner {
 		b.deleteBudget(key, old)
 	}
-	c.entry(key).objects[object.GroupKind] = object
+	c.entry(key).objects[object.GroupKind] = &object
 	owner := gang.Identity{Namespace: key.Namespace, UID: object.Owner}
 	if at, known := slices.BinarySearchFunc(c.budgets[owner], key, byName); !known {
 		c.budgets[owner] = slices.Insert(c.budgets[owner], at, key)
@@ -284,7 +284,7 @@ func (c *Cache) foreignMembers(key gang.Key) string {
 func (c *Cache) entry(key gang.Key) *entry {
 	e := c.gangs[key]
 	if e == nil {
-		e = &entry{kinds: c.kinds[key.Dialect], objects: map[schema.GroupKind]Object{}, pods: newPodSets(), alike: alike{}}
+		e = &entry{kinds: c.kinds[key.Dialect], objects: map[schema.GroupKind]*Object{}, pods: newPodSets(), alike: alike{}}
 		c.gangs[key] = e
 	}
 	return e

@@ -364,7 +364,7 @@ func TestMinimumsOfRolesDoNotOverflow(t *testing.T) {
 	key := gang.Key{Dialect: gang.KAI, Namespace: "research", Name: "llama"}
 	o := object(key, 2)
 	o.RoleMin = map[string]int32{"ps": math.MaxInt32, "worker": math.MaxInt32}
-	e := &entry{objects: map[schema.GroupKind]Object{o.GroupKind: o}}
+	e := &entry{objects: map[schema.GroupKind]*Object{o.GroupKind: &o}}
 	if got, why := e.minCount(New(sink{}, MemberPriority), key); got != math.MaxInt32 || why != "" {
 		t.Errorf("minCount %d, %q, want %d", got, why, math.MaxInt32)
 	}

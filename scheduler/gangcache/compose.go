@@ -39,11 +39,11 @@ func (o *Object) Reference(key gang.Key) *corev1.ObjectReference {
 func (e *entry) object() *Object {
 	for _, kind := range e.kinds {
 		if object, ok := e.objects[kind]; ok {
-			return &object
+			return object
 		}
 	}
 	for _, object := range e.objects { // a budget, the one kind without a reader
-		return &object
+		return object
 	}
 	return nil
 }

@@ -82,9 +82,9 @@ func replay(pod *corev1.Pod, old *Cache) *Cache {
 	for key, e := range old.gangs {
 		for _, o := range e.objects {
 			if key.Dialect == gang.PDB {
-				r.SetBudget(o)
+				r.SetBudget(*o)
 			} else {
-				r.SetObject(key, o)
+				r.SetObject(key, *o)
 			}
 		}
 	}
