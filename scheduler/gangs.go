@@ -48,6 +48,7 @@ type cluster struct {
 	namespace    string   // where the scheduler has its lease, and the key with which it signs
 	recorder     events.EventRecorder
 	idle         func(context.Context) // waits while bindings wait
+	busy         func() bool           // whether they do
 	informerName *cache.InformerName   // nil in tests
 	priority     gangcache.Priority    // what that of a gang is taken from
 	policy       order.Policy          // the order of those of one priority
@@ -83,7 +84,7 @@ func newGangs(c cluster) (*gangs, error) {
 		return nil, err
 	}
 	next := func(key gang.Key) bool { return isNext(key, known.cache, decided) }
-	statuses := engine.NewPodStatusWriter(known.pods.UIDOf, c.idle, clock.RealClock{})
+	statuses := engine.NewPodStatusWriter(known.pods.Get, c.busy, clock.RealClock{})
 	acting, err := c.newControllers(decided, known, statuses, next, synced, panics)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 	recorder := record.New(c.Client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
 	g, err := newGangs(cluster{
 		client: c.Client, dynamic: c.Dynamic, collect: collect.Collect, names: names, namespace: c.Namespace,
-		recorder: recorder, idle: binder.Idle, informerName: c.InformerName,
+		recorder: recorder, idle: binder.Idle, busy: binder.Busy, informerName: c.InformerName,
 		priority: c.Priority, policy: policy, foreignNames: foreignNames,
 	})
 	if err != nil {

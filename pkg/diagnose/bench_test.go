@@ -189,7 +189,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	for name, look := range map[string]func() *Explainer{
 		"first": func() *Explainer { return NewExplainer(changed) },
-		"later": func() *Explainer { return ExplainerAfter(first.Cluster(), changed) },
+		"later": func() *Explainer { return ExplainerAfter(first.Known(), changed) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -62,14 +62,13 @@ type Explainer struct{ view *view.View }
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return ExplainerOf(view.New(s)) }
 
-// ExplainerAfter is NewExplainer for a later snapshot of a cluster, which has the same objects where they have not changed: see [Explainer.Cluster].
-// Earlier may be nil.
-func ExplainerAfter(earlier *placement.Cluster, s *snapshot.Snapshot) *Explainer {
+// ExplainerAfter is NewExplainer for a later snapshot of a cluster, which has the same objects where they have not changed: see [Explainer.Known].
+func ExplainerAfter(earlier placement.Known, s *snapshot.Snapshot) *Explainer {
 	return ExplainerOf(view.After(earlier, s))
 }
 
-// Cluster is the nodes of the snapshot, with their pods. It is all that the explainer of a later snapshot needs of this one.
-func (e *Explainer) Cluster() *placement.Cluster { return e.view.Cluster() }
+// Known is what is known of the nodes of the snapshot, for the explainer of a later one.
+func (e *Explainer) Known() placement.Known { return e.view.Cluster().Known() }
 
 // ExplainerOf returns an explainer of a view: what else looks at it computes nothing a second time.
 func ExplainerOf(w *view.View) *Explainer { return &Explainer{view: w} }

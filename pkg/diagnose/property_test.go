@@ -94,7 +94,7 @@ func TestALaterLookAnswersTheSame(t *testing.T) {
 			}
 		}
 		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
-		a, err := ExplainerAfter(NewExplainer(earlier).Cluster(), now).Explain(t.Context(), Query{Namespace: "team", Name: "gang"}, o)
+		a, err := ExplainerAfter(NewExplainer(earlier).Known(), now).Explain(t.Context(), Query{Namespace: "team", Name: "gang"}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

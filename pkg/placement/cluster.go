@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -72,17 +71,21 @@ type State struct {
 func (c *Cluster) State() State { return State{c.nodesVersion, c.objects} }
 
 // NewCluster builds a snapshot.
-func NewCluster(objects Objects) *Cluster {
-	return (&Cluster{names: newNames()}).Later(objects)
+func NewCluster(objects Objects) *Cluster { return Known{}.Cluster(objects) }
+
+// Known is what is known of the nodes of a snapshot, for one of a later moment. The zero value knows nothing.
+type Known struct {
+	names  *names
+	nodes  []*node
+	byName map[string]int
 }
 
-// Later builds the snapshot of a later moment. What is known of a node that is the same, with the same pods, is kept.
-func (c *Cluster) Later(objects Objects) *Cluster {
-	before := c
-	if len(before.names.list) > maxKept {
-		before = &Cluster{names: newNames()} // of resources that users thought of, most are gone
-	}
-	c = &Cluster{objects: &objects, names: before.names, byName: map[string]int{}, podNodes: podNodes{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
+// Known returns what is known of the nodes.
+func (c *Cluster) Known() Known { return Known{c.names, c.nodes, c.byName} }
+
+// Cluster builds a snapshot. A node that is the same object, with the same pods, is not worked out again.
+func (k Known) Cluster(objects Objects) *Cluster {
+	c := &Cluster{objects: &objects, byName: map[string]int{}, podNodes: podNodes{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
 	unique := map[string]*corev1.Node{}
 	for _, n := range objects.Nodes {
 		unique[n.Name] = n
@@ -94,22 +97,17 @@ func (c *Cluster) Later(objects Objects) *Cluster {
 		}
 	}
 	parsed, amounts := podInfos{}, map[uintptr]*framework.Resource{}
-	var infos []fwk.PodInfo
 	for _, name := range slices.Sorted(maps.Keys(unique)) {
 		on := pods[name]
 		slices.SortFunc(on, comparePods)
 		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return PodID(a) == PodID(b) })
-		n := before.same(unique[name], on)
-		infos = infos[:0] // a node copies them
 		for _, p := range on {
 			c.podNodes.all[PodID(p)] = name
-			if n == nil {
-				infos = append(infos, parsed.of(p))
-			}
 		}
 		c.byName[name] = len(c.nodes)
+		n := k.same(unique[name], on)
 		if n == nil {
-			n = newNode(unique[name], infos)
+			n = newNode(unique[name], parsed.all(on))
 			// Nodes whose amounts are one object, as in a snapshot of a large cluster, share what is made of it.
 			shape := reflect.ValueOf(n.obj.Status.Allocatable).Pointer()
 			if known := amounts[shape]; known != nil {
@@ -119,22 +117,39 @@ func (c *Cluster) Later(objects Objects) *Cluster {
 		}
 		c.nodes = append(c.nodes, n)
 	}
-	c.number()
+	k.numberAs(c)
 	return c
 }
 
 // same returns what is known of a node that is the same object, with the same pods; nil for any other.
-func (c *Cluster) same(obj *corev1.Node, pods []*corev1.Pod) *node {
-	at, known := c.byName[obj.Name]
-	if !known || c.nodes[at].obj != obj || len(c.nodes[at].info.Pods) != len(pods) {
+func (k Known) same(obj *corev1.Node, pods []*corev1.Pod) *node {
+	at, known := k.byName[obj.Name]
+	if !known || k.nodes[at].obj != obj || len(k.nodes[at].info.Pods) != len(pods) {
 		return nil
 	}
-	for i, p := range c.nodes[at].info.Pods {
+	for i, p := range k.nodes[at].info.Pods {
 		if p.GetPod() != pods[i] {
 			return nil
 		}
 	}
-	return c.nodes[at]
+	return k.nodes[at]
+}
+
+// numberAs numbers the resources of a cluster. Where they are others than before, or in another order, no vector is kept: what is said of a cluster does
+// not depend on what was there earlier.
+func (k Known) numberAs(c *Cluster) {
+	c.names = newNames()
+	for _, n := range c.nodes {
+		c.names = c.names.with(n.info.Allocatable, n.info.Requested)
+	}
+	if k.names != nil && slices.Equal(k.names.list, c.names.list) {
+		c.names = k.names
+	} else {
+		for i, n := range c.nodes {
+			c.nodes[i] = &node{obj: n.obj, info: n.info}
+		}
+	}
+	c.number()
 }
 
 // number gives every resource of the nodes a position and fills the vectors of the nodes that have none yet.

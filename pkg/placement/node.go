@@ -117,6 +117,15 @@ func (k podInfos) of(p *corev1.Pod) *framework.PodInfo {
 	return &info
 }
 
+// all returns the parsed pods.
+func (k podInfos) all(pods []*corev1.Pod) []fwk.PodInfo {
+	infos := make([]fwk.PodInfo, 0, len(pods))
+	for _, p := range pods {
+		infos = append(infos, k.of(p))
+	}
+	return infos
+}
+
 // kindOf returns the kind of a pod; ok is false for one whose amounts depend on more than that.
 func kindOf(p *corev1.Pod) (kind podKind, ok bool) {
 	spec, status := &p.Spec, &p.Status

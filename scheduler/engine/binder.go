@@ -33,12 +33,12 @@ const (
 const (
 	// mayHurry is how many times a binding that failed is sent before those of others: as often as the engine sends it without a decision in between.
 	mayHurry = 4
-	// hurryTime is how long a failure is remembered.
-	hurryTime = 10 * time.Minute
+	// hurryTime is how long a failure is remembered, and maxFailures of how many pods: users make pods.
+	hurryTime   = 10 * time.Minute
+	maxFailures = 4096
 )
 
-// Binder sends the engine's bindings in the order of their requests, those that failed before the others, and determines the outcome of those that
-// were not answered.
+// Binder sends the engine's bindings, as [bindingSlots] order them, and determines the outcome of those that were not answered.
 //
 // The API server may bind a pod and the response get lost: the connection ends,
 // the server is too slow, its storage times out. The engine takes that for a
@@ -75,12 +75,18 @@ func NewBinder(c clock.WithDelayedExecution) *Binder {
 // not wait.
 func (b *Binder) Idle(ctx context.Context) { b.slots.awaitIdle(ctx) }
 
+// Busy reports whether bindings wait to be sent. In a long burst that does not count.
+func (b *Binder) Busy() bool {
+	_, _, busy := b.slots.busy()
+	return busy
+}
+
 // hurries reports whether a pod's binding failed, and is to be sent before those of others.
 func (b *Binder) hurries(pod types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	times := b.failures[pod].times
-	return times > 0 && times <= mayHurry
+	f := b.failures[pod]
+	return f.times > 0 && f.times <= mayHurry && b.clock.Since(f.last) < hurryTime
 }
 
 // note keeps how often a pod's binding failed in a way that may pass.
@@ -96,7 +102,9 @@ func (b *Binder) note(pod types.UID, err error) {
 		b.purged = now
 		maps.DeleteFunc(b.failures, func(_ types.UID, f bindFailures) bool { return now.Sub(f.last) > hurryTime })
 	}
-	b.failures[pod] = bindFailures{b.failures[pod].times + 1, now}
+	if f, known := b.failures[pod]; known || len(b.failures) < maxFailures {
+		b.failures[pod] = bindFailures{f.times + 1, now}
+	}
 }
 
 // Register adds the binder's metrics to a registry.

@@ -278,6 +278,29 @@ func TestFailedBindingsComeFirst(t *testing.T) {
 	})
 }
 
+// Bindings that fail for good take every second slot at most.
+func TestFailedBindingsTakeTurns(t *testing.T) {
+	s := newBindingSlots(clock.RealClock{})
+	for range slots {
+		if turn, _ := s.take(false); turn != nil {
+			t.Fatal("no slot is free")
+		}
+	}
+	var turns []chan struct{}
+	for i := range 8 {
+		turn, _ := s.take(i < 4)
+		turns = append(turns, turn)
+	}
+	for i, want := range []int{0, 4, 1, 5, 2, 6, 3, 7} {
+		s.release()
+		select {
+		case <-turns[want]:
+		default:
+			t.Errorf("slot %d was not given to binding %d", i, want)
+		}
+	}
+}
+
 // Who gives up while it waits for a slot takes none.
 func TestCancelledBindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,9 @@ const (
 	burstGap     = time.Second
 )
 
-// bindingSlots let some bindings be under way at once, in the order of their requests. One that is sent again comes before those that are sent for the
-// first time: the others of its gang have their nodes, and do nothing until it has one.
+// bindingSlots let some bindings be under way at once, in the order of their requests. Those that are sent again come before those that are sent for the
+// first time: the others of their gang have their nodes, and do nothing until they have one. They take every second slot at most, so that bindings that fail
+// for good delay the others by no more than that.
 type bindingSlots struct {
 	clock clock.WithDelayedExecution
 
@@ -31,6 +32,7 @@ type bindingSlots struct {
 	free  int
 	again *list.List // of bindings that wait: chan struct{}, closed when it has a slot
 	first *list.List
+	turn  bool          // of those that are sent for the first time
 	began time.Time     // when the burst began in which they wait
 	ended time.Time     // when none was waiting any more
 	idle  chan struct{} // closed when none is waiting any more
@@ -101,14 +103,17 @@ func (s *bindingSlots) release() {
 
 // next gives a slot that is free to who waits for it. The lock must be held.
 func (s *bindingSlots) next() {
-	for _, queue := range []*list.List{s.again, s.first} {
-		if place := queue.Front(); place != nil {
-			close(queue.Remove(place).(chan struct{}))
-			s.left()
-			return
-		}
+	if s.waiting() == 0 {
+		s.free++
+		return
 	}
-	s.free++
+	queue := s.again
+	if queue.Len() == 0 || s.turn && s.first.Len() > 0 {
+		queue = s.first
+	}
+	s.turn = queue == s.again
+	close(queue.Remove(queue.Front()).(chan struct{}))
+	s.left()
 }
 
 // left ends the wait of those that wait for bindings, if none waits any more. The lock must be held.
@@ -119,12 +124,17 @@ func (s *bindingSlots) left() {
 	}
 }
 
+// busy reports whether bindings wait for a slot, for how long that is to count, and what is closed when none waits any more. In a long burst it does not count.
+func (s *bindingSlots) busy() (idle chan struct{}, left time.Duration, busy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left = priorityTime - s.clock.Since(s.began)
+	return s.idle, left, s.waiting() > 0 && left > 0
+}
+
 // awaitIdle waits until no binding waits for a slot. In a long burst it does not wait.
 func (s *bindingSlots) awaitIdle(ctx context.Context) {
-	s.mu.Lock()
-	idle, left := s.idle, priorityTime-s.clock.Since(s.began)
-	busy := s.waiting() > 0 && left > 0
-	s.mu.Unlock()
+	idle, left, busy := s.busy()
 	if !busy {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/outcome"
@@ -36,6 +37,10 @@ const (
 	// twice as many of them wait, twice as long.
 	largePod      = 64 << 10
 	maxLargePause = time.Minute
+	// While bindings wait to be sent, the first status of a pod is held, for up to maxHold, which is as long as an autoscaler takes between two looks at the
+	// pods that wait. It is looked at every holdCheck.
+	maxHold   = 10 * time.Second
+	holdCheck = 100 * time.Millisecond
 )
 
 // PodStatusWriter writes the engine's statuses of pods while the engine goes on.
@@ -44,12 +49,16 @@ const (
 // for a pod with thousands of resources, so that one tenant's pods would keep the gangs of all others from their places. Here a status is
 // queued, and one request at a time is under way for each namespace: who writes such pods waits for them alone.
 //
+// In a burst, gangs come before what is reported of those that found no room: see maxHold. Only the first status of a pod is held. The engine compares later
+// ones with what the API server has, and writes none that is the same: one that is held would outlive the reason for it. Nominations are not held, as
+// others have to see them.
+//
 // Requests about one pod keep their order. A binding drops what is queued for its pod, which is out of date, and waits for the request that is
 // under way, so that no pod with a node is reported as one without.
 type PodStatusWriter struct {
 	namespaces workqueue.TypedRateLimitingInterface[string] // those with statuses to write; no two writers are given the same one
-	uid        func(namespace, name string) types.UID
-	idle       func(context.Context)
+	pod        func(namespace, name string) (*corev1.Pod, bool)
+	busy       func() bool
 	clock      clock.PassiveClock
 
 	mu      sync.Mutex
@@ -60,9 +69,17 @@ type PodStatusWriter struct {
 
 // pendingStatuses are those of a namespace.
 type pendingStatuses struct {
-	order []string // of pods, the oldest first; those that are not in patches have none any more
-	// patches are by pod, in the order in which they are to be written.
-	patches map[string][]statusPatch
+	// order and held are pods, the oldest first, whose statuses are to be written at once, and when no binding waits. Those that are not in pods have
+	// none any more.
+	order, held []string
+	pods        map[string]*podStatuses
+	heldSince   time.Time // when the first was
+}
+
+// podStatuses are those of a pod, in the order in which they are to be written.
+type podStatuses struct {
+	patches []statusPatch
+	held    bool
 }
 
 // statusRequest is one that is under way.
@@ -78,11 +95,11 @@ type statusPatch struct {
 	write  func(ctx context.Context, data []byte) (*corev1.Pod, error)
 }
 
-// NewPodStatusWriter returns a writer, which queues until it runs. Uid returns that of the pod that has a name now, empty where it is not
-// known: the status of one pod is not written to another of its name. Idle waits while there is something to write that matters more.
-func NewPodStatusWriter(uid func(namespace, name string) types.UID, idle func(context.Context), clock clock.PassiveClock) *PodStatusWriter {
+// NewPodStatusWriter returns a writer, which queues until it runs. Pod returns the pod that has a name now, if it is known: the status of one pod is not
+// written to another of its name. Busy reports whether bindings wait to be sent.
+func NewPodStatusWriter(pod func(namespace, name string) (*corev1.Pod, bool), busy func() bool, clock clock.PassiveClock) *PodStatusWriter {
 	return &PodStatusWriter{
-		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), uid: uid, idle: idle, clock: clock,
+		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), pod: pod, busy: busy, clock: clock,
 		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{}, pauses: map[string]time.Time{},
 	}
 }
@@ -104,9 +121,10 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		w.idle(ctx)
 		if rest := w.rest(namespace); rest > 0 {
 			w.namespaces.AddAfter(namespace, rest)
+		} else if w.holds(namespace) {
+			w.namespaces.AddAfter(namespace, holdCheck)
 		} else {
 			w.next(ctx, namespace)
 		}
@@ -168,6 +186,33 @@ func (w *PodStatusWriter) rest(namespace string) time.Duration {
 	return rest
 }
 
+// holds reports whether a namespace has only statuses that are held.
+func (w *PodStatusWriter) holds(namespace string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pending := w.pending[namespace]
+	return pending != nil && len(pending.pods) > 0 && !pending.urgent() && w.clock.Since(pending.heldSince) < maxHold && w.busy()
+}
+
+// urgent reports whether a pod has statuses that are to be written at once.
+func (p *pendingStatuses) urgent() bool {
+	return slices.ContainsFunc(p.order, func(name string) bool { return p.pods[name] != nil })
+}
+
+// next returns the next pod that has statuses, and takes them: those that are not held come first.
+func (p *pendingStatuses) next() (name string, patches []statusPatch) {
+	for _, list := range []*[]string{&p.order, &p.held} {
+		for len(*list) > 0 {
+			name, *list = (*list)[0], (*list)[1:]
+			if of := p.pods[name]; of != nil {
+				delete(p.pods, name)
+				return name, of.patches
+			}
+		}
+	}
+	return "", nil
+}
+
 // write sends a patch, and returns how many bytes the pod has, and whether the patch is not to be sent again.
 func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, patch statusPatch) (size int, done bool) {
 	data, err := json.Marshal(patch.data)
@@ -198,18 +243,14 @@ func (w *PodStatusWriter) take(namespace string) (name string, patches []statusP
 	if pending == nil {
 		return "", nil, false
 	}
-	for len(pending.order) > 0 && patches == nil {
-		name, pending.order = pending.order[0], pending.order[1:]
-		patches = pending.patches[name]
-		delete(pending.patches, name)
-	}
-	if len(pending.order) == 0 {
+	name, patches = pending.next()
+	if len(pending.pods) == 0 {
 		delete(w.pending, namespace)
 	}
 	if patches != nil {
 		w.writing[types.NamespacedName{Namespace: namespace, Name: name}] = &statusRequest{answered: make(chan struct{})}
 	}
-	return name, patches, len(pending.order) > 0
+	return name, patches, len(pending.pods) > 0
 }
 
 // written records that the request about a pod is answered. The patches that failed are queued again, before those that came since.
@@ -226,26 +267,19 @@ func (w *PodStatusWriter) written(namespace, name string, failed []statusPatch) 
 	if len(failed) == 0 || request.dropped {
 		return
 	}
-	pending := w.of(namespace)
-	later := pending.patches[name]
-	if len(later) == 0 {
-		pending.order = append(pending.order, name)
-	}
-	pending.patches[name] = failed
+	queued := w.of(namespace).of(name, false, w.clock.Now())
+	later := queued.patches
+	queued.patches = failed
 	for _, patch := range later {
-		pending.add(name, patch)
+		queued.add(patch)
 	}
 }
 
-// add queues a patch.
-func (w *PodStatusWriter) add(namespace, name string, patch statusPatch) {
+// add queues a patch, which is held while bindings wait, or not.
+func (w *PodStatusWriter) add(namespace, name string, patch statusPatch, held bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	pending := w.of(namespace)
-	if len(pending.patches[name]) == 0 {
-		pending.order = append(pending.order, name)
-	}
-	pending.add(name, patch)
+	w.of(namespace).of(name, held, w.clock.Now()).add(patch)
 	w.namespaces.Add(namespace)
 }
 
@@ -253,23 +287,46 @@ func (w *PodStatusWriter) add(namespace, name string, patch statusPatch) {
 func (w *PodStatusWriter) of(namespace string) *pendingStatuses {
 	pending := w.pending[namespace]
 	if pending == nil {
-		pending = &pendingStatuses{patches: map[string][]statusPatch{}}
+		pending = &pendingStatuses{pods: map[string]*podStatuses{}}
 		w.pending[namespace] = pending
 	}
 	return pending
 }
 
+// of returns what is queued of a pod, which has its place in the queue now. What is not to be held is not held by what is there.
+func (p *pendingStatuses) of(name string, held bool, now time.Time) *podStatuses {
+	pod := p.pods[name]
+	switch {
+	case pod == nil:
+		pod = &podStatuses{held: held}
+		p.pods[name] = pod
+	case !pod.held || held:
+		return pod
+	}
+	if pod.held = held; !held {
+		p.order = append(p.order, name)
+		return pod
+	}
+	if len(p.held) == 0 {
+		p.heldSince = now
+	}
+	p.held = append(p.held, name)
+	return pod
+}
+
 // add appends a patch. It replaces those that wait for the same pod and have no field that it has not.
-func (p *pendingStatuses) add(name string, patch statusPatch) {
-	earlier := slices.DeleteFunc(p.patches[name], func(e statusPatch) bool { return patch.fields.IsSuperset(e.fields) })
-	p.patches[name] = append(earlier, patch)
+func (p *podStatuses) add(patch statusPatch) {
+	earlier := slices.DeleteFunc(p.patches, func(e statusPatch) bool { return patch.fields.IsSuperset(e.fields) })
+	p.patches = append(earlier, patch)
 }
 
 // drop removes what is queued for a pod, and waits for the request that is under way.
 func (w *PodStatusWriter) drop(ctx context.Context, namespace, name string) error {
 	w.mu.Lock()
 	if pending := w.pending[namespace]; pending != nil {
-		delete(pending.patches, name)
+		if delete(pending.pods, name); len(pending.pods) == 0 {
+			delete(w.pending, namespace)
+		}
 	}
 	request := w.writing[types.NamespacedName{Namespace: namespace, Name: name}]
 	if request != nil {
@@ -323,16 +380,24 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 		}
 	}
-	if uid := p.writer.uid(p.namespace, name); uid != "" {
-		whole["metadata"] = fmt.Appendf(nil, `{"uid":%q}`, uid)
+	pod, known := p.writer.pod(p.namespace, name)
+	if known {
+		whole["metadata"] = fmt.Appendf(nil, `{"uid":%q}`, pod.UID)
 	}
+	_, nominates := status["nominatedNodeName"]
 	p.writer.add(p.namespace, name, statusPatch{
 		data: whole, fields: sets.KeySet(status),
 		write: func(ctx context.Context, data []byte) (*corev1.Pod, error) {
 			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 		},
-	})
+	}, known && !nominates && isNew(pod))
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, nil
+}
+
+// isNew reports whether no scheduler has reported on a pod.
+func isNew(pod *corev1.Pod) bool {
+	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	return condition == nil
 }
 
 // Bind implements typedcorev1.PodExpansion.

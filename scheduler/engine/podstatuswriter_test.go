@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,13 +97,19 @@ func writeStatus(t *testing.T, client kubernetes.Interface, namespace, name, sta
 // running runs a writer of statuses to a server until the test ends.
 func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	t.Helper()
-	return runningBehind(t, server, func(context.Context) {})
+	return runningBehind(t, server, func() bool { return false })
 }
 
-// runningBehind runs one that writes while there is nothing that matters more.
-func runningBehind(t *testing.T, server *delayedServer, idle func(context.Context)) kubernetes.Interface {
+// runningBehind runs one beside bindings that wait to be sent, or do not. Pods whose names begin with "old" have been reported on.
+func runningBehind(t *testing.T, server *delayedServer, busy func() bool) kubernetes.Interface {
 	t.Helper()
-	w := NewPodStatusWriter(func(_, name string) types.UID { return types.UID("uid-" + name) }, idle, clock.RealClock{})
+	w := NewPodStatusWriter(func(namespace, name string) (*corev1.Pod, bool) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
+		if strings.HasPrefix(name, "old") {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
+		}
+		return pod, true
+	}, busy, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -113,34 +120,61 @@ func runningBehind(t *testing.T, server *delayedServer, idle func(context.Contex
 	return w.Client(server)
 }
 
-// A status waits while there is something to write that matters more, and a binding that comes meanwhile drops it.
-func TestStatusesWait(t *testing.T) {
+// The first statuses of pods are held while bindings wait, for a while, and a binding that comes meanwhile drops its pod's. Others are not held: they are
+// compared with what the API server has, or others have to see them.
+func TestHeldStatuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, busy := newDelayedServer(nil), make(chan struct{})
-		client := runningBehind(t, server, func(ctx context.Context) {
-			select {
-			case <-busy:
-			case <-ctx.Done():
+		server := newDelayedServer(nil)
+		var busy atomic.Bool
+		client := runningBehind(t, server, busy.Load)
+		expect := func(when string, want ...string) {
+			t.Helper()
+			time.Sleep(2 * holdCheck)
+			synctest.Wait()
+			var got []string
+			for _, request := range server.made() {
+				pod, _, _ := strings.Cut(request, " ")
+				got = append(got, pod)
 			}
-		})
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", when, got, want)
+			}
+		}
+		busy.Store(true)
 		writeStatus(t, client, "ns", "bound", unscheduled)
 		writeStatus(t, client, "ns", "waits", unscheduled)
-		synctest.Wait()
-		if got := server.made(); len(got) > 0 {
-			t.Errorf("written although bindings wait: %v", got)
-		}
+		expect("while bindings wait")
+		writeStatus(t, client, "ns", "old", unscheduled)
+		writeStatus(t, client, "ns", "nominated", `{"conditions":[{"type":"PodScheduled","status":"False"}],"nominatedNodeName":"n"}`)
+		expect("what is not held", "ns/old", "ns/nominated")
 		if err := client.CoreV1().Pods("ns").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "bound"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		close(busy)
-		time.Sleep(time.Second)
-		for _, got := range server.made() {
-			if strings.HasPrefix(got, "ns/bound ") && strings.Contains(got, "PodScheduled") {
-				t.Errorf("written after its pod was bound: %s", got)
-			}
+		busy.Store(false)
+		expect("when none waits any more", "ns/old", "ns/nominated", "ns/bound", "ns/waits")
+		busy.Store(true)
+		writeStatus(t, client, "ns", "later", unscheduled)
+		expect("in the next burst", "ns/old", "ns/nominated", "ns/bound", "ns/waits")
+		time.Sleep(maxHold)
+		expect("in a long one", "ns/old", "ns/nominated", "ns/bound", "ns/waits", "ns/later")
+	})
+}
+
+// What is held of a pod goes with what is not.
+func TestAHeldStatusIsWrittenWithANomination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(nil)
+		client := runningBehind(t, server, func() bool { return true })
+		writeStatus(t, client, "ns", "a", unscheduled)
+		writeStatus(t, client, "ns", "a", `{"nominatedNodeName":"n"}`)
+		time.Sleep(holdCheck)
+		synctest.Wait()
+		if got := server.made(); len(got) != 2 || !strings.Contains(got[0], "PodScheduled") || !strings.Contains(got[1], "nominatedNodeName") {
+			t.Errorf("got %v", got)
 		}
-		if got := strings.Join(server.made(), "\n"); !strings.Contains(got, "ns/waits ") {
-			t.Errorf("what waited was not written: %s", got)
+		time.Sleep(maxHold)
+		if got := server.made(); len(got) != 2 {
+			t.Errorf("written again: %v", got)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool) {
 }
 
 // SignAlone implements fwk.SignPlugin for a plugin that has to do with gangs only: pods on their own are alike to it, and a member of a gang has no
-// signature. The engine would make one for each member, and could use it for none: each has the node of its gang's plan.
+// signature. The engine would make one for each member, and could use it for none that has a node of its gang's plan; few have not.
 func SignAlone(pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if _, member := GroupOf(pod); member {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "a member of a gang has a node of its own")

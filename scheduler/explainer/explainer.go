@@ -97,7 +97,8 @@ type Explainer struct {
 
 	// What follows is touched by Run only.
 	pace    *pace
-	sight   *sight // the look at the cluster by which gangs are being explained; nil while there are none
+	sight   *sight          // the look at the cluster by which gangs are being explained; nil while there are none
+	known   placement.Known // of the nodes of the last look, while there is none
 	current map[gang.Key]publication
 	spent   map[string]time.Duration // what the answers of a namespace took lately
 	looked  time.Duration            // what the last look took
@@ -284,7 +285,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		return errors.Join(failed...)
 	}
 	if len(waits) == 0 {
-		e.sight = nil
+		e.forget()
 		return errors.Join(failed...)
 	}
 	if err := e.refresh(ctx, waits[0]); err != nil {
@@ -374,22 +375,28 @@ func (e *Explainer) refresh(ctx context.Context, first wait) error {
 	if e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at) {
 		return nil
 	}
-	var earlier *placement.Cluster
-	if e.sight != nil {
-		earlier = e.sight.Cluster()
-	}
-	e.sight = nil // before the next one is in memory
+	e.forget() // before the next one is in memory
 	var err error
 	e.looked = e.measure(func() {
 		seen := sight{version: e.Version(), at: e.Clock.Now()}
 		var s *snapshot.Snapshot
 		if s, err = e.Snapshot(ctx); err == nil {
-			seen.Explainer = diagnose.ExplainerAfter(earlier, s)
+			seen.Explainer = diagnose.ExplainerAfter(e.known, s)
 			seen.Prepare()
-			e.sight = &seen
+			e.sight, e.known = &seen, placement.Known{}
 		}
 	})
 	return err
+}
+
+// forget gives up the look at the cluster. What is known of nodes is kept for the next one, as long as there are gangs that wait.
+func (e *Explainer) forget() {
+	if e.sight != nil {
+		e.sight, e.known = nil, e.sight.Known()
+	}
+	if len(e.current) == 0 && e.queue.len() == 0 {
+		e.known = placement.Known{}
+	}
 }
 
 // process does the work for one gang. What a tenant wrote may make it fail, or even panic: then this gang is tried again later, and less

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -337,6 +338,44 @@ func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
 		pass(debounce)
 		if len(s.published) != 1 {
 			t.Errorf("%d answers, want the one about the gang that still waits", len(s.published))
+		}
+	})
+}
+
+// What is known of nodes outlives a round in which nothing is to be explained, and a look that fails, and not the last gang that waits.
+func TestKnownNodesAreKept(t *testing.T) {
+	play(t, func(t *testing.T, s *fixture) {
+		knows := func() bool {
+			synctest.Wait()
+			return s.sight != nil || !reflect.ValueOf(s.known).IsZero()
+		}
+		s.Touch(key)
+		pass(2 * debounce)
+		if !knows() {
+			t.Error("nothing is known after the first look")
+		}
+		another := gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "another"} // which waits for nothing
+		s.Touch(another)
+		pass(2 * debounce)
+		if s.sight != nil || !knows() {
+			t.Error("what was known is given up though a gang waits")
+		}
+		was := s.Snapshot
+		s.Snapshot = func(context.Context) (*snapshot.Snapshot, error) { return nil, errors.New("the API server is away") }
+		s.version.Add(1)
+		s.Touch(key)
+		pass(minInterval + 2*debounce)
+		if !knows() {
+			t.Error("what was known is given up though a gang waits, when a look failed")
+		}
+		s.Snapshot = was
+		s.snap = clustertest.New().Nodes(1, 4).Done()
+		s.Touch(key)
+		pass(minInterval + 2*debounce)
+		s.Touch(another)
+		pass(2 * debounce)
+		if knows() {
+			t.Error("nodes are kept though no gang waits")
 		}
 	})
 }

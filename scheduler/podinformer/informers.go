@@ -54,14 +54,6 @@ func (p *Informers) Get(namespace, name string) (pod *corev1.Pod, ok bool) {
 	return pod, ok && err == nil // its keys are names, so there is no error
 }
 
-// UIDOf returns the UID of the live pod that has a name now; empty for none.
-func (p *Informers) UIDOf(namespace, name string) types.UID {
-	if pod, ok := p.Get(namespace, name); ok {
-		return pod.UID
-	}
-	return ""
-}
-
 // Version changes with every change of a pod.
 func (p *Informers) Version() string {
 	return p.Live.LastSyncResourceVersion() + "/" + p.Ended.LastSyncResourceVersion()

@@ -24,11 +24,9 @@ func (w *View) buildCluster() *placement.Cluster {
 		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: s.ResourceSlices,
 		DeviceClasses: s.DeviceClasses,
 	}
-	if earlier := w.earlier; earlier != nil {
-		w.earlier = nil
-		return earlier.Later(objects)
-	}
-	return placement.NewCluster(objects)
+	earlier := w.earlier
+	w.earlier = placement.Known{}
+	return earlier.Cluster(objects)
 }
 
 // Without is the cluster after pods are gone.

@@ -44,7 +44,7 @@ type View struct {
 
 	network network
 
-	earlier *placement.Cluster // that of an earlier snapshot, until this one's is built
+	earlier placement.Known // of the nodes of an earlier snapshot, until this one's cluster is built
 
 	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
@@ -69,8 +69,9 @@ func New(s *snapshot.Snapshot) *View {
 	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
 }
 
-// After is New for a later snapshot of a cluster: what is known of nodes whose objects, and whose pods' objects, are the same is kept. Earlier may be nil.
-func After(earlier *placement.Cluster, s *snapshot.Snapshot) *View {
+// After is New for a later snapshot of a cluster: nodes whose objects are the same, and whose pods' are, are not worked out again. Those that
+// [View.Domains] label are new objects in each view.
+func After(earlier placement.Known, s *snapshot.Snapshot) *View {
 	w := New(s)
 	w.earlier = earlier
 	return w

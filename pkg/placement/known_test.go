@@ -11,7 +11,7 @@ import (
 )
 
 // The cluster of a later moment is the one that is built of its objects, and keeps what is known of nodes that have not changed.
-func TestLater(t *testing.T) {
+func TestKnown(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var now Objects
 	for i := range 20 {
@@ -27,37 +27,25 @@ func TestLater(t *testing.T) {
 		for range random.IntN(3) {
 			nodes[change(random, &now, step)] = true
 		}
-		later, built := c.Later(now), NewCluster(now)
-		if !slices.Equal(later.Nodes(), built.Nodes()) || !reflect.DeepEqual(later.podNodes.all, built.podNodes.all) || !reflect.DeepEqual(later.byName, built.byName) {
-			t.Fatalf("step %d: the nodes or their pods differ", step)
+		later, built := c.Known().Cluster(now), NewCluster(now)
+		if !slices.Equal(later.names.list, built.names.list) || !slices.Equal(later.Nodes(), built.Nodes()) || !reflect.DeepEqual(later.podNodes.all, built.podNodes.all) || !reflect.DeepEqual(later.byName, built.byName) {
+			t.Fatalf("step %d: the resources, the nodes or their pods differ", step)
 		}
 		for i, n := range later.nodes {
-			if !reflect.DeepEqual(later.names.amountsOf(n), built.names.amountsOf(built.nodes[i])) {
-				t.Errorf("step %d, node %s: %v, want %v", step, n.obj.Name, later.names.amountsOf(n), built.names.amountsOf(built.nodes[i]))
+			if !slices.Equal(n.alloc, built.nodes[i].alloc) || !slices.Equal(n.used, built.nodes[i].used) {
+				t.Errorf("step %d, node %s: %v and %v, want %v and %v", step, n.obj.Name, n.alloc, n.used, built.nodes[i].alloc, built.nodes[i].used)
 			}
-			if was, known := c.byName[n.obj.Name]; known && !nodes[n.obj.Name] && c.nodes[was] != n {
+			if was, known := c.byName[n.obj.Name]; known && !nodes[n.obj.Name] && c.nodes[was].info != n.info {
 				t.Errorf("step %d: node %s was built again", step, n.obj.Name)
 			}
 		}
-		earlier := NewCluster(before)
-		for i, n := range earlier.nodes {
-			if !reflect.DeepEqual(earlier.names.amountsOf(n), c.names.amountsOf(c.nodes[i])) {
+		for i, n := range NewCluster(before).nodes {
+			if !slices.Equal(n.alloc, c.nodes[i].alloc) || !slices.Equal(n.used, c.nodes[i].used) {
 				t.Errorf("step %d: node %s of the earlier cluster has changed", step, n.obj.Name)
 			}
 		}
 		c = later
 	}
-}
-
-// amountsOf are those of a node by resource: what it has, and what is in use.
-func (n *names) amountsOf(of *node) map[corev1.ResourceName][2]int64 {
-	out := map[corev1.ResourceName][2]int64{}
-	for i, name := range n.list {
-		if i < len(of.alloc) && of.alloc[i] > 0 {
-			out[name] = [2]int64{of.alloc[i], of.used[i]}
-		}
-	}
-	return out
 }
 
 // change changes something, and returns the node that it concerns.
@@ -80,12 +68,12 @@ func change(random *rand.Rand, o *Objects, step int) string {
 }
 
 // Resources of which users thought, and which are gone, are not kept for good.
-func TestLaterForgetsResources(t *testing.T) {
+func TestKnownForgetsResources(t *testing.T) {
 	c := NewCluster(Objects{Nodes: []*corev1.Node{aNode("n", amounts("cpu", 8))}})
 	for i := range 10 * maxKept {
 		p := aPod("p", amounts("cpu", 1, fmt.Sprint("example.com/r", i), 1), on("n"))
-		c = c.Later(Objects{Nodes: c.Nodes(), Pods: []*corev1.Pod{p}})
-		if n := len(c.names.list); n > maxKept+8 {
+		c = c.Known().Cluster(Objects{Nodes: c.Nodes(), Pods: []*corev1.Pod{p}})
+		if n := len(c.names.list); n != 5 {
 			t.Fatalf("%d resources are known", n)
 		}
 	}
