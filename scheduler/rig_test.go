@@ -97,7 +97,7 @@ func newRig(t *testing.T, serving ...string) *rig {
 		return nil, errors.New("an API server in memory has no snapshot")
 	}
 	if r.gangs, err = newGangs(cluster{
-		client: r.server, dynamic: r.groups, collect: noSnapshot, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {},
+		client: r.server, dynamic: r.groups, collect: noSnapshot, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {}, busy: func() bool { return false },
 		priority: gangcache.MemberPriority, policy: order.HighestResponseRatio,
 	}); err != nil {
 		t.Fatal(err)
