@@ -278,27 +278,57 @@ func TestFailedBindingsComeFirst(t *testing.T) {
 	})
 }
 
-// Bindings that fail for good take every second slot at most.
-func TestFailedBindingsTakeTurns(t *testing.T) {
+// Bindings that are sent again come first, and have half of the slots at most while others wait.
+func TestSlotsOfFailedBindings(t *testing.T) {
 	s := newBindingSlots(clock.RealClock{})
 	for range slots {
 		if turn, _ := s.take(false); turn != nil {
 			t.Fatal("no slot is free")
 		}
 	}
-	var turns []chan struct{}
-	for i := range 8 {
-		turn, _ := s.take(i < 4)
-		turns = append(turns, turn)
+	var again, first []chan struct{}
+	for range 2 * slots {
+		turn, _ := s.take(true)
+		again = append(again, turn)
+		turn, _ = s.take(false)
+		first = append(first, turn)
 	}
-	for i, want := range []int{0, 4, 1, 5, 2, 6, 3, 7} {
-		s.release()
-		select {
-		case <-turns[want]:
-		default:
-			t.Errorf("slot %d was not given to binding %d", i, want)
+	expect := func(when string, wantAgain, wantFirst int) {
+		t.Helper()
+		if a, f := begun(again), begun(first); a != wantAgain || f != wantFirst {
+			t.Errorf("%s: %d that are sent again have begun, and %d others; want %d and %d", when, a, f, wantAgain, wantFirst)
 		}
 	}
+	for range slotsAgain {
+		s.release(false)
+	}
+	expect("at first", slotsAgain, 0)
+	for range slots - slotsAgain {
+		s.release(false)
+	}
+	expect("then", slotsAgain, slots-slotsAgain)
+	for range slots {
+		s.release(false)
+	}
+	expect("while those that are sent again hang", slotsAgain, 2*slots-slotsAgain)
+	s.release(true)
+	expect("when one of them ends", slotsAgain+1, 2*slots-slotsAgain)
+	for range slotsAgain + 1 {
+		s.release(false)
+	}
+	expect("when no other waits", slotsAgain+2, 2*slots)
+}
+
+// begun is how many have their turn.
+func begun(turns []chan struct{}) (n int) {
+	for _, turn := range turns {
+		select {
+		case <-turn:
+			n++
+		default:
+		}
+	}
+	return n
 }
 
 // Who gives up while it waits for a slot takes none.

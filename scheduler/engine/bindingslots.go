@@ -13,6 +13,8 @@ const (
 	// slots is how many bindings are under way at once. With more of them the API server answers none sooner, and the last
 	// member of a gang would be bound seconds after its first.
 	slots = 16
+	// slotsAgain is how many of them bindings have at most that are sent again, while others wait.
+	slotsAgain = slots / 2
 	// slotTime is how long a binding occupies a slot. One that takes longer, because of a webhook or an outage, does not count
 	// any more.
 	slotTime = time.Second
@@ -23,16 +25,16 @@ const (
 )
 
 // bindingSlots let some bindings be under way at once, in the order of their requests. Those that are sent again come before those that are sent for the
-// first time: the others of their gang have their nodes, and do nothing until they have one. They take every second slot at most, so that bindings that fail
-// for good delay the others by no more than that.
+// first time: the others of their gang have their nodes, and do nothing until they have one. They have half of the slots at most, so that bindings that fail
+// for good, however long each takes, leave the other half.
 type bindingSlots struct {
 	clock clock.WithDelayedExecution
 
 	mu    sync.Mutex
 	free  int
+	spent int        // slots that bindings have which are sent again
 	again *list.List // of bindings that wait: chan struct{}, closed when it has a slot
 	first *list.List
-	turn  bool          // of those that are sent for the first time
 	began time.Time     // when the burst began in which they wait
 	ended time.Time     // when none was waiting any more
 	idle  chan struct{} // closed when none is waiting any more
@@ -52,7 +54,7 @@ func (s *bindingSlots) enter(ctx context.Context, again bool) (leave func(), err
 			return nil, ctx.Err()
 		}
 	}
-	release := sync.OnceFunc(s.release)
+	release := sync.OnceFunc(func() { s.release(again) })
 	timer := s.clock.AfterFunc(slotTime, release)
 	return func() {
 		timer.Stop()
@@ -66,6 +68,7 @@ func (s *bindingSlots) take(again bool) (turn chan struct{}, cancel func()) {
 	defer s.mu.Unlock()
 	if s.free > 0 {
 		s.free--
+		s.give(again)
 		return nil, nil
 	}
 	if s.waiting() == 0 {
@@ -85,7 +88,7 @@ func (s *bindingSlots) take(again bool) (turn chan struct{}, cancel func()) {
 		defer s.mu.Unlock()
 		select {
 		case <-turn: // it has a slot by now
-			s.next()
+			s.next(again)
 		default:
 			queue.Remove(place)
 			s.left()
@@ -95,23 +98,33 @@ func (s *bindingSlots) take(again bool) (turn chan struct{}, cancel func()) {
 
 func (s *bindingSlots) waiting() int { return s.again.Len() + s.first.Len() }
 
-func (s *bindingSlots) release() {
+func (s *bindingSlots) release(again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next()
+	s.next(again)
 }
 
-// next gives a slot that is free to who waits for it. The lock must be held.
-func (s *bindingSlots) next() {
+// give counts a slot that a binding gets. The lock must be held.
+func (s *bindingSlots) give(again bool) {
+	if again {
+		s.spent++
+	}
+}
+
+// next gives the slot that a binding had to who waits for one. The lock must be held.
+func (s *bindingSlots) next(again bool) {
+	if again {
+		s.spent--
+	}
 	if s.waiting() == 0 {
 		s.free++
 		return
 	}
-	queue := s.again
-	if queue.Len() == 0 || s.turn && s.first.Len() > 0 {
-		queue = s.first
+	queue := s.first
+	if s.again.Len() > 0 && (s.first.Len() == 0 || s.spent < slotsAgain) {
+		queue = s.again
 	}
-	s.turn = queue == s.again
+	s.give(queue == s.again)
 	close(queue.Remove(queue.Front()).(chan struct{}))
 	s.left()
 }

@@ -191,26 +191,40 @@ func (w *PodStatusWriter) holds(namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pending := w.pending[namespace]
-	return pending != nil && len(pending.pods) > 0 && !pending.urgent() && w.clock.Since(pending.heldSince) < maxHold && w.busy()
+	return pending != nil && len(pending.pods) > 0 && !pending.urgent() && w.holding(pending)
+}
+
+// holding reports whether what is held of a namespace is to be held still. The lock must be held.
+func (w *PodStatusWriter) holding(pending *pendingStatuses) bool {
+	return len(pending.held) > 0 && w.clock.Since(pending.heldSince) < maxHold && w.busy()
 }
 
 // urgent reports whether a pod has statuses that are to be written at once.
 func (p *pendingStatuses) urgent() bool {
-	return slices.ContainsFunc(p.order, func(name string) bool { return p.pods[name] != nil })
+	return slices.ContainsFunc(p.order, func(name string) bool { return p.pods[name] != nil && !p.pods[name].held })
 }
 
-// next returns the next pod that has statuses, and takes them: those that are not held come first.
+// next returns the next pod that has statuses which are not held, and takes them.
 func (p *pendingStatuses) next() (name string, patches []statusPatch) {
-	for _, list := range []*[]string{&p.order, &p.held} {
-		for len(*list) > 0 {
-			name, *list = (*list)[0], (*list)[1:]
-			if of := p.pods[name]; of != nil {
-				delete(p.pods, name)
-				return name, of.patches
-			}
+	for len(p.order) > 0 {
+		name, p.order = p.order[0], p.order[1:]
+		if of := p.pods[name]; of != nil && !of.held {
+			delete(p.pods, name)
+			return name, of.patches
 		}
 	}
 	return "", nil
+}
+
+// release ends the hold: what was held comes after what was not.
+func (p *pendingStatuses) release() {
+	for _, name := range p.held {
+		if of := p.pods[name]; of != nil && of.held {
+			of.held = false
+			p.order = append(p.order, name)
+		}
+	}
+	p.held = nil
 }
 
 // write sends a patch, and returns how many bytes the pod has, and whether the patch is not to be sent again.
@@ -242,6 +256,9 @@ func (w *PodStatusWriter) take(namespace string) (name string, patches []statusP
 	pending := w.pending[namespace]
 	if pending == nil {
 		return "", nil, false
+	}
+	if !w.holding(pending) {
+		pending.release()
 	}
 	name, patches = pending.next()
 	if len(pending.pods) == 0 {
@@ -275,10 +292,11 @@ func (w *PodStatusWriter) written(namespace, name string, failed []statusPatch) 
 	}
 }
 
-// add queues a patch, which is held while bindings wait, or not.
-func (w *PodStatusWriter) add(namespace, name string, patch statusPatch, held bool) {
+// add queues a patch, which may be held while bindings wait: unless one of the pod is under way, as it is not known then what the next one is compared with.
+func (w *PodStatusWriter) add(namespace, name string, patch statusPatch, mayWait bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	held := mayWait && w.writing[types.NamespacedName{Namespace: namespace, Name: name}] == nil && w.busy()
 	w.of(namespace).of(name, held, w.clock.Now()).add(patch)
 	w.namespaces.Add(namespace)
 }
@@ -394,10 +412,10 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, nil
 }
 
-// isNew reports whether no scheduler has reported on a pod.
+// isNew reports whether no scheduler has reported on a pod. The API server reports that one has gates.
 func isNew(pod *corev1.Pod) bool {
 	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
-	return condition == nil
+	return condition == nil || condition.Reason == corev1.PodReasonSchedulingGated
 }
 
 // Bind implements typedcorev1.PodExpansion.

@@ -27,9 +27,10 @@ import (
 type delayedServer struct {
 	kubernetes.Interface
 	typedcorev1.CoreV1Interface
-	took map[string]time.Duration
-	size map[string]int // of pods, by namespace
-	errs []error        // of the next requests
+	took  map[string]time.Duration
+	size  map[string]int // of pods, by namespace
+	errs  []error        // of the next requests
+	fails string         // the pod, as NAMESPACE/NAME, of which all fail
 
 	mu       sync.Mutex
 	requests []string
@@ -72,6 +73,9 @@ func (s *delayedServer) answer(namespace, request string) (err error) {
 	defer s.mu.Unlock()
 	s.under[namespace]--
 	s.requests = append(s.requests, request)
+	if pod, _, _ := strings.Cut(request, " "); pod == s.fails {
+		return errInternal
+	}
 	if len(s.errs) > 0 {
 		err, s.errs = s.errs[0], s.errs[1:]
 	}
@@ -100,8 +104,15 @@ func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	return runningBehind(t, server, func() bool { return false })
 }
 
-// runningBehind runs one beside bindings that wait to be sent, or do not. Pods whose names begin with "old" have been reported on.
+// runningBehind is newRunning without the writer.
 func runningBehind(t *testing.T, server *delayedServer, busy func() bool) kubernetes.Interface {
+	t.Helper()
+	_, client := newRunning(t, server, busy)
+	return client
+}
+
+// newRunning runs one beside bindings that wait to be sent, or do not. Pods whose names begin with "old" have been reported on.
+func newRunning(t *testing.T, server *delayedServer, busy func() bool) (*PodStatusWriter, kubernetes.Interface) {
 	t.Helper()
 	w := NewPodStatusWriter(func(namespace, name string) (*corev1.Pod, bool) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
@@ -117,7 +128,7 @@ func runningBehind(t *testing.T, server *delayedServer, busy func() bool) kubern
 		w.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return w.Client(server)
+	return w, w.Client(server)
 }
 
 // The first statuses of pods are held while bindings wait, for a while, and a binding that comes meanwhile drops its pod's. Others are not held: they are
@@ -175,6 +186,34 @@ func TestAHeldStatusIsWrittenWithANomination(t *testing.T) {
 		time.Sleep(maxHold)
 		if got := server.made(); len(got) != 2 {
 			t.Errorf("written again: %v", got)
+		}
+	})
+}
+
+// One status that fails keeps those that were held waiting for no longer than others, and what is dropped leaves nothing.
+func TestHeldStatusesBesideOneThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"ns": time.Millisecond})
+		server.fails = "ns/old"
+		w, client := newRunning(t, server, func() bool { return true })
+		writeStatus(t, client, "ns", "old", unscheduled)
+		writeStatus(t, client, "ns", "new", unscheduled)
+		for i := range 500 {
+			name := fmt.Sprint("bound", i)
+			writeStatus(t, client, "ns", name, unscheduled)
+			if err := client.CoreV1().Pods("ns").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * maxHold)
+		synctest.Wait()
+		if got := strings.Join(server.made(), "\n"); !strings.Contains(got, "ns/new ") || strings.Count(got, "ns/old ") < 2 {
+			t.Errorf("after %s: %s", 2*maxHold, got)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if pending := w.pending["ns"]; pending == nil || len(pending.pods) != 1 || len(pending.order)+len(pending.held) > 2 {
+			t.Errorf("left: %+v", pending)
 		}
 	})
 }

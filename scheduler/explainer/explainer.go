@@ -278,14 +278,14 @@ func (e *Explainer) again() time.Duration {
 // then explains those that are due for longest. The others are for later rounds, and so are gangs for which that failed.
 func (e *Explainer) round(ctx context.Context) error {
 	waits, failed := e.takeDue(ctx)
+	if len(waits) == 0 {
+		e.forget()
+		return errors.Join(failed...)
+	}
 	if rest := e.pace.until(chunk); rest > 0 {
 		for _, w := range waits {
 			e.queue.putBack(w.entry, rest)
 		}
-		return errors.Join(failed...)
-	}
-	if len(waits) == 0 {
-		e.forget()
 		return errors.Join(failed...)
 	}
 	if err := e.refresh(ctx, waits[0]); err != nil {
