@@ -216,17 +216,19 @@ func (p extension) position(on []schedulerconfig.Plugin) int {
 
 // putFirst puts a plugin before the others at an extension point, unless the configuration has it there, or not.
 func putFirst(set *schedulerconfig.PluginSet, ours schedulerconfig.Plugin) {
-	without := func(q schedulerconfig.Plugin) bool { return q.Name == ours.Name || q.Name == "*" }
-	if !slices.ContainsFunc(set.Enabled, without) && !slices.ContainsFunc(set.Disabled, without) {
+	if !lists(set.Enabled, ours.Name) && !lists(set.Disabled, ours.Name, "*") {
 		set.Enabled = slices.Insert(set.Enabled, 0, ours)
 	}
 }
 
 // replaceAt switches off the plugin that one of ours replaces at one extension point, unless the configuration has it there, or ours not.
 func replaceAt(set *schedulerconfig.PluginSet, p extension) {
-	theirs := func(q schedulerconfig.Plugin) bool { return q.Name == p.replacesAt }
-	without := func(q schedulerconfig.Plugin) bool { return q.Name == p.name || q.Name == "*" }
-	if !slices.ContainsFunc(set.Enabled, theirs) && !slices.ContainsFunc(set.Disabled, without) {
+	if !lists(set.Enabled, p.replacesAt) && !lists(set.Disabled, p.name, "*") {
 		set.Disabled = append(set.Disabled, schedulerconfig.Plugin{Name: p.replacesAt})
 	}
+}
+
+// lists reports whether a list has a plugin of one of these names.
+func lists(plugins []schedulerconfig.Plugin, names ...string) bool {
+	return slices.ContainsFunc(plugins, func(q schedulerconfig.Plugin) bool { return slices.Contains(names, q.Name) })
 }

@@ -20,7 +20,7 @@ type Precedence struct {
 // Readers are all dialects in their order.
 func (p Precedence) Readers() []Reader { return slices.Concat(p.Read, p.Unread) }
 
-// Reader is that of a dialect; ok is false where the scheduler cannot know it.
+// Reader is that of a dialect; ok is false for one that pods do not name, as that of budgets.
 func (p Precedence) Reader(dialect Dialect) (reader Reader, ok bool) {
 	for _, readers := range [...][]Reader{p.Read, p.Unread} {
 		if i := slices.IndexFunc(readers, func(r Reader) bool { return r.Dialect == dialect }); i >= 0 {

@@ -30,14 +30,14 @@ const (
 type bindingSlots struct {
 	clock clock.WithDelayedExecution
 
-	mu    sync.Mutex
-	free  int
-	spent int        // slots that bindings have which are sent again
-	again *list.List // of bindings that wait: chan struct{}, closed when it has a slot
-	first *list.List
-	began time.Time     // when the burst began in which they wait
-	ended time.Time     // when none was waiting any more
-	idle  chan struct{} // closed when none is waiting any more
+	mu     sync.Mutex
+	free   int
+	resent int        // slots that bindings have which are sent again
+	again  *list.List // of bindings that wait: chan struct{}, closed when it has a slot
+	first  *list.List
+	began  time.Time     // when the burst began in which they wait
+	ended  time.Time     // when none was waiting any more
+	idle   chan struct{} // closed when none is waiting any more
 }
 
 func newBindingSlots(c clock.WithDelayedExecution) *bindingSlots {
@@ -107,21 +107,21 @@ func (s *bindingSlots) release(again bool) {
 // give counts a slot that a binding gets. The lock must be held.
 func (s *bindingSlots) give(again bool) {
 	if again {
-		s.spent++
+		s.resent++
 	}
 }
 
 // next gives the slot that a binding had to who waits for one. The lock must be held.
 func (s *bindingSlots) next(again bool) {
 	if again {
-		s.spent--
+		s.resent--
 	}
 	if s.waiting() == 0 {
 		s.free++
 		return
 	}
 	queue := s.first
-	if s.again.Len() > 0 && (s.first.Len() == 0 || s.spent < slotsAgain) {
+	if s.again.Len() > 0 && (s.first.Len() == 0 || s.resent < slotsAgain) {
 		queue = s.again
 	}
 	s.give(queue == s.again)

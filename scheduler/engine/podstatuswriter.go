@@ -37,9 +37,8 @@ const (
 	// twice as many of them wait, twice as long.
 	largePod      = 64 << 10
 	maxLargePause = time.Minute
-	// While bindings wait to be sent, the first status of a pod is held, for up to maxHold, which is as long as an autoscaler takes between two looks at the
-	// pods that wait. It is looked at every holdCheck.
-	maxHold   = 10 * time.Second
+	// While bindings wait to be sent, the first status of a pod is held, for up to maxHold. It is looked at every holdCheck.
+	maxHold   = priorityTime
 	holdCheck = 100 * time.Millisecond
 )
 
@@ -123,8 +122,6 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 		}
 		if rest := w.rest(namespace); rest > 0 {
 			w.namespaces.AddAfter(namespace, rest)
-		} else if w.holds(namespace) {
-			w.namespaces.AddAfter(namespace, holdCheck)
 		} else {
 			w.next(ctx, namespace)
 		}
@@ -135,6 +132,10 @@ func (w *PodStatusWriter) work(ctx context.Context) {
 // next writes the next status of a namespace, and adds the namespace again, after the others, if it has more.
 func (w *PodStatusWriter) next(ctx context.Context, namespace string) {
 	name, patches, more := w.take(namespace)
+	if patches == nil && more {
+		w.namespaces.AddAfter(namespace, holdCheck)
+		return
+	}
 	start, sent := w.clock.Now(), 0
 	failed := slices.DeleteFunc(patches, func(patch statusPatch) bool {
 		size, done := w.write(ctx, namespace, name, patch)
@@ -186,22 +187,9 @@ func (w *PodStatusWriter) rest(namespace string) time.Duration {
 	return rest
 }
 
-// holds reports whether a namespace has only statuses that are held.
-func (w *PodStatusWriter) holds(namespace string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	pending := w.pending[namespace]
-	return pending != nil && len(pending.pods) > 0 && !pending.urgent() && w.holding(pending)
-}
-
 // holding reports whether what is held of a namespace is to be held still. The lock must be held.
 func (w *PodStatusWriter) holding(pending *pendingStatuses) bool {
 	return len(pending.held) > 0 && w.clock.Since(pending.heldSince) < maxHold && w.busy()
-}
-
-// urgent reports whether a pod has statuses that are to be written at once.
-func (p *pendingStatuses) urgent() bool {
-	return slices.ContainsFunc(p.order, func(name string) bool { return p.pods[name] != nil && !p.pods[name].held })
 }
 
 // next returns the next pod that has statuses which are not held, and takes them.
@@ -248,8 +236,8 @@ func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, pat
 	return 0, true
 }
 
-// take returns the patches of the pod of a namespace that has waited longest, and whether others wait. They count as being written until
-// written is called.
+// take returns the patches of the pod of a namespace that has waited longest, and whether others wait: without patches, those that do are held. They count
+// as being written until written is called.
 func (w *PodStatusWriter) take(namespace string) (name string, patches []statusPatch, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

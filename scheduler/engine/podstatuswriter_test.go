@@ -101,13 +101,7 @@ func writeStatus(t *testing.T, client kubernetes.Interface, namespace, name, sta
 // running runs a writer of statuses to a server until the test ends.
 func running(t *testing.T, server *delayedServer) kubernetes.Interface {
 	t.Helper()
-	return runningBehind(t, server, func() bool { return false })
-}
-
-// runningBehind is newRunning without the writer.
-func runningBehind(t *testing.T, server *delayedServer, busy func() bool) kubernetes.Interface {
-	t.Helper()
-	_, client := newRunning(t, server, busy)
+	_, client := newRunning(t, server, func() bool { return false })
 	return client
 }
 
@@ -137,7 +131,7 @@ func TestHeldStatuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newDelayedServer(nil)
 		var busy atomic.Bool
-		client := runningBehind(t, server, busy.Load)
+		_, client := newRunning(t, server, busy.Load)
 		expect := func(when string, want ...string) {
 			t.Helper()
 			time.Sleep(2 * holdCheck)
@@ -175,7 +169,7 @@ func TestHeldStatuses(t *testing.T) {
 func TestAHeldStatusIsWrittenWithANomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newDelayedServer(nil)
-		client := runningBehind(t, server, func() bool { return true })
+		_, client := newRunning(t, server, func() bool { return true })
 		writeStatus(t, client, "ns", "a", unscheduled)
 		writeStatus(t, client, "ns", "a", `{"nominatedNodeName":"n"}`)
 		time.Sleep(holdCheck)

@@ -13,20 +13,17 @@ import (
 // Cluster is the snapshot as placement simulates it.
 func (w *View) Cluster() *placement.Cluster { return w.cluster() }
 
-func (w *View) buildCluster() *placement.Cluster {
+func (w *View) buildCluster(earlier placement.Known) *placement.Cluster {
 	s := w.Snap
 	if w.base != nil && sameRest(w.base.Snap, s) {
 		return changed(w.base.Cluster(), w.base.Snap, s)
 	}
-	objects := placement.Objects{
+	return earlier.Cluster(placement.Objects{
 		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
 		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments,
 		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: s.ResourceSlices,
 		DeviceClasses: s.DeviceClasses,
-	}
-	earlier := w.earlier
-	w.earlier = placement.Known{}
-	return earlier.Cluster(objects)
+	})
 }
 
 // Without is the cluster after pods are gone.

@@ -44,8 +44,6 @@ type View struct {
 
 	network network
 
-	earlier placement.Known // of the nodes of an earlier snapshot, until this one's cluster is built
-
 	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
 	base    *View
@@ -65,16 +63,12 @@ type groupKey struct {
 }
 
 // New returns the view of a snapshot.
-func New(s *snapshot.Snapshot) *View {
-	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
-}
+func New(s *snapshot.Snapshot) *View { return After(placement.Known{}, s) }
 
 // After is New for a later snapshot of a cluster: nodes whose objects are the same, and whose pods' are, are not worked out again. Those that
 // [View.Domains] label are new objects in each view.
 func After(earlier placement.Known, s *snapshot.Snapshot) *View {
-	w := New(s)
-	w.earlier = earlier
-	return w
+	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil, earlier)
 }
 
 // Before is the view of the cluster as it is, of one in which something was assumed; nil for the cluster itself.
@@ -90,12 +84,12 @@ func (w *View) Present() *View {
 
 // Assume returns the view of a changed snapshot, which shares what did not change.
 func (w *View) Assume(s *snapshot.Snapshot) *View {
-	n := newView(s, w.decoded, w)
+	n := newView(s, w.decoded, w, placement.Known{})
 	n.Assumed = true
 	return n
 }
 
-func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
+func newView(s *snapshot.Snapshot, d *decoded, base *View, earlier placement.Known) *View {
 	s, network := inDomains(s, base)
 	w := &View{Snap: s, network: network, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)
@@ -107,7 +101,7 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
 	w.groups = sync.OnceValue(w.readGroups)
 	w.byKey = sync.OnceValue(w.indexGroups)
 	w.consumers = sync.OnceValue(w.indexConsumers)
-	w.cluster = sync.OnceValue(w.buildCluster)
+	w.cluster = sync.OnceValue(func() *placement.Cluster { return w.buildCluster(earlier) })
 	w.events = sync.OnceValue(w.indexEvents)
 	return w
 }
