@@ -105,7 +105,7 @@ func (f *ResizeFlags) Validate() error {
 	if err := refuseBytes(f.flags, nil); err != nil {
 		return err
 	}
-	if _, err := parseDevices(f.devices, f.gpuResource, 0); err != nil {
+	if _, err := f.parseDevices(); err != nil {
 		return err
 	}
 	if _, err := f.parseReplicas(); err != nil {
@@ -114,10 +114,23 @@ func (f *ResizeFlags) Validate() error {
 	return f.addPlace(&resize.Change{})
 }
 
+// typed are the values of a repeatable flag. Settings and GANGCTL_ variables have defaults for new jobs, which change none that is there.
+func (f *ResizeFlags) typed(name string, values []string) []string {
+	if !f.flags.Changed(name) {
+		return nil
+	}
+	return values
+}
+
+// parseDevices are those of --device.
+func (f *ResizeFlags) parseDevices() (corev1.ResourceList, error) {
+	return parseDevices(f.typed(resize.FlagDevice, f.devices), f.gpuResource, 0)
+}
+
 // parseReplicas are the numbers of --replicas, by role in lower case.
 func (f *ResizeFlags) parseReplicas() (map[string]int32, error) {
 	all := map[string]int32{}
-	for _, text := range f.replicas {
+	for _, text := range f.typed(resize.FlagReplicas, f.replicas) {
 		role, count, _ := strings.Cut(text, "=")
 		n, err := strconv.ParseInt(count, 10, 32)
 		if err != nil || role == "" || n < 0 || n > maxReplicas {
@@ -145,7 +158,7 @@ func (f *ResizeFlags) typedGPUs() bool {
 // Change is the change of a job by the flags.
 func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
 	c := resize.Change{}
-	devices, err := parseDevices(f.devices, f.gpuResource, 0)
+	devices, err := f.parseDevices()
 	if err != nil {
 		return c, err
 	}

@@ -1,10 +1,11 @@
 package submit
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -74,7 +75,7 @@ func TestResizeFlags(t *testing.T) {
 				t.Fatal(err)
 			}
 			text, err := resize.Intent{Change: c, Min: 1}.Encode()
-			if diff := cmp.Diff(`{"change":`+tt.want+`,"min":1}`, text); err != nil || diff != "" {
+			if diff := gocmp.Diff(`{"change":`+tt.want+`,"min":1}`, text); err != nil || diff != "" {
 				t.Errorf("%v, -want +got\n%s", err, diff)
 			}
 			args, ok := resize.Args(job, c)
@@ -140,6 +141,34 @@ func TestResizeFlagsAreThoseOfSubmit(t *testing.T) {
 			if parseResize(t, "").role(r.Name) == nil {
 				t.Errorf("%s: resize has no flags of %s", k.name, r.Name)
 			}
+		}
+	}
+}
+
+// A setting is a default of jobs to come: of no flag does it change a job that is there.
+func TestSettingsResizeNothing(t *testing.T) {
+	flags := pflag.NewFlagSet("resize", pflag.ContinueOnError)
+	f := NewResizeFlags(flags)
+	examples := map[string]string{
+		resize.FlagDevice: "rdma/hca=1", resize.FlagReplicas: "2", resize.FlagNodeSelector: "a=b", resize.FlagToleration: "d=e:NoSchedule",
+		resize.FlagGPUResource: "amd.com/gpu", resize.FlagQueue: "night", resize.FlagPriorityClass: "low",
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		value := cmp.Or(examples[flag.Name], "3")
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			if err := list.Replace([]string{value}); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := flag.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := f.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for kind, role := range map[string]string{"TFJob": "PS", "JobSet": "Workers"} {
+		if c, err := f.Change(resized(t, kind, role)); err != nil || !resize.Same(c, resize.Change{}) {
+			t.Errorf("%s: %v, %+v", kind, err, c)
 		}
 	}
 }
