@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -25,17 +26,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
-// typeOf is a value of the Go type of a job, by which --set is checked.
-func typeOf(job *gang.Job) any {
-	switch job.Kind.Kind {
-	case "PyTorchJob":
+// typeOf is a value of the Go type of a kind of job, by which --set is checked; nil for kinds that have none here.
+func typeOf(kind schema.GroupVersionKind) any {
+	switch kind {
+	case kubeflowv1.GroupVersion.WithKind("TFJob"):
+		return kubeflowv1.TFJob{}
+	case kubeflowv1.GroupVersion.WithKind("PyTorchJob"):
 		return kubeflowv1.PyTorchJob{}
-	case "MPIJob":
+	case kubeflowv1.GroupVersion.WithKind("MPIJob"):
 		return kubeflowv1.MPIJob{}
-	case "Job":
+	case batchv1.SchemeGroupVersion.WithKind("Job"):
 		return batchv1.Job{}
 	default:
-		return kubeflowv1.TFJob{}
+		return nil
 	}
 }
 
@@ -49,7 +52,7 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	if err := o.resume(bare, job); err != nil {
 		return nil, nil, err
 	}
-	content, err := setpath.Apply(bare.Object, typeOf(job), o.Set...)
+	content, err := setpath.Apply(bare.Object, typeOf(bare.GroupVersionKind()), o.Set...)
 	if err != nil {
 		return nil, nil, failure.Usagef("--set %w", err)
 	}

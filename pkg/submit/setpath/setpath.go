@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -14,7 +15,8 @@ import (
 )
 
 // Apply returns a copy of an object with every assignment made, in order. The object is as JSON has it; kind is a value of its
-// Go type. Only the spec, labels and annotations can be set: the rest of an object is not the user's to write. Errors name the
+// Go type, or nil for a kind that has none here: then the object itself shows what is a list, a map or a text, and the API server
+// knows the fields. Only the spec, labels and annotations can be set: the rest of an object is not the user's to write. Errors name the
 // assignment and what is wrong with it.
 func Apply(object map[string]any, kind any, assignments ...string) (map[string]any, error) {
 	changed := runtime.DeepCopyJSON(object)
@@ -32,8 +34,11 @@ func Apply(object map[string]any, kind any, assignments ...string) (map[string]a
 		if err := writable(a.Path); err != nil {
 			return nil, err
 		}
-		w := walk{a: a}
-		result, err := w.set(changed, reflect.TypeOf(kind), 0)
+		w, t := walk{a: a}, reflect.TypeOf(kind)
+		if t == nil {
+			t = reflect.TypeFor[untyped]()
+		}
+		result, err := w.set(changed, t, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +66,15 @@ func writable(p Path) error {
 	return fmt.Errorf("%s: only fields of spec, metadata.labels.KEY and metadata.annotations.KEY can be set", p)
 }
 
+// untyped is an object of a kind of which the spec is not known here.
+type untyped struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     any               `json:"spec"`
+}
+
+// unknown is the type of what is not known here.
+var unknown = reflect.TypeFor[any]()
+
 // walk follows one path.
 type walk struct{ a Assignment }
 
@@ -73,10 +87,17 @@ func (w walk) errorf(i int, format string, args ...any) error {
 func (w walk) set(value any, t reflect.Type, i int) (any, error) {
 	t = jsontype.Elem(t)
 	if i == len(w.a.Path) {
+		if _, text := value.(string); t == unknown && text {
+			return w.a.Value, nil
+		}
 		return w.parse(t)
 	}
 	step := w.a.Path[i]
+	if _, list := value.([]any); t == unknown && (list || step.Index >= 0) {
+		return w.item(value, reflect.SliceOf(unknown), i)
+	}
 	switch {
+	case t == unknown:
 	case jsontype.DecodesItself(t), t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return nil, w.errorf(i, "is one value: it has no fields")
 	case t.Kind() == reflect.Slice:
@@ -118,6 +139,9 @@ func (w walk) set(value any, t reflect.Type, i int) (any, error) {
 // typeOf is the type of a field of a struct, or of an entry of a map. An entry that holds fields of its own must be there already,
 // or be given as a whole: half a role of a job is of no use.
 func (w walk) typeOf(key string, fields map[string]any, t reflect.Type, i int) (reflect.Type, error) {
+	if t == unknown {
+		return unknown, nil
+	}
 	if t.Kind() == reflect.Map {
 		_, there := fields[key]
 		if entry := jsontype.Elem(t.Elem()); !there && i+1 < len(w.a.Path) && entry.Kind() == reflect.Struct {

@@ -235,3 +235,41 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// Of a kind whose type is not known here the object shows what is a list, a map or a text.
+func TestApplyToAKindWithoutType(t *testing.T) {
+	jobset := map[string]any{"spec": map[string]any{
+		"suspend": false,
+		"replicatedJobs": []any{map[string]any{
+			"name": "worker", "replicas": int64(2), "labels": map[string]any{"rank": "1"},
+		}},
+	}}
+	for assignment, want := range map[string]any{
+		"spec.suspend=true":                              true,
+		"spec.replicatedJobs[0].replicas=4":              int64(4),
+		"spec.replicatedJobs[0].labels.rank=2":           "2",
+		"spec.replicatedJobs[0].groupName=head":          "head",
+		"spec.replicatedJobs[1]={\"name\":\"x\"}":        map[string]any{"name": "x"},
+		"spec.failurePolicy.maxRestarts=3":               int64(3),
+		"spec.failurePolicy.rules[0]={\"action\":\"a\"}": map[string]any{"action": "a"},
+		"metadata.labels.team=7":                         "7",
+		"spec.replicatedJobs.name=x":                     "is a list: name the item",
+		"spec.suspend.x=1":                               "is no map in the object",
+		"spec.suspend[0]=1":                              "is no list in the object",
+		"spec.replicatedJobs[3].name=x":                  "the list has 1 items",
+		"spec.gone-":                                     "is not there",
+		"status.x=1":                                     "the status is the controller's to write",
+	} {
+		changed, err := Apply(jobset, nil, assignment)
+		if err != nil {
+			if text, ok := want.(string); !ok || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v", assignment, err)
+			}
+			continue
+		}
+		path, _, _ := strings.Cut(assignment, "=")
+		if got := at(t, changed, path); !cmp.Equal(want, got) {
+			t.Errorf("%s: got %v of type %T", assignment, got, got)
+		}
+	}
+}

@@ -39,6 +39,8 @@ func (w walk) parse(t reflect.Type) (any, error) {
 			return bad("a time, such as 2026-01-02T15:04:05Z")
 		}
 		return text, nil
+	case t == unknown && !json.Valid([]byte(text)):
+		return text, nil
 	case jsontype.DecodesItself(t), t.Kind() == reflect.Interface:
 		return w.decode(t)
 	}
