@@ -114,8 +114,8 @@ func (t *task) order() {
 	t.rank(t.candidates)
 }
 
-// rank brings candidates into the order in which they are filled: those preferred, those on which no role wastes devices, then the ones
-// with the most slots, so that few nodes are used; then the fuller ones, if the options prefer them; names last.
+// rank brings candidates into the order in which they are filled: those preferred, those without taints that members rather avoid, those on which no
+// role wastes devices, then the ones with the most slots, so that few nodes are used; then the fuller ones, if the options prefer them; names last.
 func (t *task) rank(candidates []*candidate) {
 	ranks := make(map[*candidate]rank, len(candidates))
 	for _, s := range candidates {
@@ -131,15 +131,19 @@ func (t *task) rank(candidates []*candidate) {
 
 // rank is the position of a candidate in the order, preferences and names aside.
 type rank struct {
-	waste, slots int
-	full         float64
+	avoided, waste, slots int
+	full                  float64
 }
 
 func (t *task) rankOf(s *candidate) rank {
 	var r rank
 	for i, n := range s.slots {
 		r.slots += n
-		if n > 0 && t.wastes(i, s) {
+		if n == 0 {
+			continue
+		}
+		r.avoided += t.roles[i].rules.avoids(s.n.obj)
+		if t.wastes(i, s) {
 			r.waste = 1
 		}
 	}
@@ -151,7 +155,7 @@ func (t *task) rankOf(s *candidate) rank {
 
 // compare is negative if candidates of this rank are filled before those of the other.
 func (r rank) compare(other rank) int {
-	return cmp.Or(cmp.Compare(r.waste, other.waste), cmp.Compare(other.slots, r.slots), cmp.Compare(other.full, r.full))
+	return cmp.Or(cmp.Compare(r.avoided, other.avoided), cmp.Compare(r.waste, other.waste), cmp.Compare(other.slots, r.slots), cmp.Compare(other.full, r.full))
 }
 
 // fullness is how much of a node is in use, from 0 to 1, in the devices that the gang requests; in cpu if it requests none.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -79,7 +80,7 @@ func (c *Cluster) number() {
 		if n.alloc != nil {
 			continue
 		}
-		c.names = c.names.with(n.info.Allocatable, n.info.Requested)
+		c.names = c.names.with(n.info.Allocatable)
 		if known[n.info.Allocatable] == nil {
 			known[n.info.Allocatable] = c.names.vector(n.info.Allocatable, n.info.Allocatable.AllowedPodNumber)
 		}
@@ -160,20 +161,36 @@ func (c *Cluster) Total(node string) corev1.ResourceList {
 	return out
 }
 
-// Repels reports whether some node has a taint of the effect PreferNoSchedule.
-func (c *Cluster) Repels() bool { return c.any(repels, func(x *Index) int { return x.repelling }) }
-
-// any reports whether something is true of some node. The index, where there is one, knows of how many it is.
-func (c *Cluster) any(is func(*node) bool, counted func(*Index) int) bool {
-	if !c.indexed() {
-		return slices.ContainsFunc(c.nodes, is)
+// anyAntiAffine reports whether some node has pods with required anti-affinity.
+func (c *Cluster) anyAntiAffine() bool {
+	for range c.antiAffine() {
+		return true
 	}
-	for at := range c.whatIf {
-		if is(c.nodes[at]) {
-			return true
+	return false
+}
+
+// antiAffine goes through the nodes that have pods with required anti-affinity. The index, where there is one, knows which.
+func (c *Cluster) antiAffine() iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		if !c.indexed() {
+			for _, n := range c.nodes {
+				if antiAffine(n) && !yield(n) {
+					return
+				}
+			}
+			return
+		}
+		for at := range c.index.antiAffine {
+			if !c.whatIf[at] && !yield(c.nodes[at]) {
+				return
+			}
+		}
+		for at := range c.whatIf {
+			if n := c.nodes[at]; antiAffine(n) && !yield(n) {
+				return
+			}
 		}
 	}
-	return counted(c.index) > 0
 }
 
 // Unused is how much of a resource is left on all nodes together, whether or not any pod may use them, in the unit of Quantity.
@@ -253,12 +270,7 @@ func (c *Cluster) gone(uid types.UID) bool {
 
 // namespaceLabels returns the labels of a namespace, nil if it is not known.
 func (c *Cluster) namespaceLabels(name string) labels.Set {
-	for _, ns := range c.objects.Namespaces {
-		if ns.Name == name {
-			return ns.Labels
-		}
-	}
-	return nil
+	return c.store.namespaceLabels(c.objects)[name]
 }
 
 // find returns the object of that name, nil if there is none.

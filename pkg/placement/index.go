@@ -27,8 +27,8 @@ type Index struct {
 	version uint64
 	// nodesVersion counts those that changed a node, or its pods.
 	nodesVersion uint64
-	// antiAffine is how many nodes have pods with required anti-affinity, repelling how many have a taint that pods rather avoid.
-	antiAffine, repelling int
+	// antiAffine are the positions of the nodes that have pods with required anti-affinity.
+	antiAffine map[int]bool
 
 	// changed are the positions of the nodes that changed, in the order in which they did. Each shape knows how many of them it has seen.
 	changed    []int
@@ -133,7 +133,7 @@ func (x *Index) next(rest *Objects) {
 func (x *Index) replace(at int, info fwk.NodeInfo) {
 	c, old := x.cluster, x.cluster.nodes[at]
 	n := fromNodeInfo(info)
-	names := c.names.with(n.info.Allocatable, n.info.Requested)
+	names := c.names.with(n.info.Allocatable)
 	if names != c.names {
 		c.names, x.shapes = names, map[string]*shape{}
 	}
@@ -157,18 +157,16 @@ func (x *Index) replace(at int, info fwk.NodeInfo) {
 		l.remove(old)
 		l.add(n, at)
 	}
-	x.tally(old, -1)
-	x.tally(n, 1)
+	x.note(at, n)
 	x.changed = append(x.changed, at)
 }
 
-// tally adds a node to what is counted of all; with sign -1 it takes it out.
-func (x *Index) tally(n *node, sign int) {
+// note keeps what is true of some nodes only.
+func (x *Index) note(at int, n *node) {
 	if antiAffine(n) {
-		x.antiAffine += sign
-	}
-	if repels(n) {
-		x.repelling += sign
+		x.antiAffine[at] = true
+	} else {
+		delete(x.antiAffine, at)
 	}
 }
 
@@ -207,13 +205,13 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
 		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version, nodesVersion: x.nodesVersion,
-		shapes: map[string]*shape{}, topologies: map[string]*topology{},
+		antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
 	}
 	for at, i := range order {
 		n := before.reuse(nodes[i])
 		x.known[i], x.at[i], c.byName[n.obj.Name] = generation(nodes[i]), at, at
 		c.nodes = append(c.nodes, n)
-		x.tally(n, 1)
+		x.note(at, n)
 		for _, p := range n.info.Pods {
 			c.podNodes.all[PodID(p.GetPod())] = n.obj.Name
 		}

@@ -211,6 +211,7 @@ func TestIndexKeepsLittle(t *testing.T) {
 		key := fmt.Sprint("key-", i)
 		pod := aPod("w", amounts("cpu", fmt.Sprintf("%dm", 10+i)), labelled(key, "x"), spread("zone", 1, key, "x"), spread(key, 1, key, "x"))
 		s.infos["n00000"].AddPod(aPod(fmt.Sprint("new", i), amounts("cpu", "1m"), on("n00000"), labelled(key, "x")))
+		s.infos["n00000"].AddPod(aPod(fmt.Sprint("odd", i), amounts("cpu", "1m", "example.com/"+key, 1), on("n00000")))
 		for _, count := range []int32{1, 2} {
 			Place(t.Context(), x.Update(s.list, rest), Gang{Roles: []Role{{Name: "a", Count: count, Pod: pod}, {Name: "b", Count: count, Pod: aPod("v", amounts("cpu", 1))}}}, Options{})
 		}
@@ -218,8 +219,44 @@ func TestIndexKeepsLittle(t *testing.T) {
 	if len(x.shapes) > maxKept || len(x.topologies) > maxKept || len(x.labelled) > maxLabels || len(x.changed) > 2*20+1024 {
 		t.Errorf("%d shapes, %d topologies, %d labels, %d changes are kept", len(x.shapes), len(x.topologies), len(x.labelled), len(x.changed))
 	}
+	if n := len(x.cluster.names.list); n > posScalars+4 {
+		t.Errorf("%d resources are known, most of which no node offers", n)
+	}
 	if len(x.shapes) < maxKept/2 || len(x.labelled) < maxLabels {
 		t.Errorf("%d shapes, %d labels are kept: the test proves little", len(x.shapes), len(x.labelled))
+	}
+}
+
+// Pods with anti-affinity to each other, and nodes that are rather avoided, are in most clusters: gangs that they do not concern are placed by the index.
+func TestIndexOfGangsThatNobodyRepels(t *testing.T) {
+	away := aPod("web-0", amounts("cpu", 1), on("n1"), labelled("app", "web"), apart(corev1.LabelHostname, "app", "web"))
+	cluster := NewCluster(Objects{Nodes: []*corev1.Node{
+		big("n1", taint("DeletionCandidateOfClusterAutoscaler", "1", corev1.TaintEffectPreferNoSchedule)), big("n2"), big("n3"),
+	}, Pods: []*corev1.Pod{away}})
+	var list []fwk.NodeInfo
+	for _, n := range cluster.nodes {
+		list = append(list, n.info)
+	}
+	x := NewIndex()
+	place := func(pod *corev1.Pod, count int32) (nodes []string) {
+		found := Place(t.Context(), x.Update(list, &Objects{}), Gang{Roles: []Role{role("W", count, pod)}}, Options{Pack: true})
+		for _, a := range found.Placement {
+			nodes = append(nodes, a.Node)
+		}
+		slices.Sort(nodes)
+		return slices.Compact(nodes)
+	}
+	if got := place(aPod("w", amounts("cpu", 1)), 2); !slices.Equal(got, []string{"n2"}) || len(x.shapes) != 1 {
+		t.Errorf("on %s, by %d shapes", got, len(x.shapes))
+	}
+	tolerant := aPod("w", amounts("cpu", 1))
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	if got := place(tolerant, 2); !slices.Equal(got, []string{"n1"}) || len(x.shapes) != 2 {
+		t.Errorf("who tolerates the taint is on %s, by %d shapes", got, len(x.shapes))
+	}
+	tolerant.Labels = map[string]string{"app": "web"}
+	if got := place(tolerant, 2); !slices.Equal(got, []string{"n2"}) || len(x.shapes) != 2 {
+		t.Errorf("who is repelled is on %s, by %d shapes", got, len(x.shapes))
 	}
 }
 

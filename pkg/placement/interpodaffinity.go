@@ -23,7 +23,7 @@ func interPodFilter(c *Cluster, pod *corev1.Pod) func(*node) string {
 
 // antiAffinityCheck rejects nodes by required anti-affinity: the pod's own, and that of pods that are there.
 func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
-	if own := pod.Spec.Affinity; (own == nil || own.PodAntiAffinity == nil) && !c.any(antiAffine, func(x *Index) int { return x.antiAffine }) {
+	if own := pod.Spec.Affinity; (own == nil || own.PodAntiAffinity == nil) && !c.repelled(pod) {
 		return nil
 	}
 	only := *pod
@@ -31,6 +31,21 @@ func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
 		only.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: a.PodAntiAffinity}
 	}
 	return checkOf(PodAntiAffinity, interPodFilter(c, &only))
+}
+
+// repelled reports whether required anti-affinity of a pod that is there selects the pod. Most clusters have pods with anti-affinity, to each other:
+// nobody else is to pay for them.
+func (c *Cluster) repelled(pod *corev1.Pod) bool {
+	for n := range c.antiAffine() {
+		for _, there := range n.info.PodsWithRequiredAntiAffinity {
+			for _, term := range there.GetRequiredAntiAffinityTerms() {
+				if term.Matches(pod, c.namespaceLabels(pod.Namespace)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // podAffinityCheck rejects nodes by the pod's required affinity alone.

@@ -77,7 +77,7 @@ func (k Known) same(obj *corev1.Node, pods []*corev1.Pod) *node {
 func (k Known) numberAs(c *Cluster) {
 	c.names = newNames()
 	for _, n := range c.nodes {
-		c.names = c.names.with(n.info.Allocatable, n.info.Requested)
+		c.names = c.names.with(n.info.Allocatable)
 	}
 	if k.names != nil && !slices.Equal(k.names.list, c.names.list) {
 		for i, n := range c.nodes {

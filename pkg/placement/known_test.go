@@ -67,12 +67,13 @@ func change(random *rand.Rand, o *Objects, step int) string {
 	return name
 }
 
-// Resources of which users thought, and which are gone, are not kept for good.
+// Resources of which users thought are not numbered, and those that nodes do not offer any more are not kept.
 func TestKnownForgetsResources(t *testing.T) {
 	c := NewCluster(Objects{Nodes: []*corev1.Node{aNode("n", amounts("cpu", 8))}})
 	for i := range 10 * maxKept {
 		p := aPod("p", amounts("cpu", 1, fmt.Sprint("example.com/r", i), 1), on("n"))
-		c = c.Known().Cluster(Objects{Nodes: c.Nodes(), Pods: []*corev1.Pod{p}})
+		n := aNode("n", amounts("cpu", 8, fmt.Sprint("example.com/n", i), 1))
+		c = c.Known().Cluster(Objects{Nodes: []*corev1.Node{n}, Pods: []*corev1.Pod{p}})
 		if n := len(c.names.list); n != 5 {
 			t.Fatalf("%d resources are known", n)
 		}

@@ -172,11 +172,6 @@ func RemovalTaint(t corev1.Taint) bool {
 	return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
 }
 
-// repels reports whether a node has a taint that pods without a toleration rather avoid.
-func repels(n *node) bool {
-	return slices.ContainsFunc(n.obj.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
-}
-
 // antiAffine reports whether a node has pods with required anti-affinity.
 func antiAffine(n *node) bool { return len(n.info.PodsWithRequiredAntiAffinity) > 0 }
 

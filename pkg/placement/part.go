@@ -194,7 +194,7 @@ func (t *task) classOf(i int, memberships []int) string {
 	p := &t.parts[i]
 	class := []string{p.class}
 	unique := len(p.bound) > 0 || t.crossNode != nil || len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.sameNode) > 0 ||
-		t.c.any(antiAffine, func(x *Index) int { return x.antiAffine })
+		t.c.anyAntiAffine()
 	for role, in := range p.roles {
 		if !in {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -100,6 +101,20 @@ type store struct {
 	once     sync.Once
 	factory  informers.SharedInformerFactory
 	features feature.Features
+
+	labelsOnce sync.Once
+	labels     map[string]labels.Set // of namespaces
+}
+
+// namespaceLabels returns the labels of each namespace.
+func (s *store) namespaceLabels(o *Objects) map[string]labels.Set {
+	s.labelsOnce.Do(func() {
+		s.labels = make(map[string]labels.Set, len(o.Namespaces))
+		for _, ns := range o.Namespaces {
+			s.labels[ns.Name] = ns.Labels
+		}
+	})
+	return s.labels
 }
 
 // get fills the informers' indexers. The informers are never run, so there is no client and no I/O.

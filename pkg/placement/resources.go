@@ -30,7 +30,7 @@ const (
 	posScalars
 )
 
-// names numbers the resources of a cluster. It is never changed once built.
+// names numbers the resources that the nodes of a cluster offer. It is never changed once built.
 type names struct {
 	list  []corev1.ResourceName
 	index map[corev1.ResourceName]int
@@ -45,14 +45,13 @@ func newNames() *names {
 	return n
 }
 
-// with returns names that also number the scalar resources of the given amounts; n itself if they are all there.
-func (n *names) with(amounts ...*framework.Resource) *names {
+// with returns names that also number what a node offers; n itself if that is all there. What pods request and no node offers has no number: users
+// choose those names, and there is no end of them.
+func (n *names) with(offered *framework.Resource) *names {
 	missing := map[corev1.ResourceName]bool{}
-	for _, a := range amounts {
-		for r := range a.ScalarResources {
-			if _, ok := n.index[r]; !ok {
-				missing[r] = true
-			}
+	for r := range offered.ScalarResources {
+		if _, ok := n.index[r]; !ok {
+			missing[r] = true
 		}
 	}
 	if len(missing) == 0 {
@@ -70,7 +69,9 @@ func (n *names) vector(r *framework.Resource, pods int) vector {
 	v := make(vector, len(n.list))
 	v[posPods], v[posCPU], v[posMemory], v[posEphemeral] = int64(pods), r.MilliCPU, r.Memory, r.EphemeralStorage
 	for name, amount := range r.ScalarResources {
-		v[n.index[name]] = amount
+		if at, known := n.index[name]; known {
+			v[at] = amount
+		}
 	}
 	return v
 }

@@ -280,6 +280,16 @@ func (r *rules) untolerated(taints []corev1.Taint, which func(*corev1.Taint) boo
 	}, r.comparisonOperators)
 }
 
+// avoids is how many taints of a node its pods rather avoid.
+func (r *rules) avoids(n *corev1.Node) (count int) {
+	for _, t := range n.Spec.Taints {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule && !r.tolerates(t) {
+			count++
+		}
+	}
+	return count
+}
+
 // unmodelled names what a pod requests and this package does not evaluate.
 func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]int64) []string {
 	var out []string

@@ -25,9 +25,15 @@ func Of(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// OfRunning returns what a pod that runs is charged: the larger of what it requests and what it has, while it is being resized.
+// OfRunning returns what a pod that runs is charged by kube-scheduler (PodInfo.CalculateResource): the larger of what it requests and what it has, while
+// it is being resized.
 func OfRunning(pod *corev1.Pod) corev1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	enabled := utilfeature.DefaultFeatureGate.Enabled
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		UseStatusResources: enabled(features.InPlacePodVerticalScaling), SkipPodLevelResources: !enabled(features.PodLevelResources),
+		InPlacePodLevelResourcesVerticalScalingEnabled: enabled(features.InPlacePodLevelResourcesVerticalScaling),
+		UseDRANodeAllocatableResourceClaimStatus:       enabled(features.DRANodeAllocatableResources),
+	})
 }
 
 // Limits returns the sums of the limits of a pod, as a quota counts them.

@@ -19,6 +19,8 @@ type gain struct {
 	amounts map[corev1.ResourceName]int64
 	// at is the room on the one node that it came free on; nil where it may be anywhere.
 	at *roomFor
+	// relabelled: a pod with a node has other labels, by which terms of members may select it, or not any more.
+	relabelled bool
 }
 
 // gain returns the gain of an event, with the node that it is about.
@@ -72,7 +74,7 @@ func gainOf(event fwk.ClusterEvent, before, after any) gain {
 		}
 		now, _ := after.(*corev1.Pod)
 		freed := lessRequested(was, now)
-		return gain{room: now == nil || len(freed) > 0, amounts: freed}
+		return gain{room: now == nil || len(freed) > 0, amounts: freed, relabelled: now != nil && !maps.Equal(was.Labels, now.Labels)}
 	case fwk.DeviceClass, fwk.ResourceSlice, fwk.WildCard:
 		return gain{room: true} // devices may provide a resource now; or all gangs are to be tried
 	default:
@@ -147,7 +149,7 @@ func (a *Attempts) wanted() []wantedRole {
 	defer a.mu.Unlock()
 	roles := map[string]wantedRole{}
 	for _, m := range a.parkedGangs {
-		if m.wants != nil && m.cause == causeTime {
+		if m.wants != nil && len(m.lacks) == 0 && m.cause == causeTime { // see helpedBy
 			for _, role := range m.wants.roles {
 				roles[role.signature] = role
 			}
@@ -163,8 +165,8 @@ const maxGains = 16
 func (c *cycle) gained(g gain) {
 	c.clusterChanged = true
 	switch {
-	case !g.room || c.roomFreed:
-	case g.at == nil || len(c.gains) == maxGains:
+	case !g.room && !g.relabelled || c.roomFreed:
+	case g.room && g.at == nil || len(c.gains) == maxGains:
 		c.roomFreed = true
 	default:
 		c.gains = append(c.gains, g)
@@ -179,6 +181,8 @@ func (c *cycle) helped() bool {
 // helpedBy reports whether the gang may have a placement after an event.
 func (m *parkedGang) helpedBy(g gain) bool {
 	switch {
+	case g.relabelled && m.wants == nil && len(m.lacks) == 0:
+		return true
 	case !g.room || g.amounts == nil:
 		return g.room
 	case len(m.lacks) > 0:

@@ -30,14 +30,15 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	if !members.refersToClaims && !members.namespaced {
 		return p.classesOnly, nil
 	}
-	o := &placement.Objects{DeviceClasses: classes}
 	factory, all := handle.SharedInformerFactory(), labels.Everything()
-	if o.Namespaces, err = factory.Core().V1().Namespaces().Lister().List(all); err != nil {
+	namespaces, err := factory.Core().V1().Namespaces().Lister().List(all)
+	if err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	if !members.refersToClaims {
-		return o, nil
+		return p.withNamespaces(namespaces), nil
 	}
+	o := &placement.Objects{DeviceClasses: classes, Namespaces: namespaces}
 	if o.PersistentVolumes, err = factory.Core().V1().PersistentVolumes().Lister().List(all); err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
 	}
@@ -63,6 +64,30 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 		return nil, fmt.Errorf("list ResourceSlices: %w", err)
 	}
 	return o, nil
+}
+
+// withNamespaces returns the objects for gangs whose places depend on the labels of namespaces, too: the same while none of them changes.
+func (p *Planner) withNamespaces(list []*corev1.Namespace) *placement.Objects {
+	known := p.namespaces
+	same := known.objects != nil && len(list) == len(known.byName) && slices.Equal(p.classesOnly.DeviceClasses, known.objects.DeviceClasses)
+	for i := 0; same && i < len(list); i++ { // the lister has no order
+		same = known.byName[list[i].Name] == list[i]
+	}
+	if same {
+		return known.objects
+	}
+	byName := make(map[string]*corev1.Namespace, len(list))
+	for _, ns := range list {
+		byName[ns.Name] = ns
+	}
+	p.namespaces = knownNamespaces{byName, &placement.Objects{DeviceClasses: p.classesOnly.DeviceClasses, Namespaces: list}}
+	return p.namespaces.objects
+}
+
+// knownNamespaces are the namespaces of some objects.
+type knownNamespaces struct {
+	byName  map[string]*corev1.Namespace
+	objects *placement.Objects
 }
 
 // placedAs returns a copy of a pod on a node.

@@ -39,9 +39,9 @@ func (q *query) preferred(ctx context.Context) func(*corev1.Node) int64 {
 const ownBonus = 1 << 40
 
 // preferences returns the sum of the engine's scores for the members' preferences, with one pass for each role. It is nil where no member
-// has preferences, which is the rule.
+// has preferences, which is the rule: that taints are rather avoided, package placement knows by itself.
 func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
-	if !q.members.prefers && !q.free.Repels() {
+	if !q.members.prefers {
 		return nil
 	}
 	f, ok := q.plugin.handle.(framework.Framework)

@@ -51,7 +51,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
 	}
 	q := PlacementRequest{}
-	if q.members, err = rolesOf(pods, of.Topology, antiAffine); err != nil {
+	if q.members, err = rolesOf(pods, of.Topology, antiAffine, handle.SharedDRAManager().ResourceClaims()); err != nil {
 		return PlacementRequest{}, err
 	}
 	objects, err := p.objects(handle, q.members)

@@ -1,12 +1,14 @@
 package planner
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +25,8 @@ type memberRoles struct {
 	pods  [][]*corev1.Pod // by role, in the order in which they were given
 	// signatures are equal for equal roles, by role.
 	signatures []string
-	// interPod: members have inter-pod affinity or spread constraints; namespaced: affinity with namespace selectors; refersToClaims:
-	// volume or resource claims.
+	// interPod: members have inter-pod affinity or spread constraints; namespaced: they, or pods with anti-affinity that are there, have terms with
+	// namespace selectors; refersToClaims: members have volume or resource claims.
 	interPod, namespaced, refersToClaims bool
 	// prefers: members have preferred affinity or spread.
 	prefers bool
@@ -32,21 +34,20 @@ type memberRoles struct {
 
 // rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, of a pod with
 // required anti-affinity, or a rule for parts of the gang reads them: operators give each pod an index label.
-func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.NodeInfo) (*memberRoles, error) {
+func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.NodeInfo, claims claimGetter) (*memberRoles, error) {
 	p := &memberRoles{}
 	keys, parts := sets.New[string](), topology.Divide()
 	for _, m := range members {
 		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
 	}
-	for _, n := range antiAffine {
-		for _, info := range n.GetPodsWithRequiredAntiAffinity() {
-			placement.AddAntiAffinityLabels(keys, info.GetPod())
-		}
+	for _, pod := range podsOf(antiAffine) {
+		p.inspectOther(pod)
+		placement.AddAntiAffinityLabels(keys, pod)
 	}
 	at := map[string]int{}
 	for _, m := range members {
-		key, err := signature(m, keys)
+		key, err := signature(m, keys, claims)
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
@@ -141,6 +142,21 @@ func (p *memberRoles) inspect(pod *corev1.Pod) {
 	}
 }
 
+// inspectOther records the constraints of a pod that is there and has required anti-affinity.
+func (p *memberRoles) inspectOther(pod *corev1.Pod) {
+	p.namespaced = p.namespaced || selectsNamespaces(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+}
+
+// podsOf returns the pods with required anti-affinity of nodes that have such.
+func podsOf(antiAffine []fwk.NodeInfo) (pods []*corev1.Pod) {
+	for _, n := range antiAffine {
+		for _, info := range n.GetPodsWithRequiredAntiAffinity() {
+			pods = append(pods, info.GetPod())
+		}
+	}
+	return pods
+}
+
 func selectsNamespaces(terms []corev1.PodAffinityTerm) bool {
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })
 }
@@ -160,22 +176,46 @@ func (p *memberRoles) name(pod *corev1.Pod) string {
 }
 
 // signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
-func signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
+func signature(pod *corev1.Pod, labels sets.Set[string], claims claimGetter) (string, error) {
 	rules, err := placement.Signature(pod, labels)
-	return strings.Join([]string{pod.Labels[kubeflowv1.ReplicaTypeLabel], pod.Spec.SchedulerName, ephemeral(pod), rules}, "/"), err
+	if err != nil {
+		return "", err
+	}
+	own, err := ownClaims(pod, claims)
+	return strings.Join([]string{pod.Labels[kubeflowv1.ReplicaTypeLabel], pod.Spec.SchedulerName, own, rules}, "/"), err
 }
 
-// ephemeral returns the name of a pod that has claims of its own, which are named after it; empty for others.
-func ephemeral(pod *corev1.Pod) string {
+// claimGetter gets a ResourceClaim.
+type claimGetter interface {
+	Get(namespace, name string) (*resourceapi.ResourceClaim, error)
+}
+
+// ownClaims tells pods apart that have claims of their own, which are made for each of them: by what these request, as long as that is to be had on any
+// node; by the pod's name once it is not, and of volumes. It is empty for pods that have none.
+func ownClaims(pod *corev1.Pod, claims claimGetter) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.Ephemeral != nil {
-			return pod.Name
+			return pod.Name, nil
 		}
 	}
+	var requested []string
 	for _, c := range pod.Spec.ResourceClaims {
-		if c.ResourceClaimTemplateName != nil {
-			return pod.Name
+		if c.ResourceClaimTemplateName == nil {
+			continue
 		}
+		at := slices.IndexFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == c.Name && s.ResourceClaimName != nil })
+		if at < 0 {
+			return pod.Name, nil
+		}
+		claim, err := claims.Get(pod.Namespace, *pod.Status.ResourceClaimStatuses[at].ResourceClaimName)
+		if err != nil || claim.Status.Allocation != nil || claim.DeletionTimestamp != nil {
+			return pod.Name, nil //nolint:nilerr // the claim is not there yet
+		}
+		text, err := json.Marshal(claim.Spec)
+		if err != nil {
+			return "", err
+		}
+		requested = append(requested, string(text))
 	}
-	return ""
+	return strings.Join(requested, ","), nil
 }

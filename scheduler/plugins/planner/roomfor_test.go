@@ -148,6 +148,13 @@ func (s *scene) happens() []gain {
 		return []gain{s.gain(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, was, now)}
 	case k == 5:
 		return []gain{s.nodeComes()}
+	case k == 6 && len(s.pods) > 0: // a pod is not what it was to those who keep away from it
+		at := s.r.IntN(len(s.pods))
+		was, now := s.pods[at], s.pods[at].DeepCopy()
+		now.Labels = map[string]string{"app": []string{"other", "leader"}[s.r.IntN(2)]}
+		s.pods[at] = now
+		s.must(s.cache.UpdatePod(klog.Background(), was, now))
+		return []gain{s.gain(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodLabel}, was, now)}
 	}
 	return []gain{s.podComes()}
 }

@@ -133,7 +133,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	q := &query{planner: p, plugin: plugin, cycle: c, nodes: nodes}
-	if q.members, err = rolesOf(members, c.topology, antiAffine); err != nil {
+	if q.members, err = rolesOf(members, c.topology, antiAffine, plugin.handle.SharedDRAManager().ResourceClaims()); err != nil {
 		return nil, err
 	}
 	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1, Topology: c.topology}

@@ -62,9 +62,9 @@ func (v *verdict) clone() *verdict {
 }
 
 // sharesProof reports whether what is proven of the gang holds for its equals: no member has a node, nothing is kept from it or for it, and it
-// depends on the nodes and their pods alone.
+// depends on the nodes, their pods and the labels of namespaces alone.
 func (q *query) sharesProof() bool {
-	return len(q.gang.Bound) == 0 && q.kept == q.free && !q.members.refersToClaims && !q.members.namespaced && len(q.gang.Roles) <= maxSharedRoles &&
+	return len(q.gang.Bound) == 0 && q.kept == q.free && !q.members.refersToClaims && len(q.gang.Roles) <= maxSharedRoles &&
 		len(q.planner.claims.Nodes(q.cycle.group)) == 0
 }
 

@@ -23,9 +23,16 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
+	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
 	members := &memberRoles{}
 	for _, pod := range pods {
 		members.inspect(pod)
+	}
+	for _, pod := range podsOf(antiAffine) {
+		members.inspectOther(pod)
 	}
 	objects, err := v.planner.objects(v.planner.engine.Framework(), members)
 	if err != nil {
@@ -48,7 +55,7 @@ func (v View) Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Rol
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	members, err := rolesOf(pods, topology, antiAffine)
+	members, err := rolesOf(pods, topology, antiAffine, v.planner.engine.Framework().SharedDRAManager().ResourceClaims())
 	if err != nil {
 		return nil, err
 	}
