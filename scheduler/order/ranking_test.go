@@ -193,3 +193,61 @@ func TestRuns(t *testing.T) {
 	change(0, 2, 0)
 	expects(3 * time.Hour)
 }
+
+// A run that did not succeed would have gone on: it counts where it was longer than expected, and no shorter one does.
+func TestRunsThatDoNotSucceed(t *testing.T) {
+	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
+	runs := NewRuns(history, clock)
+	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	pods, at := members("llama-7", 2, 8), noon
+	play := func(ran time.Duration, succeeded, failed int) time.Duration {
+		for _, pod := range pods {
+			runs.Started(gang, pod, func() []*corev1.Pod { return pods })
+		}
+		at = at.Add(ran)
+		clock.SetTime(at)
+		runs.Changed(gang, func() (int, int, int) { return 0, succeeded, failed })
+		got, _ := history.Expect(ClassOf(pods))
+		return got
+	}
+	for i, c := range []struct {
+		ran               time.Duration
+		succeeded, failed int
+		want              time.Duration
+	}{
+		{time.Hour, 1, 1, 0}, // nothing is expected yet
+		{time.Minute, 2, 0, time.Minute},
+		{time.Second, 1, 1, time.Minute},
+		{9 * time.Minute, 1, 1, 5 * time.Minute},
+		{15 * time.Minute, 0, 0, 10 * time.Minute}, // deleted: the pods of the same job come again, and have run since then
+		{2 * time.Minute, 0, 0, 10 * time.Minute},
+		{20 * time.Minute, 2, 0, 15 * time.Minute},
+	} {
+		if got := play(c.ran, c.succeeded, c.failed); got != c.want {
+			t.Errorf("run %d: expects %s, want %s", i, got, c.want)
+		}
+	}
+}
+
+// The members of a gang may have several owners, as those of a JobSet have.
+func TestRunsOfSeveralOwners(t *testing.T) {
+	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
+	runs := NewRuns(history, clock)
+	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	pods := members("llama-7", 4, 8)
+	for i, pod := range pods {
+		pod.OwnerReferences[0].UID = types.UID(fmt.Sprint("job-", i%2))
+	}
+	began := 0
+	for i, pod := range pods {
+		clock.SetTime(noon.Add(time.Duration(i) * time.Minute))
+		if runs.Started(gang, pod, func() []*corev1.Pod { return pods }) {
+			began++
+		}
+	}
+	clock.SetTime(noon.Add(time.Hour))
+	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 4, 0 })
+	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour || began != 1 {
+		t.Errorf("expects %s after %d starts", got, began)
+	}
+}

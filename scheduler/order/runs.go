@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -40,15 +41,11 @@ func NewRuns(history *History, clock clock.PassiveClock) *Runs {
 // Started notes that a member of a gang has a node, and reports whether it is the first. Its members are read then, and again if there are
 // more: the last may come while the first is being placed.
 func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members func() []*corev1.Pod) bool {
-	began := run{since: r.clock.Now()}
-	if controller := metav1.GetControllerOfNoCopy(member); controller != nil {
-		began.owner = types.UID(gang.BoundedName(string(controller.UID)))
-	}
+	began := run{since: r.clock.Now(), owner: ownerOf(member)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	value, known := r.begun.Get(group)
-	// Pods that no job owns may come again under the name of a gang that is gone.
-	if known = known && value.(run).owner == began.owner && !(value.(run).left && began.owner == ""); known {
+	if known = known && !value.(run).left && value.(run).has(began.owner, members); known {
 		began = value.(run)
 	}
 	if began.placed++; began.placed > began.members {
@@ -62,11 +59,25 @@ func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members f
 	return !known
 }
 
+// has reports whether a run is that of an owner: its own, or one of the several that the members of a gang may have, such as the Jobs of a JobSet. A
+// later job may have the same name, and none of the pods of the one before.
+func (r run) has(owner types.UID, members func() []*corev1.Pod) bool {
+	return r.owner == owner || slices.ContainsFunc(members(), func(pod *corev1.Pod) bool { return ownerOf(pod) == r.owner })
+}
+
+// ownerOf is the controller of a pod; empty for none.
+func ownerOf(pod *corev1.Pod) types.UID {
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+		return types.UID(gang.BoundedName(string(controller.UID)))
+	}
+	return ""
+}
+
 // Ends is how many members of a gang may run yet, and how many have succeeded and failed.
 type Ends func() (left, succeeded, failed int)
 
-// Changed is called when a gang may have ended. Only one that succeeded is an example: one that fails, or is deleted, is no measure of how
-// long the next runs. Ends is called for gangs that run only.
+// Changed is called when a gang may have ended. One that succeeded is an example; of one that failed, or was deleted, it is known that it would have run
+// longer: it counts where it ran longer than expected. Ends is called for gangs that run only.
 func (r *Runs) Changed(group types.NamespacedName, ends Ends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,13 +90,15 @@ func (r *Runs) Changed(group types.NamespacedName, ends Ends) {
 	if left > 0 {
 		return
 	}
-	if succeeded+failed < began.members { // they were deleted, or the watch of those that end is behind
-		began.left = true
-		r.begun.Add(group, began)
+	ran := r.clock.Since(began.since)
+	all := succeeded+failed >= began.members
+	if expected, known := r.history.Expect(began.class); failed == 0 && all || known && ran > expected && !began.left {
+		r.history.Record(began.class, ran)
+	}
+	if all {
+		r.begun.Remove(group)
 		return
 	}
-	r.begun.Remove(group)
-	if failed == 0 {
-		r.history.Record(began.class, r.clock.Since(began.since))
-	}
+	began.left = true // they were deleted, or the watch of those that end is behind
+	r.begun.Add(group, began)
 }

@@ -57,11 +57,11 @@ func (m backoffs[K]) of(key K, now time.Time) *backoff {
 	return s
 }
 
-// increase leaves a gang or a namespace alone for a while, each time twice as long.
-func (m backoffs[K]) increase(key K, now time.Time) {
+// increase leaves a gang or a namespace alone for a while, each time twice as long, and for no less than least.
+func (m backoffs[K]) increase(key K, now time.Time, least time.Duration) {
 	s := m.of(key, now)
 	s.wait = min(2*s.wait, m.longest)
-	s.until = now.Add(s.wait)
+	s.until = now.Add(max(s.wait, least))
 	s.forget = s.until.Add(m.longest)
 }
 
@@ -126,9 +126,9 @@ func (c *Controller) charge(r Reservation, now time.Time) {
 		return
 	}
 	s.spent = 0
-	c.notUsed.increase(r.Group, now)
+	c.notUsed.increase(r.Group, now, 0)
 	if s.last != r.Group && s.last.Name != "" {
-		c.wasteful.increase(r.Group.Namespace, now)
+		c.wasteful.increase(r.Group.Namespace, now, 0)
 	}
 	s.last = r.Group
 }

@@ -130,7 +130,7 @@ func TestPlacesThatAreUsedAreNotCounted(t *testing.T) {
 func TestBackoffsAreBounded(t *testing.T) {
 	m := newBackoffs[types.NamespacedName](initialBackoff, maxBackoff)
 	for i := range maxRemembered + 5 {
-		m.increase(types.NamespacedName{Name: fmt.Sprint(i)}, noon.Add(time.Duration(i)*time.Millisecond))
+		m.increase(types.NamespacedName{Name: fmt.Sprint(i)}, noon.Add(time.Duration(i)*time.Millisecond), 0)
 	}
 	_, oldest := m.entries[types.NamespacedName{Name: "4"}]
 	_, newest := m.entries[types.NamespacedName{Name: fmt.Sprint(maxRemembered + 4)}]

@@ -81,7 +81,11 @@ func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // Reserve ends the reservation of a gang when it is placed: its members would be
 // charged for the reserved places and for themselves.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+	if state.IsPodGroupSchedulingCycle() {
+		return nil
+	}
+	p.controller.claims.Promised(pod)
+	if group, ok := engine.GroupOf(pod); ok {
 		p.controller.placed(group)
 	}
 	return nil

@@ -64,15 +64,18 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchBudget)
 	defer cancel()
-	projected, searched := Projection{Cluster: cluster}, false
+	projected, searched := Projection{Cluster: cluster, Limits: c.claims}, false
 	var held []Reservation
 	for _, g := range due {
 		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || c.backsOff(g.Group, now) {
 			continue
 		}
+		if ctx.Err() != nil && !slices.ContainsFunc(before, func(r Reservation) bool { return r.Group == g.Group }) {
+			continue // there is no time for a search
+		}
 		if g.Members.Roles, err = c.view.Roles(g.Open, g.Members.Topology); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot reserve places", "gang", claims.GangName(g.Group))
-			c.failed.increase(g.Group, now)
+			c.failed.increase(g.Group, now, 0)
 			continue // the others' places do not depend on it
 		}
 		r, ok := c.keep(ctx, projected, before, g, now)
@@ -85,9 +88,11 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) error {
 			r = c.sooner(ctx, projected, r, g, now)
 		}
 		if !ok && ctx.Err() == nil {
+			from := c.clock.Now()
 			r, ok = Choose(ctx, c.choosing(projected, g), g, now)
 			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
-				c.failed.increase(g.Group, now)
+				// All for which there are no places together leave others half of the time.
+				c.failed.increase(g.Group, now, 2*share*c.clock.Since(from)*time.Duration(len(c.failed.entries)+1))
 			}
 			searched = true
 		}
@@ -164,6 +169,7 @@ func (c *Controller) observe(now time.Time) error {
 			c.claims.Observe(pod, late)
 		}
 	}
+	c.claims.Observed()
 	return nil
 }
 
@@ -175,7 +181,7 @@ func (c *Controller) sooner(ctx context.Context, p Projection, r Reservation, g 
 	}
 	r.considered = now
 	other, ok := Choose(ctx, c.choosing(p, g), g, now)
-	if !ok || !other.sooner(r, p.Cluster) {
+	if !ok || !other.sooner(r, p.Cluster, now) {
 		return r
 	}
 	other.considered = now
@@ -201,7 +207,7 @@ func (c *Controller) keep(ctx context.Context, p Projection, held []Reservation,
 			if leaves && (overdue || hangs(pod, now)) {
 				return Reservation{}, false
 			}
-			if end := endOf(pod, now); leaves || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
+			if end := endOf(pod, p.Limits, now); leaves || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
 				gone = append(gone, pod.UID)
 			}
 		}

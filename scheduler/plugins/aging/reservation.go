@@ -5,7 +5,6 @@
 package aging
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -87,13 +86,12 @@ func (r Reservation) claims() (all []claims.Claim) {
 	return all
 }
 
-// sooner reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
-// that one; else the one for which fewer pods have to end.
-func (r Reservation) sooner(other Reservation, cluster *placement.Cluster) bool {
-	if known, others := !r.Start.IsZero(), !other.Start.IsZero(); known || others {
-		return known && (!others || r.Start.Before(other.Start))
+// sooner reports whether a reservation comes true before another of the same gang: where neither knows when, the one for which fewer pods have to end.
+func (r Reservation) sooner(other Reservation, cluster *placement.Cluster, now time.Time) bool {
+	if r.Start.IsZero() && other.Start.IsZero() {
+		return r.left(cluster) < other.left(cluster)
 	}
-	return r.left(cluster) < other.left(cluster)
+	return expected(r.Start, now).Before(expected(other.Start, now))
 }
 
 // left is how many pods have to end yet.
@@ -132,7 +130,7 @@ func (p NodeReservation) equal(q NodeReservation) bool {
 func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Reservation, ok bool) {
 	cluster := p.Cluster
 	running := p.leavers(g, now)
-	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
+	p.sortByEnd(running, now)
 	after := func(n int64) placement.Result {
 		return placement.Place(ctx, cluster.Without(gang.UIDs(running[:n])...), g.Members, placement.Options{Budget: searchBudget})
 	}
@@ -141,13 +139,13 @@ func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Re
 		return Reservation{}, false
 	}
 	n := fewest(all, func(n int64) bool { return after(n).Fits() })
-	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) placement.Result {
+	leaving, result := necessary(ctx, running[:n], after(n), func(rest []*corev1.Pod) placement.Result {
 		return placement.Place(ctx, cluster.Without(gang.UIDs(rest)...), g.Members, placement.Options{Budget: searchBudget})
 	})
 	if !result.Fits() {
 		return Reservation{}, false // the time ran out in between
 	}
-	return reserve(g, result.Placement, leaving, now), true
+	return p.reserve(g, result.Placement, leaving, now), true
 }
 
 // fewest is the smallest n for which fits is true, which it is for all. It
@@ -171,8 +169,8 @@ func fewest(all int64, fits func(int64) bool) int64 {
 
 // necessary leaves out those whose end does not matter: they are on nodes that
 // the gang does not use, or the gang fits alongside them. Those that end last are
-// tried first.
-func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*corev1.Pod) placement.Result) ([]*corev1.Pod, placement.Result) {
+// tried first, until ctx ends.
+func necessary(ctx context.Context, leaving []*corev1.Pod, result placement.Result, without func([]*corev1.Pod) placement.Result) ([]*corev1.Pod, placement.Result) {
 	used := map[string]bool{}
 	for _, a := range result.Placement {
 		used[a.Node] = true
@@ -182,7 +180,7 @@ func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*c
 	if !best.Fits() { // spread or affinity may count pods on other nodes
 		kept, best = slices.Clone(leaving), result
 	}
-	for i := len(kept) - 1; i >= 0; i-- {
+	for i := len(kept) - 1; i >= 0 && ctx.Err() == nil; i-- {
 		fewer := slices.Delete(slices.Clone(kept), i, i+1)
 		if r := without(fewer); r.Fits() {
 			kept, best = fewer, r
@@ -191,25 +189,25 @@ func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*c
 	return kept, best
 }
 
-func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
+func (p Projection) reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
 	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]NodeReservation{}, considered: now, rule: g.rule}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod
 	}
 	for _, a := range assignments {
-		p, known := r.Nodes[a.Node]
+		place, known := r.Nodes[a.Node]
 		if !known {
-			p.Leaving = map[types.UID]bool{}
+			place.Leaving = map[types.UID]bool{}
 		}
-		p.Members = append(p.Members, member[a.Role])
-		r.Nodes[a.Node] = p
+		place.Members = append(place.Members, member[a.Role])
+		r.Nodes[a.Node] = place
 	}
 	for _, pod := range leaving {
-		if p, ok := r.Nodes[pod.Spec.NodeName]; ok {
-			p.Leaving[pod.UID] = true
+		if place, ok := r.Nodes[pod.Spec.NodeName]; ok {
+			place.Leaving[pod.UID] = true
 		}
-		end := endOf(pod, now)
+		end := endOf(pod, p.Limits, now)
 		if end.IsZero() || r.Start.IsZero() {
 			r.Start = time.Time{}
 		} else if end.After(r.Start) {
@@ -219,56 +217,11 @@ func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.
 	return r
 }
 
-// soonest orders pods by their end; those without a known one come last, the
-// longest running first.
-func soonest(a, b *corev1.Pod, now time.Time) int {
-	x, y := endOf(a, now), endOf(b, now)
-	switch {
-	case x.IsZero() != y.IsZero():
-		if x.IsZero() {
-			return 1
-		}
-		return -1
-	case x.IsZero():
-		x, y = startOf(a, now), startOf(b, now)
-	}
-	return cmp.Or(x.Compare(y), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// late is how long after its end a pod is still expected to end.
-const late = time.Minute
-
-// endOf is when a pod ends at the latest by its own account, zero where it gives
-// none, or has not kept it. A pod that has not started is taken to start now, and
-// one that is being deleted ends when its grace does.
-func endOf(pod *corev1.Pod, now time.Time) time.Time {
-	var end time.Time
-	if pod.DeletionTimestamp != nil {
-		end = pod.DeletionTimestamp.Time
-	} else if limit, ok := claims.RuntimeLimit(pod); ok {
-		end = startOf(pod, now).Add(limit)
-	}
-	if now.Sub(end) > late {
-		return time.Time{}
-	}
-	return end
-}
-
-// hangs reports whether a pod should have gone long ago: it is not to be waited for.
-func hangs(pod *corev1.Pod, now time.Time) bool {
-	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > late
-}
-
-func startOf(pod *corev1.Pod, now time.Time) time.Time {
-	if pod.Status.StartTime != nil {
-		return pod.Status.StartTime.Time
-	}
-	return now
-}
-
 // Projection is the cluster as it is when promises have come true.
 type Projection struct {
 	Cluster *placement.Cluster
+	// Limits are how long its pods run at most, where that is to be trusted.
+	Limits order.Limits
 	// Promised are the pods on it that are not there yet. It is not known when they
 	// end.
 	Promised map[types.UID]bool
@@ -279,7 +232,7 @@ func (p Projection) after(leave []types.UID, come ...*corev1.Pod) Projection {
 	if len(leave) == 0 && len(come) == 0 {
 		return p
 	}
-	next := Projection{Cluster: p.Cluster.Without(leave...).With(come...), Promised: map[types.UID]bool{}}
+	next := Projection{Cluster: p.Cluster.Without(leave...).With(come...), Limits: p.Limits, Promised: map[types.UID]bool{}}
 	maps.Copy(next.Promised, p.Promised)
 	for _, pod := range come {
 		next.Promised[pod.UID] = true

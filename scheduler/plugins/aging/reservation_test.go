@@ -10,7 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
+
+// declared trusts what pods declare.
+type declared struct{}
+
+// Limit implements order.Limits.
+func (declared) Limit(pod *corev1.Pod) (limit time.Duration, enforced, ok bool) {
+	limit, ok = claims.RuntimeLimit(pod)
+	return limit, false, ok
+}
 
 // leaving lists all pods whose end a reservation waits for.
 func leaving(r Reservation) (names []string) {
@@ -25,7 +36,7 @@ func leaving(r Reservation) (names []string) {
 
 func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Candidate) (Reservation, bool) {
 	t.Helper()
-	return Choose(t.Context(), Projection{Cluster: cluster(nodes, pods...)}, g, noon)
+	return Choose(t.Context(), Projection{Cluster: cluster(nodes, pods...), Limits: declared{}}, g, noon)
 }
 
 func TestChooseTakesThoseThatEndFirst(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -138,10 +139,12 @@ func Describe(consumer types.NamespacedName) string {
 // them. It is a promise that only the scheduler reads.
 const RuntimeAnnotation = "gangctl.dev/expected-runtime"
 
-// RuntimeLimit is how long a pod runs at most by its own declaration.
+// RuntimeLimit is how long a pod runs at most by its own declaration. At its deadline its grace begins, in which it keeps its node: what that has
+// more than the usual counts, too.
 func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second, true
+		grace := max(0, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)-corev1.DefaultTerminationGracePeriodSeconds)
+		return seconds64(*seconds) + seconds64(grace), true
 	}
 	text := pod.Annotations[RuntimeAnnotation]
 	if text == "" {
@@ -149,6 +152,12 @@ func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	}
 	d, err := time.ParseDuration(text)
 	return d, err == nil && d > 0
+}
+
+// seconds64 is a number of seconds that users write, as a duration of a hundred years at most.
+func seconds64(n int64) time.Duration {
+	const most = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(n, int64(most/time.Second))) * time.Second
 }
 
 // promises reports whether the limit of a pod's runtime is only promised: nothing ends it then.
@@ -172,15 +181,68 @@ func (l *Ledger) Limit(pod *corev1.Pod) (limit time.Duration, enforced, ok bool)
 // trusted reports whether the promises of a namespace count. The lock is held.
 func (l *Ledger) trusted(namespace string) bool { return !l.clock.Now().Before(l.broken[namespace]) }
 
-// Observe remembers a pod that runs longer than it promised: for a day, no promise of its namespace counts.
+// promise is what a pod with a node has promised. Its annotation may say something else by now.
+type promise struct {
+	limit time.Duration // the shortest that it ever had
+	seen  bool          // since the last time that all pods were observed
+}
+
+// Promised remembers what a pod promises that is given a node.
+func (l *Ledger) Promised(pod *corev1.Pod) {
+	if limit, limited := RuntimeLimit(pod); limited && promises(pod) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.remember(pod.UID, limit)
+	}
+}
+
+// remember keeps the shortest limit of a pod. The lock is held.
+func (l *Ledger) remember(pod types.UID, limit time.Duration) promise {
+	p, known := l.promised[pod]
+	if p.seen = true; !known || limit < p.limit {
+		p.limit = limit
+	}
+	l.promised[pod] = p
+	return p
+}
+
+// Observe remembers a pod that runs longer than it promised, whatever it says now: for a day, no promise of its namespace counts. One that is being
+// deleted has kept its promise if its grace ends in time.
 func (l *Ledger) Observe(pod *corev1.Pod, grace time.Duration) {
-	limit, limited := RuntimeLimit(pod)
-	started, now := pod.Status.StartTime, l.clock.Now()
-	if !limited || !promises(pod) || started == nil || pod.DeletionTimestamp != nil || now.Sub(started.Time)-limit <= grace {
+	if !promises(pod) {
 		return
 	}
+	limit, limited := RuntimeLimit(pod)
+	started, now := pod.Status.StartTime, l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	p, known := l.promised[pod.UID]
+	switch {
+	case limited:
+		p = l.remember(pod.UID, limit)
+	case known:
+		p = l.remember(pod.UID, p.limit)
+	default:
+		return
+	}
+	if started == nil {
+		return
+	}
+	due := started.Add(p.limit).Add(grace)
+	if !now.After(due) || pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(due) {
+		return
+	}
 	maps.DeleteFunc(l.broken, func(_ string, until time.Time) bool { return !now.Before(until) })
 	l.broken[pod.Namespace] = now.Add(distrusted)
+}
+
+// Observed ends a look at all pods: what was promised by those that have no node any more is forgotten.
+func (l *Ledger) Observed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.promised, func(_ types.UID, p promise) bool { return !p.seen })
+	for pod, p := range l.promised {
+		p.seen = false
+		l.promised[pod] = p
+	}
 }

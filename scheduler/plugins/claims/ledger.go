@@ -58,6 +58,7 @@ type Ledger struct {
 	// woken are those that are to be tried again, released whether that is due.
 	woken    map[string]*corev1.Pod
 	broken   map[string]time.Time // by namespace: until when its promises do not count
+	promised map[types.UID]promise
 	released bool
 	// whole are what gangs had when they were whole.
 	whole map[types.NamespacedName]whole
@@ -81,7 +82,7 @@ func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock, name
 	return &Ledger{
 		engine: engine, parked: parked, clock: clock, names: names,
 		entries: map[Kind][]*entry{}, waiting: map[owner]map[string]*corev1.Pod{}, woken: map[string]*corev1.Pod{},
-		broken: map[string]time.Time{}, whole: map[types.NamespacedName]whole{},
+		broken: map[string]time.Time{}, promised: map[types.UID]promise{}, whole: map[types.NamespacedName]whole{},
 		rejected: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "claim_rejections_total", StabilityLevel: metrics.ALPHA,
 			Help: "Nodes that pods were refused because of claims alone, by what these are for: replacement, reservation, or preemption.",
