@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -59,6 +60,13 @@ type Cluster struct {
 	whatIf       map[int]bool
 
 	allocation allocation
+	list       nodeList
+}
+
+// nodeList is the nodes of a cluster, once somebody wants them.
+type nodeList struct {
+	once sync.Once
+	all  []*corev1.Node
 }
 
 // State tells clusters of one [Index] apart: it is equal while no node has changed, nor what is on it, and the other objects are the same.
@@ -98,13 +106,16 @@ func (c *Cluster) place() {
 	}
 }
 
-// Nodes returns the nodes, ordered by name.
+// Nodes returns the nodes, ordered by name. The list must not be changed.
 func (c *Cluster) Nodes() []*corev1.Node {
-	out := make([]*corev1.Node, 0, len(c.nodes))
-	for _, n := range c.nodes {
-		out = append(out, n.obj)
-	}
-	return out
+	c.list.once.Do(func() {
+		all := make([]*corev1.Node, 0, len(c.nodes))
+		for _, n := range c.nodes {
+			all = append(all, n.obj)
+		}
+		c.list.all = slices.Clip(all)
+	})
+	return c.list.all
 }
 
 // Node returns a node by name, nil if there is none.

@@ -282,7 +282,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		e.forget()
 		return errors.Join(failed...)
 	}
-	if rest := e.pace.until(chunk); rest > 0 {
+	if rest := e.pace.until(e.least(waits[0])); rest > 0 {
 		for _, w := range waits {
 			e.queue.putBack(w.entry, rest)
 		}
@@ -370,9 +370,22 @@ func (e *Explainer) rank(w wait) int {
 	return 0
 }
 
-// refresh looks at the cluster again, unless what was seen last is good enough to explain a gang by.
+// least is how much work a round is at least: more where it begins with a look at the cluster, by what the last one took.
+func (e *Explainer) least(first wait) time.Duration {
+	if e.sees(first) {
+		return chunk
+	}
+	return max(chunk, min(e.looked, allowance))
+}
+
+// sees reports whether what was seen last of the cluster is good enough to explain a gang by.
+func (e *Explainer) sees(first wait) bool {
+	return e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at)
+}
+
+// refresh looks at the cluster again, where that is due.
 func (e *Explainer) refresh(ctx context.Context, first wait) error {
-	if e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at) {
+	if e.sees(first) {
 		return nil
 	}
 	e.forget() // before the next one is in memory

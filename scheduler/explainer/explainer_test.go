@@ -17,6 +17,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -626,4 +627,27 @@ func TestWhatAnotherPublished(t *testing.T) {
 	}, starts, func(s *fixture) {
 		s.recallErr = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
 	})
+}
+
+// A round that begins with a look at the cluster waits until there is time for that: beside many pods it takes most of what a window allows.
+func TestALookFitsIntoTheWindow(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	e := &Explainer{Config: Config{Clock: clock}, looked: 3 * chunk}
+	at := wait{entry: entry{since: clock.Now()}}
+	for name, c := range map[string]struct {
+		sight *sight
+		took  time.Duration
+		want  time.Duration
+	}{
+		"no look yet":      {nil, 0, chunk},
+		"a long look":      {nil, 3 * chunk, 3 * chunk},
+		"a very long look": {nil, 10 * allowance, allowance},
+		"it sees":          {&sight{at: clock.Now()}, 3 * chunk, chunk},
+		"it saw":           {&sight{at: clock.Now().Add(-sightFor)}, 3 * chunk, 3 * chunk},
+	} {
+		e.sight, e.looked = c.sight, c.took
+		if got := e.least(at); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
 }

@@ -41,6 +41,13 @@ func (s *Suspender) Suspended(job gang.Identity) (since time.Time, ok bool) {
 	return e.since, true
 }
 
+// None reports whether no job is suspended.
+func (s *Suspender) None() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.suspended) == 0
+}
+
 func (s *Suspender) entry(job gang.Identity) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -123,8 +123,10 @@ func kindOf(gvk schema.GroupVersionKind) (kind, bool) {
 // they were read does not matter.
 func sorted[P metav1.Object](list []P) []P {
 	slices.SortStableFunc(list, func(a, b P) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()),
-			cmp.Compare(revision(b), revision(a)), cmp.Compare(a.GetUID(), b.GetUID()))
+		if c := cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName())); c != 0 {
+			return c // most are told apart by that, and versions are parsed
+		}
+		return cmp.Or(cmp.Compare(revision(b), revision(a)), cmp.Compare(a.GetUID(), b.GetUID()))
 	})
 	return slices.CompactFunc(list, func(a, b P) bool {
 		return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 // watcher is a preemptor of which only the rooms are looked at.
@@ -30,7 +31,7 @@ type watcher struct {
 
 func watch(t *testing.T) *watcher {
 	w := &watcher{t: t, clock: clocktesting.NewFakeClock(noon), known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock, audience.Hidden), w, nil, nil, nil, w.clock)
+	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock, audience.Hidden), w, &suspend.Suspender{}, nil, nil, w.clock)
 	return w
 }
 

@@ -39,28 +39,41 @@ func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	}
 	var h occupants
 	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
-	for _, node := range cluster.Nodes() {
-		for _, pod := range cluster.PodsOn(node.Name) {
-			since, suspended := p.suspended(pod)
-			switch {
-			case gone[pod.UID] == node.Name: // one that was called back on its way may have another by now
-				h.gone = append(h.gone, pod)
-			case pod.DeletionTimestamp != nil:
-				if inTime(pod.DeletionTimestamp.Time) {
-					h.leaving = append(h.leaving, pod)
-				}
-			case going[pod.UID]:
+	suspends := !p.jobs.None()
+	for node, pod := range cluster.Pods() {
+		var since time.Time
+		suspended := false
+		if suspends {
+			since, suspended = p.suspended(pod)
+		}
+		switch {
+		case len(gone) > 0 && gone[pod.UID] == node: // one that was called back on its way may have another by now
+			h.gone = append(h.gone, pod)
+		case pod.DeletionTimestamp != nil:
+			if inTime(pod.DeletionTimestamp.Time) {
 				h.leaving = append(h.leaving, pod)
-			case suspended:
-				if inTime(since) {
-					h.leaving = append(h.leaving, pod)
-				}
-			default:
-				h.staying = append(h.staying, pod)
 			}
+		case len(going) > 0 && going[pod.UID]:
+			h.leaving = append(h.leaving, pod)
+		case suspended:
+			if inTime(since) {
+				h.leaving = append(h.leaving, pod)
+			}
+		default:
+			h.staying = append(h.staying, pod)
 		}
 	}
+	for _, pods := range [][]*corev1.Pod{h.leaving, h.gone} {
+		slices.SortFunc(pods, comparePods)
+	}
 	return h
+}
+
+// settled reports whether nobody makes room for a pod of a priority, nor is about to.
+func (p *Preemptor) settled(cluster *placement.Cluster, priority int32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.reservations) == 0 && p.jobs.None() && cluster.Settled(priority)
 }
 
 // preempted reports whether one of the pods that leave was made to, by a preemptor of a

@@ -3,6 +3,7 @@ package preemption
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +72,8 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 	gangs := map[string]Membership{}
 	parts := map[string]map[string]bool{}
 	var names []string
-	for _, pod := range staying {
+	low := func(pod *corev1.Pod) bool { return corev1helpers.PodPriority(pod) < below }
+	add := func(pod *corev1.Pod) {
 		m, ok := of(pod)
 		switch {
 		case ok:
@@ -93,8 +95,18 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 			if m.Part != "" {
 				parts[m.Gang][m.Part] = true
 			}
-		case corev1helpers.PodPriority(pod) < below && !placement.DaemonSetPod(pod):
+		case low(pod) && !placement.DaemonSetPod(pod):
 			c.Units = append(c.Units, Unit{Kind: Single, Pods: []*corev1.Pod{pod}, Priority: corev1helpers.PodPriority(pod)})
+		}
+	}
+	for _, pod := range staying {
+		if low(pod) {
+			add(pod)
+		}
+	}
+	for _, pod := range staying {
+		if len(gangs) > 0 && !low(pod) { // it may be a member of one of them, which counts as much as its highest
+			add(pod)
 		}
 	}
 	for _, name := range names {
@@ -103,6 +115,7 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 		if m.Spared || m.Priority >= below || len(pods) == 0 {
 			continue
 		}
+		slices.SortFunc(pods, comparePods)
 		c.Units = append(c.Units, Unit{Kind: Whole, Gang: name, Gangs: max(1, len(parts[name])), Pods: pods, Priority: m.Priority})
 		if spare := len(pods) - m.Min; m.Min >= 0 && spare > 0 {
 			c.Spare[name] = min(spare, len(pods)-1)
@@ -113,6 +126,11 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 	}
 	c.sort()
 	return c
+}
+
+// comparePods orders pods by their nodes and names.
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Spec.NodeName, b.Spec.NodeName), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // sort brings the most important units to the front: those of the highest

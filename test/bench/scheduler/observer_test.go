@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -41,7 +42,8 @@ func observe(ctx context.Context, b testing.TB, client kubernetes.Interface, gan
 	for i, members := range gangs {
 		o.gangs[gangName(i)] = &observed{members: members}
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = gangLabel }))
 	pods := factory.Core().V1().Pods().Informer()
 	look := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {

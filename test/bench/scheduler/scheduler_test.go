@@ -94,7 +94,7 @@ func BenchmarkSchedulers(b *testing.B) {
 	fmt.Print(table(wanted, results))
 }
 
-func number(b *testing.B, env string, otherwise int) int {
+func number(b testing.TB, env string, otherwise int) int {
 	text := os.Getenv(env)
 	if text == "" {
 		return otherwise
@@ -213,12 +213,10 @@ func (m *measurement) prepare(nodes int) {
 		_, err = m.typed.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	})
-	if m.work.filled != "" {
-		m.each(nodes, func(ctx context.Context, i int) error {
-			_, err := m.typed.CoreV1().Pods(namespace).Create(ctx, m.work.filler(i), metav1.CreateOptions{})
-			return err
-		})
-	}
+	m.each(nodes*m.work.fillers, func(ctx context.Context, i int) error {
+		_, err := m.typed.CoreV1().Pods(namespace).Create(ctx, m.work.filler(i), metav1.CreateOptions{})
+		return err
+	})
 	groups := m.dynamic.Resource(m.peer.resource).Namespace(namespace)
 	sandboxtest.Eventually(m.b, time.Minute, func() error {
 		_, err := groups.List(m.b.Context(), metav1.ListOptions{Limit: 1})

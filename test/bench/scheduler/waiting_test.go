@@ -15,7 +15,9 @@ import (
 )
 
 // waiting are gangs that no node has room for.
-var waiting = workload{name: "waiting", text: "1,000 gangs of 3 that wait, and a node that changes each second", gangs: equal(1000, 3), cpu: "100", memory: "100Mi"}
+var waiting = workload{
+	name: "waiting", text: "1,000 gangs of 3 that wait, and a node that changes each second", gangs: equal(1000, 3), cpu: "100", memory: "100Mi", filled: "200m",
+}
 
 const (
 	// answersWithin is the time in which all gangs that came at once have an answer, and settlesWithin that in which no answer has been older than
@@ -30,12 +32,14 @@ const (
 )
 
 // TestWaitingGangsAreExplained: 1,000 gangs wait on 5,000 nodes, one of which changes each second, so that no answer holds for good. Each has an
-// answer, none is older than a minute, and over any ten seconds that takes a twentieth of a core.
+// answer, none is older than a minute, and over any ten seconds that takes a twentieth of a core. GANGCTL_BENCH_FILLERS=10 measures it beside 50,000 pods.
 func TestWaitingGangsAreExplained(t *testing.T) {
 	if os.Getenv("GANGCTL_LONG") == "" {
 		t.Skip("it measures: make e2e-long")
 	}
-	m := newMeasurement(t, bare(t), waiting, peers[0])
+	work := waiting
+	work.fillers = number(t, "GANGCTL_BENCH_FILLERS", 0)
+	m := newMeasurement(t, bare(t), work, peers[0])
 	m.prepare(5000)
 	scheduler := m.start(serving...)
 	time.Sleep(warmUp)

@@ -24,8 +24,9 @@ type workload struct {
 	held bool
 	// start is how many gangs can start; 0 for all.
 	start int
-	// filled is the cpu that a pod takes of every node before the gangs come; empty for empty nodes.
-	filled string
+	// fillers are how many pods are on each node before the gangs come, and filled is the cpu that each of them takes.
+	fillers int
+	filled  string
 	// refused is one in how many bindings the API server refuses; 0 for none.
 	refused int
 	// lost: a node is deleted each second, until all gangs have started.
@@ -50,7 +51,7 @@ var workloads = []workload{
 	{name: "G3", text: "3 gangs of 1,000", gangs: equal(3, 1000), cpu: "100m", memory: "100Mi"},
 	{name: "G3b", text: "a gang of 5,000", gangs: equal(1, 5000), cpu: "100m", memory: "100Mi"},
 	{name: "G4", text: "55 gangs of 100 that take a node each, room for 50", gangs: equal(55, 100), cpu: "3970m", memory: "100Mi", start: 50},
-	{name: "G5", text: "10 gangs of 3 a second, nodes half full", gangs: equal(600, 3), cpu: "100m", memory: "100Mi", perSecond: 10, filled: "2"},
+	{name: "G5", text: "10 gangs of 3 a second, nodes half full", gangs: equal(600, 3), cpu: "100m", memory: "100Mi", perSecond: 10, fillers: 1, filled: "2"},
 	{name: "G6", text: "G4 with 5 % of the bindings refused and a node deleted each second", gangs: equal(55, 100), cpu: "3970m", memory: "100Mi", start: 45, refused: 20, lost: true},
 	{name: "G7", text: "1,000 gangs of 1 behind one of 1,000 that never fits", gangs: append([]int{1000}, equal(1000, 1)...), cpu: "100m", memory: "100Mi", start: 1000,
 		shape: func(gang int, pod *corev1.Pod) {
@@ -61,6 +62,7 @@ var workloads = []workload{
 	{name: "G8a", text: "500 gangs of 20 on 100 nodes of 32 cores", gangs: equal(500, 20), cpu: "100m", memory: "100Mi", nodes: 100, nodeCPU: "32", nodeMemo: "256Gi"},
 	{name: "G8b", text: "20 gangs of 500 on 100 nodes of 32 cores", gangs: equal(20, 500), cpu: "100m", memory: "100Mi", nodes: 100, nodeCPU: "32", nodeMemo: "256Gi"},
 	{name: "mixed", text: "1,000 gangs of 3 in five shapes: two roles, a selector, a taint, spread over zones, plain", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", shape: mixed},
+	{name: "full", text: "G2 beside 50,000 pods that run, ten on each node", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", held: true, fillers: 10, filled: "200m"},
 	{name: "short", text: "300 gangs of 3 that wait when the scheduler starts, 500 nodes", gangs: equal(300, 3), cpu: "100m", memory: "100Mi", held: true, nodes: 500},
 }
 
@@ -124,11 +126,11 @@ func (w workload) pod(p peer, gang, member int) *corev1.Pod {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
 
-// filler is what is on a node before the gangs come.
+// filler is one of the pods that are on nodes before the gangs come.
 func (w workload) filler(i int) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("filler-", i)},
-		Spec:       corev1.PodSpec{NodeName: nodeName(i), Containers: []corev1.Container{{Name: "worker", Image: "example.com/worker"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("filler-", i), Labels: map[string]string{"app": fmt.Sprint("filler-", i/w.fillers)}},
+		Spec:       corev1.PodSpec{NodeName: nodeName(i / w.fillers), Containers: []corev1.Container{{Name: "worker", Image: "example.com/worker"}}},
 	}
 	requests(pod, w.filled, w.memory)
 	return pod

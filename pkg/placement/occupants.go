@@ -1,0 +1,66 @@
+package placement
+
+import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// occupants counts the pods on nodes.
+type occupants struct {
+	priorities map[int32]int // by priority
+	leaving    int           // being deleted
+}
+
+// count adds the pods of a node; with sign -1 it takes them out.
+func (o *occupants) count(n *node, sign int) {
+	for _, info := range n.info.Pods {
+		pod := info.GetPod()
+		priority := corev1helpers.PodPriority(pod)
+		if o.priorities[priority] += sign; o.priorities[priority] == 0 {
+			delete(o.priorities, priority)
+		}
+		if pod.DeletionTimestamp != nil {
+			o.leaving += sign
+		}
+	}
+}
+
+// Settled reports whether every pod that has a node is of a priority, or of a higher one, and none is being deleted: nobody makes room for a pod of
+// that priority. An index knows that without a look at the pods.
+func (c *Cluster) Settled(priority int32) bool {
+	counted := occupants{priorities: map[int32]int{}}
+	if c.indexed() {
+		counted.leaving = c.index.occupants.leaving
+		for of, n := range c.index.occupants.priorities {
+			counted.priorities[of] = n
+		}
+		for at := range c.whatIf { // what is there by the what-if may be nowhere, but what is not there is counted
+			counted.count(c.nodes[at], 1)
+		}
+	} else {
+		for _, n := range c.nodes {
+			counted.count(n, 1)
+		}
+	}
+	for of := range counted.priorities {
+		if of < priority {
+			return false
+		}
+	}
+	return counted.leaving == 0
+}
+
+// Pods goes through the pods on nodes with the names of these, in no order but that of the nodes.
+func (c *Cluster) Pods() iter.Seq2[string, *corev1.Pod] {
+	return func(yield func(string, *corev1.Pod) bool) {
+		for _, n := range c.nodes {
+			for _, info := range n.info.Pods {
+				if !yield(n.obj.Name, info.GetPod()) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+)
+
+// What an index counts of pods is what is there, whatever happened before; a what-if hides nobody who is to be counted.
+func TestSettled(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	s, x, rest := newRunning(r, fleetObjects(10)), NewIndex(), &Objects{}
+	var there []*corev1.Pod
+	for step := range 3000 {
+		name := fmt.Sprintf("n%05d", r.IntN(10))
+		if len(there) > 0 && r.IntN(2) == 0 {
+			at := r.IntN(len(there))
+			if err := s.infos[there[at].Spec.NodeName].RemovePod(klog.Background(), there[at]); err != nil {
+				t.Fatal(err)
+			}
+			there = append(there[:at], there[at+1:]...)
+		} else {
+			p := aPod(fmt.Sprint("p", step), nil, on(name))
+			p.Spec.Priority = ptr.To(r.Int32N(4))
+			if r.IntN(20) == 0 {
+				p.DeletionTimestamp = &metav1.Time{}
+			}
+			s.infos[name].AddPod(p)
+			there = append(there, p)
+		}
+		c := x.Update(s.list, rest)
+		plain := NewCluster(Objects{Nodes: c.Nodes(), Pods: allPods(c)})
+		for priority := range int32(6) {
+			if got, want := c.Settled(priority), plain.Settled(priority); got != want {
+				t.Fatalf("step %d: settled for %d: %t, want %t", step, priority, got, want)
+			}
+		}
+		low := aPod("low", nil, on(name))
+		low.Spec.Priority = ptr.To[int32](-1)
+		if c.With(low).Settled(0) {
+			t.Fatalf("step %d: a pod of a what-if is not counted", step)
+		}
+	}
+}
+
+func allPods(c *Cluster) (pods []*corev1.Pod) {
+	for _, p := range c.Pods() {
+		pods = append(pods, p)
+	}
+	return pods
+}
