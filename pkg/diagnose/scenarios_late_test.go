@@ -67,6 +67,11 @@ func startScenarios() []scenario {
 		{name: "init container runs", code: answer.InitRunning, exit: 3, build: initing(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(time.Minute)}}})},
 		{name: "init container fails", code: answer.InitFailing, exit: 4, build: initing(corev1.ContainerStatus{RestartCount: 6, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}})},
+		{name: "a sidecar that has recovered is not why", code: answer.ContainersStarting, exit: 3, build: then(initing(corev1.ContainerStatus{RestartCount: 2, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}), func(c *clustertest.Cluster) {
+			always := corev1.ContainerRestartPolicyAlways
+			c.S.Pods[len(c.S.Pods)-1].Spec.InitContainers[0].RestartPolicy = &always
+		})},
 		{name: "crash loop", code: answer.CrashLoop, exit: 4, wantText: []string{"no such file", "7 restarts", "--previous"}, build: placed(crashed)},
 		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
@@ -108,6 +113,17 @@ func lifeScenarios() []scenario {
 					at := metav1.NewTime(clustertest.Now.Add(time.Minute))
 					p.DeletionTimestamp = &at
 					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}}
+				}
+			}))
+		}},
+		{name: "a member is evicted, and its container was killed for it", code: answer.MemberLost, exit: 7, wantText: []string{"low on resource: memory"}, notText: []string{"137"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 1 {
+						p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+						p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tensorflow", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}}
+					}
 				}
 			}))
 		}},

@@ -23,6 +23,14 @@ func podLimit(c *clustertest.Cluster, most ...string) {
 	c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: clustertest.List(most...)}}}})
 }
 
+// unlimited has containers request cpu and memory without limits.
+func unlimited(p *corev1.PodSpec) {
+	for i := range p.Containers {
+		delete(p.Containers[i].Resources.Limits, corev1.ResourceCPU)
+		delete(p.Containers[i].Resources.Limits, corev1.ResourceMemory)
+	}
+}
+
 func limitScenarios() []scenario {
 	gpus := func(n string) clustertest.Quota {
 		return clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: n}
@@ -38,6 +46,14 @@ func limitScenarios() []scenario {
 				list := clustertest.List("cpu", "4", "memory", "1Gi")
 				p.Containers = append(p.Containers, corev1.Container{Name: "logs", Resources: corev1.ResourceRequirements{Requests: list, Limits: list}})
 			})))
+		}},
+		{name: "a limit a pod, and no limit", code: answer.LimitRange, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"allows a limit of at most 1Ti memory a pod, and it has no limit", "limit memory to 64Gi"}, build: func(c *clustertest.Cluster) {
+			podLimit(c, "memory", "1Ti")
+			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(unlimited)))
+		}},
+		{name: "a ratio to the request, and no limit", code: answer.LimitRange, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"at most 2 times the request, and tensorflow has no limit", "limit cpu to 8"}, build: func(c *clustertest.Cluster) {
+			c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: clustertest.List("cpu", "2")}}}})
+			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(unlimited)))
 		}},
 		{name: "a quota of pods", code: answer.NSQuotaTooSmall, exit: 6, offers: []answer.ActionKind{answer.Quota, answer.Fewer}, wantText: []string{"3", "pods"}, build: func(c *clustertest.Cluster) {
 			namedQuota(c, "few", "pods", "3", "0")

@@ -177,6 +177,17 @@ func placeScenarios() []scenario {
 			label(c, "nodegroup", "ng")
 			c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Minute)
 		}},
+		{name: "the first nodes of a pool are coming", code: answer.ScalingUp, exit: 3, wantText: []string{"2 nodes", "until then: no node offers nvidia.com/gpu"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "gpu"} })))
+			c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{ng 0->2 (max: 8)}]", time.Minute)
+		}},
+		{name: "a pool without nodes stays so", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"max size reached"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).Add(waiting(2, 8))
+			c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max size reached", time.Minute)
+		}},
+		{name: "a LeaderWorkerSet serves", code: answer.NodesBusy, exit: 5, wantText: []string{"never ends"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "serving", Name: "vllm", Kind: "LeaderWorkerSet", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}}).Add(waiting(2, 8))
+		}},
 		{name: "one rack", code: answer.TopologyFragmented, exit: 3, offers: []answer.ActionKind{answer.Relax, answer.Wait, answer.Fewer}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "rack") })))
 			label(c, "rack", "r1", "r1", "r2", "r2")

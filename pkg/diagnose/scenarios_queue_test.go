@@ -3,6 +3,7 @@ package diagnose
 import (
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,6 +84,11 @@ func queueScenarios() []scenario {
 			c.Nodes(2, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }}).
 				Add(with(waiting(2, 8), inQueue("q")))
 		}},
+		{name: "reserved for a Job whose group has another name", code: answer.ReservedByStuck, exit: 5, offers: []answer.ActionKind{answer.Evict}, wantText: []string{"kubectl -n team delete job.batch/stuck"}, notText: []string{"batchjob"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "stuck", Kind: "Job", Workers: 2, GPUs: 8, Volcano: "q", Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }}).
+				Add(with(waiting(2, 8), inQueue("q")))
+		}},
 		{name: "reserved for a gang that starts", code: answer.ReservedByOthers, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(clustertest.Gang{Name: "first", Workers: 2, GPUs: 8, Volcano: "q", Age: 30 * time.Second}).Add(with(waiting(2, 8), inQueue("q")))
@@ -96,6 +102,15 @@ func queueScenarios() []scenario {
 		{name: "kueue: quota below the gang", code: answer.QueueTooSmall, exit: 6, build: func(c *clustertest.Cluster) {
 			kueue(c, "8", "BestEffortFIFO")
 			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
+		}},
+		{name: "kueue: a Job that may be admitted in part", code: answer.KueueQuota, exit: 3, notText: []string{"never"}, build: func(c *clustertest.Cluster) {
+			kueue(c, "16", "BestEffortFIFO")
+			kueueWorkload(c, "other", time.Hour, "8")
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}}).Add(clustertest.Gang{Name: "gang", Kind: "Job", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, BatchJob: func(j *batchv1.Job) {
+				suspend := true
+				j.Spec.Suspend = &suspend
+				j.Labels, j.Annotations = map[string]string{"kueue.x-k8s.io/queue-name": "lq"}, map[string]string{"kueue.x-k8s.io/job-min-parallelism": "2"}
+			}})
 		}},
 		{name: "kueue: cohort lends", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			kueue(c, "8", "BestEffortFIFO")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -211,18 +212,12 @@ func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	return at
 }
 
-// endsSomeDay: jobs of every kind do, and so do bare pods that are not restarted indefinitely; services do not.
+// endsSomeDay: jobs of every kind do, and so do pods of other owners, or of none, that are not restarted indefinitely; services do not.
 func endsSomeDay(root owner, pod *corev1.Pod) bool {
 	if _, ok := kinds.ByKind(root.kind); ok {
-		return root.kind != ray.ClusterReader().GroupKind // which serves until it is deleted
+		return root.kind != ray.ClusterReader().GroupKind && root.kind != leaderworkerset.Reader().GroupKind // which serve until they are deleted
 	}
-	switch root.kind.Kind {
-	case "Pod":
-		return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
-	case "Workflow", "CronJob":
-		return true
-	}
-	return strings.HasSuffix(root.kind.Kind, "Job")
+	return strings.HasSuffix(root.kind.Kind, "Job") || pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 }
 
 // deadline is the earliest end that is declared, or what the job reports itself.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,15 +60,23 @@ func (w *View) fillIn(pod *corev1.Pod) {
 			pod.Spec.NodeSelector, pod.Spec.Tolerations = selector, append(pod.Spec.Tolerations, s.Tolerations...)
 		}
 	}
+	class := w.priorityClass(pod.Spec.PriorityClassName)
+	if class == nil {
+		return
+	}
 	if pod.Spec.Priority == nil {
-		pod.Spec.Priority = w.priority(pod.Spec.PriorityClassName)
+		pod.Spec.Priority = &class.Value
+	}
+	if pod.Spec.PreemptionPolicy == nil {
+		pod.Spec.PreemptionPolicy = class.PreemptionPolicy
 	}
 }
 
-func (w *View) priority(class string) *int32 {
+// priorityClass is the class of that name, or the default without one; nil if there is none.
+func (w *View) priorityClass(name string) *schedulingv1.PriorityClass {
 	for _, c := range w.Snap.PriorityClasses {
-		if c.Name == class || class == "" && c.GlobalDefault {
-			return &c.Value
+		if c.Name == name || name == "" && c.GlobalDefault {
+			return c
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Kubectl is a kubectl command in a namespace; an empty namespace is a cluster-wide object. Arguments are quoted for the shell.
@@ -85,6 +86,21 @@ func encode(v any) string {
 		return fmt.Sprint(v) // only values that marshal are passed
 	}
 	return string(text)
+}
+
+// Delete deletes a job, or the pods of one that has no object of its own.
+func Delete(job *gang.Job) string {
+	if job.Reader.Resource == "" {
+		return Kubectl(job.Meta.Namespace, append([]string{"delete", "pod"}, podNames(job.Bare)...)...)
+	}
+	return Kubectl(job.Meta.Namespace, "delete", job.Ref())
+}
+
+func podNames(pods []*corev1.Pod) (names []string) {
+	for _, p := range pods {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // Evict evicts a pod through the API server. Unlike a deletion, that respects PodDisruptionBudgets.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,15 +26,25 @@ func QuotaTree(v *view.View) *cohort.Tree {
 		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
 }
 
-// PodSets are the roles of a gang, with what they request of their queue.
+// PodSets are the roles of a gang, with what they request of their queue at least.
 func PodSets(g *gang.Gang) []cohort.PodSet {
 	var all []cohort.PodSet
 	for _, role := range g.Roles {
-		requests := whatif.Needs([]gang.Role{role}, role.Replicas)
-		requests[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
+		count := leastAdmitted(g, role)
+		requests := whatif.Needs([]gang.Role{role}, count)
+		requests[corev1.ResourcePods] = *resource.NewQuantity(int64(count), resource.DecimalSI)
 		all = append(all, cohort.PodSet{Name: role.Name, Spec: role.Template.Spec, Requests: requests})
 	}
 	return all
+}
+
+// leastAdmitted is how many members of a role Kueue admits at least: all, but for a Job of Kubernetes that it may admit in part, which is what such a Job
+// declares its own minimum for.
+func leastAdmitted(g *gang.Gang, role gang.Role) int32 {
+	if g.Kind.Group == batchv1.GroupName && g.MinMember != nil {
+		return min(*g.MinMember, role.Replicas)
+	}
+	return role.Replicas
 }
 
 // Admitted reports whether Kueue has admitted a Workload.

@@ -152,7 +152,7 @@ func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 	owner := gang.IdentityOf(&h.Job.Meta)
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "suspend or delete " + c.Name(h), Cost: c.Name(h) + " starts over", Change: map[string]any{"jobs": []string{c.Name(h)}},
-			Command: command.Kubectl(h.Namespace, "delete", h.Job.Reader.Names[0], h.Name)},
+			Command: command.Delete(h.Job)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, owner) },
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -54,6 +55,11 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 	}
 	if len(out.Findings) == before {
 		return c.Request, false
+	}
+	for i := before; i < len(out.Findings); i++ {
+		if f := &out.Findings[i]; f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch {
+			autoscaler(c, f) // which might have brought it
+		}
 	}
 	if needless(request.Gang, possible) {
 		for _, f := range out.Findings[before:] {

@@ -116,6 +116,37 @@ func scalingUp(c *stage.Context, out *stage.Result) bool {
 	return false
 }
 
+// ordered finds that the autoscaler has ordered nodes which bring what no node has yet: it does that for pods that the new nodes will take. What was
+// found to be absent for the roles of these pods is a remark then; it reports whether nothing else is.
+func ordered(c *stage.Context, out *stage.Result) bool {
+	roles := sets.New[string]()
+	for _, m := range c.Gang.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, e := range c.View.Events("Pod", m.Pod.Namespace, m.Pod.Name) {
+			if (e.Reason == "TriggeredScaleUp" || e.Reason == "Nominated") && c.View.Age(e.Last) <= scalingTakes {
+				roles.Insert(phrase.Role(m.Role))
+			}
+		}
+	}
+	comes := func(f stage.Finding) bool {
+		role, _ := f.Facts["role"].(string)
+		return (f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch) && roles.Has(role)
+	}
+	if !slices.ContainsFunc(out.Findings, comes) || !scalingUp(c, out) {
+		return false
+	}
+	coming := &out.Findings[len(out.Findings)-1]
+	for _, f := range out.Findings {
+		if comes(f) {
+			coming.Detail("until then: %s", f.Message)
+		}
+	}
+	out.Findings = slices.DeleteFunc(out.Findings, comes)
+	return len(out.Findings) == 1
+}
+
 // refusesToScale recognises an autoscaler that will not help.
 func refusesToScale(e view.Event) bool {
 	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && strings.HasPrefix(e.By, "karpenter")

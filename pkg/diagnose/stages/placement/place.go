@@ -50,6 +50,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	fitted := c.Fitted()
 	if request, changed := absent(c, out); changed {
+		if ordered(c, out) {
+			return stage.OK(fitted)
+		}
 		c = c.For(request)
 		now := c.Fit(c.View.Cluster(), nil)
 		if c.Placement = &now; now.Fits() {

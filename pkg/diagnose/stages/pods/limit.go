@@ -34,6 +34,8 @@ type breach struct {
 	// requestStays: of a limit that is too large, what is requested is allowed.
 	requestStays bool
 	above        bool
+	// unlimited: there is no limit, and a LimitRange that bounds it refuses that. Have is the request.
+	unlimited bool
 }
 
 // String reads like: LimitRange memory-cap allows at most 512Gi memory a container, tensorflow has a limit of 600Gi.
@@ -45,6 +47,12 @@ func (b breach) String() string {
 	what := b.container
 	if what == "" {
 		unit, what = "pod", "it"
+	}
+	switch {
+	case b.unlimited && b.field == "ratio":
+		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and %s has no limit", b.lr.Name, b.resource, b.bound.String(), what)
+	case b.unlimited:
+		return fmt.Sprintf("LimitRange %s allows a limit of %s %s %s a %s, and %s has no limit", b.lr.Name, bound, b.bound.String(), b.resource, unit, what)
 	}
 	if b.field == "ratio" {
 		times := strconv.FormatFloat(b.have.AsApproximateFloat64()/b.request.AsApproximateFloat64(), 'g', 3, 64)
@@ -62,7 +70,7 @@ func (b breach) String() string {
 func (b breach) value(raise bool) resource.Quantity {
 	times := b.bound.AsApproximateFloat64()
 	switch {
-	case b.field == "default":
+	case b.field == "default", b.unlimited && !b.have.IsZero():
 		return b.have
 	case b.field != "ratio":
 		return b.bound
@@ -74,7 +82,7 @@ func (b breach) value(raise bool) resource.Quantity {
 
 // changesLimit reports whether the change is one of the limit alone.
 func (b breach) changesLimit(raise bool) bool {
-	return b.field == "default" || b.field == "ratio" && !raise || b.requestStays
+	return b.field == "default" || b.field == "ratio" && !raise || b.requestStays || b.unlimited
 }
 
 // requestsWithin reports whether a request is stated, and within a bound.
@@ -103,6 +111,8 @@ func (b breach) respect(r *corev1.ResourceRequirements, raise bool) {
 	limit, limited := r.Limits[b.resource]
 	request, requested := r.Requests[b.resource]
 	switch {
+	case b.unlimited:
+		patch.SetAmount(&r.Limits, b.resource, to)
 	case b.field == "ratio" && raise, !b.above:
 		patch.SetAmount(&r.Requests, b.resource, to)
 		if limited && limit.Cmp(to) < 0 {
@@ -165,6 +175,11 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 	var all []breach
 	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
 		limit := item.Max[name]
+		_, limited := have.Limits[name]
+		if request := have.Requests[name]; pod && !limited && request.Cmp(limit) <= 0 { // a container gets the maximum as its default
+			all = append(all, breach{resource: name, field: "limit", have: request, bound: limit, above: true, unlimited: true})
+			continue
+		}
 		for _, f := range []struct {
 			field string
 			list  corev1.ResourceList
@@ -192,6 +207,10 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.MaxLimitRequestRatio)) {
 		most, limit, request := item.MaxLimitRequestRatio[name], have.Limits[name], have.Requests[name]
+		if !request.IsZero() && limit.IsZero() {
+			all = append(all, breach{resource: name, field: "ratio", have: request, bound: most, above: true, unlimited: true})
+			continue
+		}
 		if !request.IsZero() && limit.AsApproximateFloat64() > most.AsApproximateFloat64()*request.AsApproximateFloat64() {
 			all = append(all, breach{resource: name, field: "ratio", have: limit, bound: most, request: request, above: true})
 		}
@@ -199,9 +218,9 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 	return all
 }
 
-// limitRefused is the finding where the LimitRanges may not be read: the API server's message is all there is.
+// limitRefused is the finding where the LimitRanges may not be read, or do not show what the API server has just refused: its message is all there is.
 func limitRefused(c *stage.Context, out *stage.Result, r refusal.Refusal) *stage.Finding {
-	if out.Has(answer.LimitRange) || c.View.Snap.CanList("limitranges", c.Gang.Meta.Namespace) {
+	if out.Has(answer.LimitRange) || !r.Probed && c.View.Snap.CanList("limitranges", c.Gang.Meta.Namespace) {
 		return nil // computed from the objects
 	}
 	return stage.Found(answer.LimitRange, "a LimitRange of namespace %s does not accept the pods: %s", c.Gang.Meta.Namespace, r.Message).

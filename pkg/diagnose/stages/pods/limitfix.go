@@ -20,7 +20,7 @@ func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
 		return f
 	}
 	ways := []bool{false}
-	if slices.ContainsFunc(all, func(b breach) bool { return b.field == "ratio" }) {
+	if slices.ContainsFunc(all, func(b breach) bool { return b.field == "ratio" && !b.unlimited }) {
 		ways = []bool{false, true}
 	}
 	role := *c.Gang.RoleByName(all[0].role)
@@ -71,6 +71,10 @@ func inContainers(c *stage.Context, all []breach) ([]breach, bool) {
 	all = slices.Clone(all)
 	for i, b := range all {
 		if b.container != "" {
+			continue
+		}
+		if b.unlimited { // one container with a limit is enough
+			all[i].container = role.Main
 			continue
 		}
 		if !b.above || b.field == "ratio" {

@@ -134,21 +134,13 @@ func bareName(c *stage.Context, d gang.Declaration, name string) string {
 func dropGang(c *stage.Context, r reservation) stage.Fix {
 	name := c.GroupName(r.d)
 	pods := c.View.GroupPods(r.d)
-	kind, owner := "podgroup."+r.d.Kind.Group, gang.Identity{Namespace: r.d.Key.Namespace, UID: r.d.UID}
-	if r.job != nil {
-		kind, owner = resourceName(r.job), gang.IdentityOf(&r.job.Meta)
+	remove, owner := command.Kubectl(r.d.Key.Namespace, "delete", "podgroup."+r.d.Kind.Group, r.d.Key.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: r.d.UID}
+	if r.job != nil { // which may have another name than its gang
+		remove, owner = command.Delete(r.job), gang.IdentityOf(&r.job.Meta)
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",
-			Change: map[string]any{"jobs": []string{name}}, Command: command.Kubectl(r.d.Key.Namespace, "delete", kind, r.d.Key.Name)},
+			Change: map[string]any{"jobs": []string{name}}, Command: remove},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owner) },
 	}
-}
-
-// resourceName is how kubectl calls the kind of a job.
-func resourceName(s *gang.Job) string {
-	if s.Reader.Resource == "" {
-		return "pod"
-	}
-	return s.Reader.Names[0]
 }

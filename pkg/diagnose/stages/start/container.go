@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 
 // initContainer finds what keeps an init container from ending; nil if nothing does.
 func initContainer(c *stage.Context, m gang.Member, index int, s corev1.ContainerStatus) *stage.Finding {
+	if running := s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started); running && sidecar(m.Pod, index) {
+		return nil // it has recovered, whatever it did before
+	}
 	failed := s.State.Terminated
 	if failed == nil {
 		failed = s.LastTerminationState.Terminated
@@ -28,7 +32,7 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 		return details(f, failed.Message, failed.Reason).SinceTime(failed.FinishedAt.Time).
 			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
-	case s.State.Running != nil && !s.Ready && index < len(m.Pod.Spec.InitContainers) && m.Pod.Spec.InitContainers[index].RestartPolicy == nil:
+	case s.State.Running != nil && !s.Ready && !sidecar(m.Pod, index):
 		at := s.State.Running.StartedAt.Time
 		return stage.Found(answer.InitRunning, "init container %s has run for %s", s.Name, phrase.Age(c.View.Age(at))).SinceTime(at).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "-f"))
@@ -36,6 +40,11 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 		return waitingContainer(c, m, s, nil)
 	}
 	return nil
+}
+
+// sidecar reports whether an init container is one that runs alongside the others.
+func sidecar(pod *corev1.Pod, index int) bool {
+	return index < len(pod.Spec.InitContainers) && pod.Spec.InitContainers[index].RestartPolicy != nil
 }
 
 // details adds the texts that are not empty, a line each.
@@ -163,10 +172,21 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 				Fact("node", node).Fact("reason", pod.Status.Reason).Run(command.Kubectl("", "cordon", node))
 		}
 	}
+	if displaced(pod) {
+		return nil // how its containers ended then says nothing; that is for the stage of lost members
+	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
 			return crash(c, m, s, t)
 		}
 	}
-	return nil // evicted or preempted: that is for the stage of lost members
+	return nil
+}
+
+// displaced reports whether a pod has ended because others had it end: its kubelet, or who evicted or preempted it.
+func displaced(pod *corev1.Pod) bool {
+	return slices.Contains([]string{"Evicted", "Preempting", "Terminated", "NodeLost"}, pod.Status.Reason) ||
+		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+		})
 }
