@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
@@ -113,7 +114,11 @@ func (f *Factory) restConfig() (*rest.Config, error) {
 	if err := f.requireConfig(); err != nil {
 		return nil, err
 	}
-	config, err := f.flags.loader().ClientConfig()
+	loader := f.flags.loader()
+	if account := f.inPod(); account != nil {
+		loader = clientcmd.NewDefaultClientConfig(*account, &f.flags.overrides)
+	}
+	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)
 	}

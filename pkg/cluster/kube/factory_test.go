@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
@@ -131,5 +134,37 @@ func TestRequests(t *testing.T) {
 	}
 	if warnings.String() != "warning: the API server reports: v1 is old\n" {
 		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+// In a pod the flags change how its service account is used, and not that it is.
+func TestServiceAccount(t *testing.T) {
+	f, _ := newFactory(t, "", "--as=bob", "--request-timeout=30s", "--insecure-skip-tls-verify", "--tls-server-name=api")
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*ofAccount(&rest.Config{Host: "https://10.0.0.1:443", BearerTokenFile: token}), &f.flags.overrides).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://10.0.0.1:443" || config.BearerTokenFile != token || config.Impersonate.UserName != "bob" || config.Timeout != 30*time.Second || !config.Insecure || config.ServerName != "api" {
+		t.Errorf("%s, %q, %+v, %s, %+v", config.Host, config.BearerTokenFile, config.Impersonate, config.Timeout, config.TLSClientConfig)
+	}
+}
+
+// Without a context there is no cluster: client-go would try localhost:8080.
+func TestNoContext(t *testing.T) {
+	without := strings.Replace(kubeconfig, "current-context: dev\n", "", 1)
+	f, _ := newFactory(t, without)
+	_, err := f.Client()
+	if got := failure.From(err); err == nil || !strings.HasSuffix(got.Message, "no context is chosen") || got.Hint != "choose one with --context: dev, prod" {
+		t.Errorf("%+v", got)
+	}
+	for _, args := range [][]string{{"--context=dev"}, {"--server=https://10.0.0.1"}, {"--cluster=c"}} {
+		f, _ := newFactory(t, without, args...)
+		if config, err := f.restConfig(); err != nil || strings.Contains(config.Host, "localhost") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }

@@ -24,13 +24,43 @@ func (f *Factory) requireConfig() error {
 	if err != nil {
 		return f.explainConfig(err)
 	}
-	if len(raw.Clusters) > 0 || f.flags.overrides.ClusterInfo.Server != "" {
+	if f.flags.overrides.ClusterInfo.Server != "" {
 		return nil
 	}
-	if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
-		return nil // in a pod; ToRESTConfig uses its service account, or reports what is wrong with it
+	_, err = rest.InClusterConfig()
+	switch chosen := cmp.Or(f.flags.overrides.CurrentContext, f.flags.overrides.Context.Cluster, raw.CurrentContext); {
+	case chosen != "" && len(raw.Clusters) > 0, !errors.Is(err, rest.ErrNotInCluster):
+		return nil // in a pod its service account is used, or it is reported what is wrong with that
+	case len(raw.Contexts) > 0:
+		return failure.Errorf("kubeconfig %s: no context is chosen", strings.Join(f.paths(), ", ")).
+			WithHint("choose one with --context: %s", strings.Join(contextNames(raw), ", "))
 	}
 	return f.noKubeconfig()
+}
+
+// inPod is a kubeconfig of the service account of the pod that this runs in, for a user who has none; nil where there is one, or no pod. client-go
+// takes the service account only where no flag changes anything, and takes over none of the flags.
+func (f *Factory) inPod() *clientcmdapi.Config {
+	raw, err := f.flags.loader().RawConfig()
+	if err != nil || len(raw.Clusters) > 0 || f.flags.overrides.ClusterInfo.Server != "" {
+		return nil
+	}
+	account, err := rest.InClusterConfig()
+	if err != nil {
+		return nil
+	}
+	return ofAccount(account)
+}
+
+// ofAccount is a kubeconfig of the service account of a pod.
+func ofAccount(account *rest.Config) *clientcmdapi.Config {
+	const name = "pod"
+	return &clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: account.Host, CertificateAuthority: account.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {TokenFile: account.BearerTokenFile}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}
 }
 
 // newCluster is the hint for a user without a kubeconfig.

@@ -114,6 +114,9 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	if !typed("namespace") {
 		o.Settings.Namespace = manifests.DefaultNamespace
 	}
+	if !typed("image-pull-secret") {
+		o.Settings.PullSecrets = nil
+	}
 	if slices.Contains(kinds, allKinds) {
 		kinds = manifests.Kinds()
 	}

@@ -79,7 +79,7 @@ func (s *sink) prefix(m logs.Source, styled func(iostreams.Style, string) string
 func (s *sink) Note(m logs.Source, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.io.ErrOut, "%s %s\n", s.prefix(m, s.io.ErrStyled), text)
+	fmt.Fprintf(s.io.VerbatimErrOut(), "%s %s\n", s.prefix(m, s.io.ErrStyled), iostreams.Escape(text)) // the colours of members are none of the others'
 }
 
 // Lost implements logs.Sink.

@@ -182,7 +182,7 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
 			c, err := o.complete(p, render.FileSpec{
 				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
-				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), Serves: serves, Operator: d.Operator, CommandLine: o.CommandLine,
+				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), QueueSet: o.changed("queue"), Serves: serves, Operator: d.Operator, CommandLine: o.CommandLine,
 			})
 			if err != nil {
 				return nil, nil, o.explain(p.job, err)

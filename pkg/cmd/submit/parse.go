@@ -165,9 +165,8 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 		switch {
 		case o.Name != "" && cmd.Flags().Changed("name"):
 			return failure.Usagef("the name is given twice: %q and --name %q", name, o.Name).WithHint("leave out one of them")
-		case o.Wait != "" && slices.Contains([]watch.Target{watch.Scheduled, watch.Running, watch.Done}, watch.Target(name)):
-			// pflag gives a flag with an optional value nothing but what follows "=".
-			return failure.Usagef("--wait %s: the value goes after an equals sign", name).WithHint("--wait=%s", name)
+		case o.waitsFor(name):
+			return errWaitValue(name)
 		}
 		o.Name = name
 	}
@@ -202,4 +201,13 @@ func (o *Options) members() int32 {
 		n += r.Replicas
 	}
 	return n
+}
+
+// waitsFor reports whether a NAME is rather what --wait is to wait for: pflag gives a flag with an optional value nothing but what follows "=".
+func (o *Submission) waitsFor(name string) bool {
+	return o.Wait != "" && slices.Contains([]watch.Target{watch.Scheduled, watch.Running, watch.Done}, watch.Target(name))
+}
+
+func errWaitValue(name string) error {
+	return failure.Usagef("--wait %s: the value goes after an equals sign", name).WithHint("--wait=%s", name)
 }

@@ -99,7 +99,9 @@ func (o *TrainOptions) parse(cmd *cobra.Command, args []string) error {
 	case len(args) == 1 && o.Name != "" && o.Name != args[0]:
 		return failure.Usagef("--name %s contradicts NAME %s", o.Name, args[0]).WithHint("leave out one of the two")
 	case len(args) == 1:
-		o.Name = args[0]
+		if o.Name = args[0]; o.waitsFor(o.Name) {
+			return errWaitValue(o.Name)
+		}
 	}
 	o.Name = cmp.Or(o.Name, "train-"+o.Suffix())
 	if err := validateObjectName("runtime", o.Runtime); err != nil {
@@ -108,8 +110,11 @@ func (o *TrainOptions) parse(cmd *cobra.Command, args []string) error {
 	if o.Runtime == "" {
 		return failure.Usagef("--runtime is empty").WithHint("see the runtimes with `kubectl get clustertrainingruntimes`")
 	}
-	if problems := validation.IsQualifiedName(o.GPUResource); len(problems) > 0 {
-		return failure.Usagef("--gpu-resource %q: %s", o.GPUResource, strings.Join(problems, "; "))
+	if err := validateGPUResource(cmd.Flags(), o.GPUResource, o.GPUs > 0); err != nil {
+		return err
+	}
+	if err := refuseBytes(cmd.Flags(), o.Command); err != nil {
+		return err
 	}
 	return o.validateGang(cmd.Flags())
 }

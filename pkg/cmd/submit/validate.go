@@ -172,15 +172,20 @@ func (o *Options) validateImages(*pflag.FlagSet) error {
 }
 
 func (o *Options) validateGPUs(flags *pflag.FlagSet) error {
-	if !request.IsExtended(corev1.ResourceName(o.GPUResource)) {
-		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", o.GPUResource).
-			WithHint("for example: --gpu-resource amd.com/gpu")
-	}
 	var gpus int64
 	for _, r := range o.Roles {
 		gpus += r.GPUs * int64(r.Replicas)
 	}
-	if gpus == 0 && flags.Changed("gpu-resource") {
+	return validateGPUResource(flags, o.GPUResource, gpus > 0)
+}
+
+// validateGPUResource refuses a --gpu-resource that cannot be one, or that no member requests.
+func validateGPUResource(flags *pflag.FlagSet, resource string, requested bool) error {
+	if !request.IsExtended(corev1.ResourceName(resource)) {
+		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", resource).
+			WithHint("for example: --gpu-resource amd.com/gpu")
+	}
+	if !requested && flags.Changed("gpu-resource") {
 		return failure.Usagef("--gpu-resource has no effect: no member requests GPUs").WithHint("add --gpus N, or leave out --gpu-resource")
 	}
 	return nil

@@ -27,14 +27,14 @@ type FileSpec struct {
 	Dialect gang.Dialect
 	// Version is the API version of a group object that is added; the zero value is the one that the dialect prefers.
 	Version schema.GroupVersion
-	// Queue is the queue of a group object that is added; empty leaves it to the file.
+	// Queue is the queue of a group object that is added, or that names none; empty leaves it to the file.
 	Queue string
 	// Scheduler is the schedulerName of members for which the file names none; empty leaves them to the cluster's default.
 	Scheduler string
 	// MinAvailable is how many members must start together; 0 leaves it to the file, and that to all.
 	MinAvailable int32
-	// DialectSet and SchedulerSet report whether the user set the flag; a default yields to the file.
-	DialectSet, SchedulerSet bool
+	// DialectSet, SchedulerSet and QueueSet report whether the user set the flag; a default yields to the file.
+	DialectSet, SchedulerSet, QueueSet bool
 	// Serves reports whether the cluster serves group objects of an API group; nil if that is not known.
 	Serves func(group string) bool
 	// Operator is the scheduler for which the job's controller makes gangs by itself, empty if it makes none; nil if that is not known.
@@ -329,8 +329,27 @@ func (c *completion) checkPodGroup() error {
 	case c.s.MinAvailable > 0:
 		return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("it holds PodGroup %s, whose minimum counts", name)}
 	}
+	if err := c.enqueue(own); err != nil {
+		return err
+	}
 	c.dialect = own
 	return c.replace()
+}
+
+// enqueue has the PodGroup of the file wait in the queue of the command line, if it is of a dialect with queues and names none.
+func (c *completion) enqueue(own gang.Dialect) error {
+	if c.s.Queue == "" || own != gang.Volcano && own != gang.KubeBatch {
+		return nil
+	}
+	has, _, err := unstructured.NestedString(c.podGroup.Object, "spec", "queue")
+	switch {
+	case err != nil, has == c.s.Queue:
+	case has == "":
+		set(c.podGroup, c.s.Queue, "spec", "queue")
+	case c.s.QueueSet:
+		return &ContradictionError{Flag: "queue", File: fmt.Sprintf("PodGroup %s waits in queue %s", c.podGroup.GetName(), has)}
+	}
+	return nil
 }
 
 // DialectOf is the dialect of a group object; empty for one that is not known.

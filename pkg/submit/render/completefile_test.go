@@ -349,6 +349,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"labels, minimum":       {job: counted, s: typed("min-available", "xxx"), want: "the pods of Worker: --min-available contradicts the file: label pod-group.scheduling.sigs.k8s.io/min-available is 2"},
 		"labels, nonsense":      {job: nonsense, s: fileSpec(), want: `the pods of Worker: label pod-group.scheduling.sigs.k8s.io/min-available="two" is not a whole number`},
 		"policy, minimum":       {job: policy, s: typed("min-available", "x"), want: "--min-available contradicts the file: spec.runPolicy.schedulingPolicy.minAvailable is 2"},
+		"group, queue":          {job: object(t, file), group: groupOf(t, "scheduling.volcano.sh/v1beta1", "minMember: 2, queue: fast"), s: FileSpec{Queue: "slow", QueueSet: true}, want: "--queue contradicts the file: PodGroup mine waits in queue fast"},
 		"group, minimum":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("min-available", "x"), want: "--min-available contradicts the file: it holds PodGroup mine, whose minimum counts"},
 		"group, dialect":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("dialect", "none"), want: "--dialect contradicts the file: it holds PodGroup mine"},
 		"group of another name": {job: edited(t, "b", groupLabel, "PS"), group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods name PodGroup b"},
@@ -367,5 +368,18 @@ func TestCompleteRefuses(t *testing.T) {
 				t.Errorf("the kind of error is lost: %v", err)
 			}
 		})
+	}
+}
+
+// The PodGroup of a file waits in the queue of the command line, unless it names one itself.
+func TestQueueOfTheFile(t *testing.T) {
+	for spec, want := range map[string]string{"minMember: 2": "slow", "minMember: 2, queue: fast": "fast"} {
+		c, err := Complete(object(t, file), held(groupOf(t, "scheduling.volcano.sh/v1beta1", spec)), FileSpec{Queue: "slow", Serves: func(string) bool { return true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := unstructured.NestedString(c.PodGroups[0].Object, "spec", "queue"); got != want {
+			t.Errorf("%s: queue %q", spec, got)
+		}
 	}
 }

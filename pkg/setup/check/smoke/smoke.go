@@ -47,14 +47,17 @@ func Run(ctx context.Context, client *kube.Client, o Options) (check.Outcome, *c
 	deleting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	from := o.Now()
-	if err := r.remove(deleting); err != nil {
-		findings = append(findings, check.Finding{Status: check.Fail, Message: "the gang is not deleted: " + failure.From(err).Message,
-			Hint: fmt.Sprintf("kubectl -n %s delete pods,podgroups.scheduling.x-k8s.io -l %s=%s", o.Namespace, Label, o.Name)})
-	} else {
-		r.placed.Deleted = seconds(o.Now().Sub(from))
-	}
-	if ctx.Err() != nil {
+	err := r.remove(deleting)
+	by := fmt.Sprintf("kubectl -n %s delete pods,podgroups.scheduling.x-k8s.io -l %s=%s", o.Namespace, Label, o.Name)
+	switch interrupted := ctx.Err() != nil; {
+	case interrupted && err != nil:
+		return check.Outcome{}, nil, failure.WithCode(failure.CodeInterrupted, "interrupted; the gang of the smoke test is not deleted: %s", failure.From(err).Message).WithHint("%s", by)
+	case interrupted:
 		return check.Outcome{}, nil, failure.WithCode(failure.CodeInterrupted, "interrupted; the gang of the smoke test is deleted")
+	case err != nil:
+		findings = append(findings, check.Finding{Status: check.Fail, Message: "the gang is not deleted: " + failure.From(err).Message, Hint: by})
+	default:
+		r.placed.Deleted = seconds(o.Now().Sub(from))
 	}
 	title := fmt.Sprintf("a gang of %d pods is placed and runs", Members)
 	return check.NewOutcome("smoke", check.Smoke, title, findings...), r.placed, nil
