@@ -2,6 +2,7 @@ package placement
 
 import (
 	"iter"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -33,10 +34,8 @@ func (c *Cluster) Settled(priority int32) bool {
 	counted := occupants{priorities: map[int32]int{}}
 	if c.indexed() {
 		counted.leaving = c.index.occupants.leaving
-		for of, n := range c.index.occupants.priorities {
-			counted.priorities[of] = n
-		}
-		for at := range c.whatIf { // what is there by the what-if may be nowhere, but what is not there is counted
+		maps.Copy(counted.priorities, c.index.occupants.priorities)
+		for at := range c.whatIf { // pods that a what-if took away are counted, too: then somebody looks for them in vain
 			counted.count(c.nodes[at], 1)
 		}
 	} else {
