@@ -112,44 +112,49 @@ func TestClassesAreBounded(t *testing.T) {
 	}
 }
 
+// newRuns follows no gang yet, and knows of no run.
+func newRuns() (*History, *clocktesting.FakePassiveClock, *Runs) {
+	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
+	return history, clock, NewRuns(history, clock)
+}
+
+// followed is the gang that is followed.
+var followed = types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+
 // A gang of pods that no job owns was deleted, and comes again a day later: it has run since it came again.
 func TestRunsOfPodsWithoutOwner(t *testing.T) {
-	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
-	runs := NewRuns(history, clock)
-	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	history, clock, runs := newRuns()
 	pods := members("llama-7", 2, 8)
 	for _, pod := range pods {
 		pod.OwnerReferences = nil
 	}
 	start := func() {
 		for _, pod := range pods {
-			runs.Started(gang, pod, func() []*corev1.Pod { return pods })
+			runs.Started(followed, pod, func() []*corev1.Pod { return pods })
 		}
 	}
 	start()
-	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 0, 0 })
+	runs.Changed(followed, func() (left, succeeded, failed int) { return 0, 0, 0 })
 	clock.SetTime(noon.Add(24 * time.Hour))
 	start()
 	clock.SetTime(noon.Add(25 * time.Hour))
-	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 2, 0 })
+	runs.Changed(followed, func() (left, succeeded, failed int) { return 0, 2, 0 })
 	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour {
 		t.Errorf("expects %s, want 1h", got)
 	}
 }
 
 func TestRuns(t *testing.T) {
-	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
-	runs := NewRuns(history, clock)
-	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	history, clock, runs := newRuns()
 	pods := members("llama-7", 2, 8)
 	read := 0
 	start := func() {
 		for _, pod := range pods {
-			runs.Started(gang, pod, func() []*corev1.Pod { read++; return pods })
+			runs.Started(followed, pod, func() []*corev1.Pod { read++; return pods })
 		}
 	}
 	change := func(left, succeeded, failed int) {
-		runs.Changed(gang, func() (int, int, int) { return left, succeeded, failed })
+		runs.Changed(followed, func() (int, int, int) { return left, succeeded, failed })
 	}
 	expects := func(want time.Duration) {
 		t.Helper()
@@ -196,17 +201,15 @@ func TestRuns(t *testing.T) {
 
 // A run that did not succeed would have gone on: it counts where it was longer than expected, and no shorter one does.
 func TestRunsThatDoNotSucceed(t *testing.T) {
-	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
-	runs := NewRuns(history, clock)
-	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	history, clock, runs := newRuns()
 	pods, at := members("llama-7", 2, 8), noon
 	play := func(ran time.Duration, succeeded, failed int) time.Duration {
 		for _, pod := range pods {
-			runs.Started(gang, pod, func() []*corev1.Pod { return pods })
+			runs.Started(followed, pod, func() []*corev1.Pod { return pods })
 		}
 		at = at.Add(ran)
 		clock.SetTime(at)
-		runs.Changed(gang, func() (int, int, int) { return 0, succeeded, failed })
+		runs.Changed(followed, func() (int, int, int) { return 0, succeeded, failed })
 		got, _ := history.Expect(ClassOf(pods))
 		return got
 	}
@@ -231,9 +234,7 @@ func TestRunsThatDoNotSucceed(t *testing.T) {
 
 // The members of a gang may have several owners, as those of a JobSet have.
 func TestRunsOfSeveralOwners(t *testing.T) {
-	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
-	runs := NewRuns(history, clock)
-	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	history, clock, runs := newRuns()
 	pods := members("llama-7", 4, 8)
 	for i, pod := range pods {
 		pod.OwnerReferences[0].UID = types.UID(fmt.Sprint("job-", i%2))
@@ -241,12 +242,12 @@ func TestRunsOfSeveralOwners(t *testing.T) {
 	began := 0
 	for i, pod := range pods {
 		clock.SetTime(noon.Add(time.Duration(i) * time.Minute))
-		if runs.Started(gang, pod, func() []*corev1.Pod { return pods }) {
+		if runs.Started(followed, pod, func() []*corev1.Pod { return pods }) {
 			began++
 		}
 	}
 	clock.SetTime(noon.Add(time.Hour))
-	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 4, 0 })
+	runs.Changed(followed, func() (left, succeeded, failed int) { return 0, 4, 0 })
 	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour || began != 1 {
 		t.Errorf("expects %s after %d starts", got, began)
 	}
