@@ -124,7 +124,7 @@ func TestLogsFollow(t *testing.T) {
 	exits(restarted, "1")
 	eventually(t, "the evaluator is replaced", func(context.Context) bool { return len(n.seen(evaluator)) >= 2 })
 	restartAPIServer(t, cluster, up)
-	eventually(t, "a worker is restarted", func(ctx context.Context) bool { return restarts(ctx, client, restarted) == 1 })
+	eventually(t, "a worker is restarted", func(ctx context.Context) bool { return restarts(ctx, client, restarted) > 0 })
 	exits(restarted, "0")
 	select {
 	case <-ended:
@@ -136,7 +136,8 @@ func TestLogsFollow(t *testing.T) {
 		t.Errorf("logs -f: %v\n%s", err, &notes)
 	}
 	t.Logf("%d lines of %d pods\n%s", n.lines, len(n.steps), &notes)
-	checkSteps(t, n)
+	// While the API server is away the second run may end before it is told to succeed, and a third one comes.
+	checkSteps(t, n, restarts(ctx, client, restarted)+1)
 }
 
 // restartAPIServer kills it, and starts it again: who is connected to it is cut off, and cannot reach it for a while.
@@ -162,10 +163,13 @@ func restartAPIServer(t *testing.T, cluster *sandboxtest.Cluster, up []string) {
 	}
 }
 
-// checkSteps: each worker printed every step once, the one that was restarted twice. Of an evaluator that was killed the end may be
+// checkSteps: each worker printed every step once, the one that was restarted as often as it ran. Of an evaluator that was killed the end may be
 // gone with its pod, but nothing before.
-func checkSteps(t *testing.T, n *numbered) {
+func checkSteps(t *testing.T, n *numbered, runs int) {
 	t.Helper()
+	if runs < 2 {
+		t.Errorf("%s ran %d times", restarted, runs)
+	}
 	if pods, evaluators := len(n.steps), len(n.seen(evaluator)); evaluators < 2 || pods != logWorkers+evaluators {
 		t.Errorf("%d pods printed, %d of them evaluators", pods, evaluators)
 	}
@@ -173,7 +177,7 @@ func checkSteps(t *testing.T, n *numbered) {
 		want, last := 1, logSteps
 		switch n.pods[uid] {
 		case restarted:
-			want = 2
+			want = runs
 		case evaluator:
 			last = len(steps)
 		}
