@@ -140,6 +140,19 @@ func (c *Cluster) PodsOn(name string) []*corev1.Pod {
 	return out
 }
 
+// Pods goes through the pods on nodes with the names of these, in no order but that of the nodes.
+func (c *Cluster) Pods() iter.Seq2[string, *corev1.Pod] {
+	return func(yield func(string, *corev1.Pod) bool) {
+		for _, n := range c.nodes {
+			for _, info := range n.info.Pods {
+				if !yield(n.obj.Name, info.GetPod()) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Free returns what is left of a node: allocatable less what its pods are charged, `pods` included. Amounts are negative
 // on an overcommitted node. It is nil for an unknown node.
 func (c *Cluster) Free(node string) corev1.ResourceList {

@@ -28,15 +28,7 @@ func (d podDevices) none() bool {
 func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 	var d podDevices
 	for _, ref := range pod.Spec.ResourceClaims {
-		name, made := "", ref.ResourceClaimName != nil
-		if made {
-			name = *ref.ResourceClaimName
-		}
-		for _, s := range pod.Status.ResourceClaimStatuses {
-			if s.Name == ref.Name && s.ResourceClaimName != nil && !made {
-				name = *s.ResourceClaimName
-			}
-		}
+		name, made := ClaimName(pod, ref), ref.ResourceClaimName != nil
 		claim := find(c.objects.ResourceClaims, pod.Namespace, name)
 		switch {
 		case claim != nil && claim.DeletionTimestamp != nil:
@@ -64,6 +56,19 @@ func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 		return podDevices{fixed: d.fixed, problem: fmt.Sprintf("request %s is of a kind that is not known", name)}
 	}
 	return d
+}
+
+// ClaimName is the name of a ResourceClaim of a pod; empty while one that is to be made of a template is not there.
+func ClaimName(pod *corev1.Pod, ref corev1.PodResourceClaim) string {
+	if ref.ResourceClaimName != nil {
+		return *ref.ResourceClaimName
+	}
+	for _, s := range pod.Status.ResourceClaimStatuses {
+		if s.Name == ref.Name && s.ResourceClaimName != nil {
+			return *s.ResourceClaimName
+		}
+	}
+	return ""
 }
 
 // unknownRequest names a request that is for neither devices of a class nor the first of several that are available; empty for none. The allocator cannot look at

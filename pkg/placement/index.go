@@ -27,8 +27,8 @@ type Index struct {
 	version uint64
 	// nodesVersion counts those that changed a node, or its pods.
 	nodesVersion uint64
-	// occupants is what is known of all pods on nodes.
-	occupants occupants
+	// pods counts the pods on nodes.
+	pods podCounts
 	// antiAffine are the positions of the nodes that have pods with required anti-affinity.
 	antiAffine map[int]bool
 
@@ -147,8 +147,8 @@ func (x *Index) replace(at int, info fwk.NodeInfo) {
 	}
 	n.used = names.vector(n.info.Requested, len(n.info.Pods))
 	c.nodes[at] = n
-	x.occupants.count(old, -1)
-	x.occupants.count(n, 1)
+	x.pods.count(old, -1)
+	x.pods.count(n, 1)
 	for _, p := range old.info.Pods {
 		if id := PodID(p.GetPod()); c.podNodes.all[id] == old.obj.Name {
 			delete(c.podNodes.all, id)
@@ -209,14 +209,14 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
 		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version, nodesVersion: x.nodesVersion,
-		occupants: occupants{priorities: map[int32]int{}}, antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
+		pods: podCounts{priorities: map[int32]int{}}, antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
 	}
 	for at, i := range order {
 		n := before.reuse(nodes[i])
 		x.known[i], x.at[i], c.byName[n.obj.Name] = generation(nodes[i]), at, at
 		c.nodes = append(c.nodes, n)
 		x.note(at, n)
-		x.occupants.count(n, 1)
+		x.pods.count(n, 1)
 		for _, p := range n.info.Pods {
 			c.podNodes.all[PodID(p.GetPod())] = n.obj.Name
 		}

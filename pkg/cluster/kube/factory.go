@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
@@ -111,12 +110,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 }
 
 func (f *Factory) restConfig() (*rest.Config, error) {
-	if err := f.requireConfig(); err != nil {
+	loader, err := f.clientConfig()
+	if err != nil {
 		return nil, err
-	}
-	loader := f.flags.loader()
-	if account := f.inPod(); account != nil {
-		loader = clientcmd.NewDefaultClientConfig(*account, &f.flags.overrides)
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {

@@ -17,39 +17,30 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// requireConfig fails if nothing configures where the cluster is. client-go would silently try localhost:8080 instead.
-func (f *Factory) requireConfig() error {
-	loader := f.flags.loader()
+// clientConfig is the configuration that applies: that of the kubeconfig and flags, or in a pod, for a user without a kubeconfig, that of its service
+// account and flags. It fails if nothing configures where the cluster is: client-go would silently try localhost:8080. That takes the service account
+// only where no flag changes anything, and takes over none of the flags.
+func (f *Factory) clientConfig() (clientcmd.ClientConfig, error) {
+	loader, flags := f.flags.loader(), &f.flags.overrides
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return f.explainConfig(err)
+		return nil, f.explainConfig(err)
 	}
-	if f.flags.overrides.ClusterInfo.Server != "" {
-		return nil
-	}
-	_, err = rest.InClusterConfig()
-	switch chosen := cmp.Or(f.flags.overrides.CurrentContext, f.flags.overrides.Context.Cluster, raw.CurrentContext); {
-	case chosen != "" && len(raw.Clusters) > 0, !errors.Is(err, rest.ErrNotInCluster):
-		return nil // in a pod its service account is used, or it is reported what is wrong with that
-	case len(raw.Contexts) > 0:
-		return failure.Errorf("kubeconfig %s: no context is chosen", strings.Join(f.paths(), ", ")).
-			WithHint("choose one with --context: %s", strings.Join(contextNames(raw), ", "))
-	}
-	return f.noKubeconfig()
-}
-
-// inPod is a kubeconfig of the service account of the pod that this runs in, for a user who has none; nil where there is one, or no pod. client-go
-// takes the service account only where no flag changes anything, and takes over none of the flags.
-func (f *Factory) inPod() *clientcmdapi.Config {
-	raw, err := f.flags.loader().RawConfig()
-	if err != nil || len(raw.Clusters) > 0 || f.flags.overrides.ClusterInfo.Server != "" {
-		return nil
+	chosen := cmp.Or(flags.CurrentContext, flags.Context.Cluster, raw.CurrentContext) != ""
+	if flags.ClusterInfo.Server != "" || chosen && len(raw.Clusters) > 0 {
+		return loader, nil
 	}
 	account, err := rest.InClusterConfig()
-	if err != nil {
-		return nil
+	switch {
+	case err == nil && len(raw.Clusters) == 0:
+		return clientcmd.NewDefaultClientConfig(*ofAccount(account), flags), nil
+	case !errors.Is(err, rest.ErrNotInCluster):
+		return loader, nil // it uses the service account, or reports what is wrong with that
+	case !chosen && len(raw.Contexts) > 0:
+		return nil, failure.Errorf("kubeconfig %s: no context is chosen", strings.Join(f.paths(), ", ")).
+			WithHint("choose one with --context: %s", strings.Join(contextNames(raw), ", "))
 	}
-	return ofAccount(account)
+	return nil, f.noKubeconfig()
 }
 
 // ofAccount is a kubeconfig of the service account of a pod.

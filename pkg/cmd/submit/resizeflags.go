@@ -15,7 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -96,8 +95,8 @@ func (f *ResizeFlags) Validate() error {
 			return err
 		}
 	}
-	if !request.IsExtended(corev1.ResourceName(f.gpuResource)) {
-		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", f.gpuResource).WithHint("for example: --gpu-resource amd.com/gpu")
+	if err := refuseGPUResource(f.gpuResource); err != nil {
+		return err
 	}
 	if f.flags.Changed(resize.FlagGPUResource) && !f.typedGPUs() {
 		return failure.Usagef("--gpu-resource has no effect without a number of GPUs").WithHint("add --gpus N, or leave out --gpu-resource")

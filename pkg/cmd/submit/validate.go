@@ -179,11 +179,18 @@ func (o *Options) validateGPUs(flags *pflag.FlagSet) error {
 	return validateGPUResource(flags, o.GPUResource, gpus > 0)
 }
 
+// refuseGPUResource refuses a --gpu-resource that cannot be one.
+func refuseGPUResource(resource string) error {
+	if request.IsExtended(corev1.ResourceName(resource)) {
+		return nil
+	}
+	return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", resource).WithHint("for example: --gpu-resource amd.com/gpu")
+}
+
 // validateGPUResource refuses a --gpu-resource that cannot be one, or that no member requests.
 func validateGPUResource(flags *pflag.FlagSet, resource string, requested bool) error {
-	if !request.IsExtended(corev1.ResourceName(resource)) {
-		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", resource).
-			WithHint("for example: --gpu-resource amd.com/gpu")
+	if err := refuseGPUResource(resource); err != nil {
+		return err
 	}
 	if !requested && flags.Changed("gpu-resource") {
 		return failure.Usagef("--gpu-resource has no effect: no member requests GPUs").WithHint("add --gpus N, or leave out --gpu-resource")

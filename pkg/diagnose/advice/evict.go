@@ -92,7 +92,7 @@ func (s evictor) evictCommand(h *view.Consumer) (cmd, cost string) {
 	resource := strings.ToLower(kind.Kind)
 	switch {
 	case h.Job != nil && h.Leftover():
-		return command.Kubectl(h.Namespace, append([]string{"delete", "pod"}, podNames(h)...)...), "has ended already"
+		return command.DeletePods(h.Namespace, h.Pods), "has ended already"
 	case h.Job != nil && s.admission(h) != "": // Kueue would resume what another client suspends
 		return command.MergePatch(h.Namespace, "workload."+kueue.Group, s.admission(h), map[string]any{"spec": map[string]any{"active": false}}),
 			"is suspended, and starts again when its Workload is active again"
@@ -136,13 +136,4 @@ func kindOf(h *view.Consumer) schema.GroupKind {
 		return schema.GroupKind{Group: "apps", Kind: h.Kind}
 	}
 	return schema.GroupKind{Kind: h.Kind}
-}
-
-func podNames(h *view.Consumer) []string {
-	var names []string
-	for _, p := range h.Pods {
-		names = append(names, p.Name)
-	}
-	slices.Sort(names)
-	return names
 }

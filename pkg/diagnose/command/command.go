@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,16 +92,19 @@ func encode(v any) string {
 // Delete deletes a job, or the pods of one that has no object of its own.
 func Delete(job *gang.Job) string {
 	if job.Reader.Resource == "" {
-		return Kubectl(job.Meta.Namespace, append([]string{"delete", "pod"}, podNames(job.Bare)...)...)
+		return DeletePods(job.Meta.Namespace, job.Bare)
 	}
 	return Kubectl(job.Meta.Namespace, "delete", job.Ref())
 }
 
-func podNames(pods []*corev1.Pod) (names []string) {
+// DeletePods deletes pods of a namespace.
+func DeletePods(namespace string, pods []*corev1.Pod) string {
+	var names []string
 	for _, p := range pods {
 		names = append(names, p.Name)
 	}
-	return names
+	slices.Sort(names)
+	return Kubectl(namespace, append([]string{"delete", "pod"}, names...)...)
 }
 
 // Evict evicts a pod through the API server. Unlike a deletion, that respects PodDisruptionBudgets.

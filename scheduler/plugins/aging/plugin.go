@@ -79,7 +79,8 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Reserve ends the reservation of a gang when it is placed: its members would be
-// charged for the reserved places and for themselves.
+// charged for the reserved places and for themselves. What the pod promises is
+// remembered: it can be written otherwise from now on.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if state.IsPodGroupSchedulingCycle() {
 		return nil

@@ -164,10 +164,8 @@ func (c *Controller) observe(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, node := range cluster.Nodes() {
-		for _, pod := range cluster.PodsOn(node.Name) {
-			c.claims.Observe(pod, late)
-		}
+	for _, pod := range cluster.Pods() {
+		c.claims.Observe(pod, late)
 	}
 	c.claims.Observed()
 	return nil

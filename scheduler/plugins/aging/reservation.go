@@ -242,11 +242,9 @@ func (p Projection) after(leave []types.UID, come ...*corev1.Pod) Projection {
 
 // leavers are the pods whose end a gang may wait for: not its own members.
 func (p Projection) leavers(g Candidate, now time.Time) (pods []*corev1.Pod) {
-	for _, node := range p.Cluster.Nodes() {
-		for _, pod := range p.Cluster.PodsOn(node.Name) {
-			if !placement.DaemonSetPod(pod) && !p.Promised[pod.UID] && !hangs(pod, now) && !slices.Contains(g.Members.Bound, pod.UID) {
-				pods = append(pods, pod)
-			}
+	for _, pod := range p.Cluster.Pods() {
+		if !placement.DaemonSetPod(pod) && !p.Promised[pod.UID] && !hangs(pod, now) && !slices.Contains(g.Members.Bound, pod.UID) {
+			pods = append(pods, pod)
 		}
 	}
 	return pods

@@ -144,7 +144,7 @@ const RuntimeAnnotation = "gangctl.dev/expected-runtime"
 func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
 		grace := max(0, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)-corev1.DefaultTerminationGracePeriodSeconds)
-		return seconds64(*seconds) + seconds64(grace), true
+		return atMost(*seconds) + atMost(grace), true
 	}
 	text := pod.Annotations[RuntimeAnnotation]
 	if text == "" {
@@ -154,11 +154,8 @@ func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	return d, err == nil && d > 0
 }
 
-// seconds64 is a number of seconds that users write, as a duration of a hundred years at most.
-func seconds64(n int64) time.Duration {
-	const most = 100 * 365 * 24 * time.Hour
-	return time.Duration(min(n, int64(most/time.Second))) * time.Second
-}
+// atMost is a number of seconds that users write, as a duration of a hundred years at most: two of them have a sum.
+func atMost(seconds int64) time.Duration { return min(gang.Seconds(seconds), 100*365*24*time.Hour) }
 
 // promises reports whether the limit of a pod's runtime is only promised: nothing ends it then.
 func promises(pod *corev1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds == nil }
@@ -216,15 +213,13 @@ func (l *Ledger) Observe(pod *corev1.Pod, grace time.Duration) {
 	started, now := pod.Status.StartTime, l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, known := l.promised[pod.UID]
-	switch {
-	case limited:
-		p = l.remember(pod.UID, limit)
-	case known:
-		p = l.remember(pod.UID, p.limit)
-	default:
+	if before, known := l.promised[pod.UID]; !limited && known {
+		limit, limited = before.limit, true
+	}
+	if !limited {
 		return
 	}
+	p := l.remember(pod.UID, limit)
 	if started == nil {
 		return
 	}

@@ -41,7 +41,7 @@ func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.Nod
 		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
 	}
-	for _, pod := range podsOf(antiAffine) {
+	for _, pod := range antiAffinePods(antiAffine) {
 		p.inspectOther(pod)
 		placement.AddAntiAffinityLabels(keys, pod)
 	}
@@ -147,8 +147,8 @@ func (p *memberRoles) inspectOther(pod *corev1.Pod) {
 	p.namespaced = p.namespaced || selectsNamespaces(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 }
 
-// podsOf returns the pods with required anti-affinity of nodes that have such.
-func podsOf(antiAffine []fwk.NodeInfo) (pods []*corev1.Pod) {
+// antiAffinePods returns the pods with required anti-affinity of nodes that have such.
+func antiAffinePods(antiAffine []fwk.NodeInfo) (pods []*corev1.Pod) {
 	for _, n := range antiAffine {
 		for _, info := range n.GetPodsWithRequiredAntiAffinity() {
 			pods = append(pods, info.GetPod())
@@ -203,11 +203,7 @@ func ownClaims(pod *corev1.Pod, claims claimGetter) (string, error) {
 		if c.ResourceClaimTemplateName == nil {
 			continue
 		}
-		at := slices.IndexFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == c.Name && s.ResourceClaimName != nil })
-		if at < 0 {
-			return pod.Name, nil
-		}
-		claim, err := claims.Get(pod.Namespace, *pod.Status.ResourceClaimStatuses[at].ResourceClaimName)
+		claim, err := claims.Get(pod.Namespace, placement.ClaimName(pod, c))
 		if err != nil || claim.Status.Allocation != nil || claim.DeletionTimestamp != nil {
 			return pod.Name, nil //nolint:nilerr // the claim is not there yet
 		}

@@ -31,7 +31,7 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	for _, pod := range pods {
 		members.inspect(pod)
 	}
-	for _, pod := range podsOf(antiAffine) {
+	for _, pod := range antiAffinePods(antiAffine) {
 		members.inspectOther(pod)
 	}
 	objects, err := v.planner.objects(v.planner.engine.Framework(), members)

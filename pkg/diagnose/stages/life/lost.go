@@ -87,10 +87,8 @@ var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
 
 // deletion is how a pod goes that is being deleted.
 func deletion(p *corev1.Pod) string {
-	for _, cond := range p.Status.Conditions {
-		if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
-			return strings.TrimSpace(cond.Reason + " " + cond.Message)
-		}
+	if by := gang.Disruption(p); by != nil {
+		return strings.TrimSpace(by.Reason + " " + by.Message)
 	}
 	return "it is being deleted"
 }

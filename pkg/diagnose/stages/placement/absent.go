@@ -57,8 +57,8 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 		return c.Request, false
 	}
 	for i := before; i < len(out.Findings); i++ {
-		if f := &out.Findings[i]; f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch {
-			autoscaler(c, f) // which might have brought it
+		if f := &out.Findings[i]; nodesMayBring(*f) {
+			autoscaler(c, f)
 		}
 	}
 	if needless(request.Gang, possible) {
@@ -74,6 +74,11 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 		}
 	}
 	return request, true
+}
+
+// nodesMayBring reports whether what is absent may come with nodes that are not there yet.
+func nodesMayBring(f stage.Finding) bool {
+	return f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch
 }
 
 // absentResources are the resources that findings are about.

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -45,9 +46,7 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 				continue
 			}
 			end = view.Later(end, p.DeletionTimestamp.Time)
-			for _, cond := range p.Status.Conditions {
-				preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
-			}
+			preempted = preempted || gang.Disruption(p) != nil
 		}
 		if !end.IsZero() {
 			names = append(names, c.Name(h))
@@ -67,6 +66,9 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	return f
 }
 
+// scaleUp and nominates are the reasons of events by which the cluster autoscaler, and Karpenter, report that they have ordered nodes for a pod.
+const scaleUp, nominates = "TriggeredScaleUp", "Nominated"
+
 // scaled is how the cluster autoscaler announces nodes: [{ng-gpu 1->3 (max: 8)}].
 var scaled = regexp.MustCompile(`\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}`)
 
@@ -76,13 +78,13 @@ func scalingUp(c *stage.Context, out *stage.Result) bool {
 		if refusesToScale(e) {
 			return false
 		}
-		if e.Reason == "Nominated" && c.View.Age(e.Last) <= scalingTakes {
+		if e.Reason == nominates && c.View.Age(e.Last) <= scalingTakes {
 			if claim := nominated.FindStringSubmatch(e.Message); claim != nil && claim[2] == "" {
 				out.Add(nodeClaimed(c, e, claim[1]))
 				return true
 			}
 		}
-		if e.Reason != "TriggeredScaleUp" || c.View.Age(e.Last) > scalingTakes {
+		if e.Reason != scaleUp || c.View.Age(e.Last) > scalingTakes {
 			continue
 		}
 		cluster := c.View.Cluster()
@@ -125,14 +127,14 @@ func ordered(c *stage.Context, out *stage.Result) bool {
 			continue
 		}
 		for _, e := range c.View.Events("Pod", m.Pod.Namespace, m.Pod.Name) {
-			if (e.Reason == "TriggeredScaleUp" || e.Reason == "Nominated") && c.View.Age(e.Last) <= scalingTakes {
+			if c.View.Age(e.Last) <= scalingTakes && (e.Reason == scaleUp || e.Reason == nominates) {
 				roles.Insert(phrase.Role(m.Role))
 			}
 		}
 	}
 	comes := func(f stage.Finding) bool {
 		role, _ := f.Facts["role"].(string)
-		return (f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch) && roles.Has(role)
+		return nodesMayBring(f) && roles.Has(role)
 	}
 	if !slices.ContainsFunc(out.Findings, comes) || !scalingUp(c, out) {
 		return false

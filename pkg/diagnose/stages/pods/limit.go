@@ -53,13 +53,11 @@ func (b breach) String() string {
 		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and %s has no limit", b.lr.Name, b.resource, b.bound.String(), what)
 	case b.unlimited:
 		return fmt.Sprintf("LimitRange %s allows a limit of %s %s %s a %s, and %s has no limit", b.lr.Name, bound, b.bound.String(), b.resource, unit, what)
-	}
-	if b.field == "ratio" {
+	case b.field == "ratio":
 		times := strconv.FormatFloat(b.have.AsApproximateFloat64()/b.request.AsApproximateFloat64(), 'g', 3, 64)
 		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and %s has %s for a request of %s, a ratio of %s", b.lr.Name, b.resource, b.bound.String(),
 			what, b.have.String(), b.request.String(), times)
-	}
-	if b.field == "default" {
+	case b.field == "default":
 		return fmt.Sprintf("LimitRange %s gives a container without a limit of its own one of %s %s, and %s requests %s", b.lr.Name, b.bound.String(), b.resource, what, b.have.String())
 	}
 	return fmt.Sprintf("LimitRange %s allows %s %s %s a %s, %s has a %s of %s", b.lr.Name, bound, b.bound.String(), b.resource, unit, what, b.field, b.have.String())

@@ -185,8 +185,5 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 
 // displaced reports whether a pod has ended because others had it end: its kubelet, or who evicted or preempted it.
 func displaced(pod *corev1.Pod) bool {
-	return slices.Contains([]string{"Evicted", "Preempting", "Terminated", "NodeLost"}, pod.Status.Reason) ||
-		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
-		})
+	return slices.Contains([]string{"Evicted", "Preempting", "Terminated", "NodeLost"}, pod.Status.Reason) || gang.Disruption(pod) != nil
 }

@@ -1,21 +1,19 @@
 package placement
 
 import (
-	"iter"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// occupants counts the pods on nodes.
-type occupants struct {
+// podCounts counts the pods on nodes.
+type podCounts struct {
 	priorities map[int32]int // by priority
 	leaving    int           // being deleted
 }
 
 // count adds the pods of a node; with sign -1 it takes them out.
-func (o *occupants) count(n *node, sign int) {
+func (o *podCounts) count(n *node, sign int) {
 	for _, info := range n.info.Pods {
 		pod := info.GetPod()
 		priority := corev1helpers.PodPriority(pod)
@@ -31,10 +29,10 @@ func (o *occupants) count(n *node, sign int) {
 // Settled reports whether every pod that has a node is of a priority, or of a higher one, and none is being deleted: nobody makes room for a pod of
 // that priority. An index knows that without a look at the pods.
 func (c *Cluster) Settled(priority int32) bool {
-	counted := occupants{priorities: map[int32]int{}}
+	counted := podCounts{priorities: map[int32]int{}}
 	if c.indexed() {
-		counted.leaving = c.index.occupants.leaving
-		maps.Copy(counted.priorities, c.index.occupants.priorities)
+		counted.leaving = c.index.pods.leaving
+		maps.Copy(counted.priorities, c.index.pods.priorities)
 		for at := range c.whatIf { // pods that a what-if took away are counted, too: then somebody looks for them in vain
 			counted.count(c.nodes[at], 1)
 		}
@@ -49,17 +47,4 @@ func (c *Cluster) Settled(priority int32) bool {
 		}
 	}
 	return counted.leaving == 0
-}
-
-// Pods goes through the pods on nodes with the names of these, in no order but that of the nodes.
-func (c *Cluster) Pods() iter.Seq2[string, *corev1.Pod] {
-	return func(yield func(string, *corev1.Pod) bool) {
-		for _, n := range c.nodes {
-			for _, info := range n.info.Pods {
-				if !yield(n.obj.Name, info.GetPod()) {
-					return
-				}
-			}
-		}
-	}
 }

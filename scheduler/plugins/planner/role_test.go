@@ -1,0 +1,57 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// claimsByName are ResourceClaims.
+type claimsByName map[string]*resourceapi.ResourceClaim
+
+// Get implements claimGetter.
+func (c claimsByName) Get(_, name string) (*resourceapi.ResourceClaim, error) {
+	if claim, ok := c[name]; ok {
+		return claim, nil
+	}
+	return nil, fmt.Errorf("no claim %s", name)
+}
+
+// Members whose claims are made of one template are alike, until one of the claims has devices, which are on some node.
+func TestMembersWithClaimsOfATemplate(t *testing.T) {
+	members, claims := []*corev1.Pod{}, claimsByName{}
+	for i := range 72 {
+		m := member("g", i, "cpu", "1")
+		claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-gpu"}}
+		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", Count: 4}}}
+		m.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("gpus")}}
+		m.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &claim.Name}}
+		members, claims[claim.Name] = append(members, m), claim
+	}
+	roles := func() (counts []int32) {
+		p, err := rolesOf(members, gang.Topology{}, nil, claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.roles {
+			counts = append(counts, r.Count)
+		}
+		return counts
+	}
+	if got := roles(); !slices.Equal(got, []int32{72}) {
+		t.Errorf("equal claims: %v", got)
+	}
+	claims["g-1-gpu"].Status.Allocation = &resourceapi.AllocationResult{}
+	claims["g-2-gpu"].Spec.Devices.Requests[0].Exactly.Count = 8
+	delete(claims, "g-3-gpu")
+	if got := roles(); !slices.Equal(got, []int32{69, 1, 1, 1}) {
+		t.Errorf("an allocated claim, a larger one, and one that is not there: %v", got)
+	}
+}
