@@ -43,7 +43,7 @@ import (
 type cluster struct {
 	client       kubernetes.Interface
 	dynamic      dynamic.Interface
-	collect      explainer.Collector
+	follow       explainer.Follow
 	names        []string // the scheduler names that are ours
 	namespace    string   // where the scheduler has its lease, and the key with which it signs
 	recorder     events.EventRecorder
@@ -245,12 +245,12 @@ func (c cluster) newExplainer(
 	}
 	nodes := factory.Core().V1().Nodes()
 	source := &explainer.Cluster{
-		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Collect: c.collect,
+		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Follow: c.follow,
 		Pods: known.pods.All, Nodes: nodes.Lister(), Names: c.names, Clock: clock.RealClock{},
 	}
 	version := func() string { return known.pods.Version() + "/" + nodes.Informer().LastSyncResourceVersion() }
 	return explainer.New(explainer.Config{
-		Snapshot: source.Snapshot, Version: version, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
+		Snapshot: source.Snapshot, Rest: source.Close, Version: version, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, CPU: explainer.Used, Panics: panics,
 	})
 }

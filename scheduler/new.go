@@ -18,8 +18,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
@@ -90,7 +90,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 	binder := engine.NewBinder(clock.RealClock{})
 	recorder := record.New(c.Client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
 	g, err := newGangs(cluster{
-		client: c.Client, dynamic: c.Dynamic, collect: collect.Collect, names: names, namespace: c.Namespace,
+		client: c.Client, dynamic: c.Dynamic, follow: explainer.FollowCluster, names: names, namespace: c.Namespace,
 		recorder: recorder, idle: binder.Idle, busy: binder.Busy, informerName: c.InformerName,
 		priority: c.Priority, policy: policy, foreignNames: foreignNames,
 	})

@@ -33,8 +33,8 @@ import (
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/order"
 )
@@ -93,11 +93,11 @@ func newRig(t *testing.T, serving ...string) *rig {
 		t.Fatal(err)
 	}
 	// Explanations are read from a real API server only; they have tests of their own.
-	noSnapshot := func(context.Context, *kube.Client, collect.Options) (*snapshot.Snapshot, error) {
+	unread := func(context.Context, *kube.Client, collect.Options) (explainer.Mirror, error) {
 		return nil, errors.New("an API server in memory has no snapshot")
 	}
 	if r.gangs, err = newGangs(cluster{
-		client: r.server, dynamic: r.groups, collect: noSnapshot, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {}, busy: func() bool { return false },
+		client: r.server, dynamic: r.groups, follow: unread, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {}, busy: func() bool { return false },
 		priority: gangcache.MemberPriority, policy: order.HighestResponseRatio,
 	}); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // NodeDetail is how much an answer has of nodes.
@@ -63,12 +62,12 @@ type Explainer struct{ view *view.View }
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return ExplainerOf(view.New(s)) }
 
 // ExplainerAfter is NewExplainer for a later snapshot of a cluster, which has the same objects where they have not changed: see [Explainer.Known].
-func ExplainerAfter(earlier placement.Known, s *snapshot.Snapshot) *Explainer {
+func ExplainerAfter(earlier view.Known, s *snapshot.Snapshot) *Explainer {
 	return ExplainerOf(view.After(earlier, s))
 }
 
-// Known is what is known of the nodes of the snapshot, for the explainer of a later one.
-func (e *Explainer) Known() placement.Known { return e.view.Cluster().Known() }
+// Known is what is known of the snapshot, for the explainer of a later one.
+func (e *Explainer) Known() view.Known { return e.view.Known() }
 
 // ExplainerOf returns an explainer of a view: what else looks at it computes nothing a second time.
 func ExplainerOf(w *view.View) *Explainer { return &Explainer{view: w} }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -93,8 +94,15 @@ func TestALaterLookAnswersTheSame(t *testing.T) {
 				now.Nodes[i] = n
 			}
 		}
+		for kind, list := range now.Custom {
+			now.Custom[kind] = slices.DeleteFunc(list, func(u *unstructured.Unstructured) bool { return u.GetName() != "gang" && r.IntN(4) == 0 })
+		}
 		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
-		a, err := ExplainerAfter(NewExplainer(earlier).Known(), now).Explain(t.Context(), Query{Namespace: "team", Name: "gang"}, o)
+		q, first := Query{Namespace: "team", Name: "gang"}, NewExplainer(earlier)
+		if _, err := first.Explain(t.Context(), q, o); err != nil {
+			t.Fatal(err)
+		}
+		a, err := ExplainerAfter(first.Known(), now).Explain(t.Context(), q, o)
 		if err != nil {
 			t.Fatal(err)
 		}

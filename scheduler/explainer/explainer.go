@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
@@ -60,8 +60,9 @@ const (
 
 // Config has the dependencies of an explainer.
 type Config struct {
-	// Snapshot returns the cluster as it is now.
+	// Snapshot returns the cluster as it is now. Rest gives up what that is read from, where no gang waits.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
+	Rest     func()
 	// Version changes with every change of a node or a pod.
 	Version func() string
 	// Members lists the pods of a gang.
@@ -97,11 +98,12 @@ type Explainer struct {
 
 	// What follows is touched by Run only.
 	pace    *pace
-	sight   *sight          // the look at the cluster by which gangs are being explained; nil while there are none
-	known   placement.Known // of the nodes of the last look, while there is none
+	sight   *sight     // the look at the cluster by which gangs are being explained; nil while there are none
+	known   view.Known // of the last look, while there is none
 	current map[gang.Key]publication
 	spent   map[string]time.Duration // what the answers of a namespace took lately
 	looked  time.Duration            // what the last look took
+	first   time.Duration            // what the first answer after it took
 }
 
 // publication is the current answer and the version of the cluster that it is about; when it was published, when it was last found to be
@@ -157,6 +159,7 @@ func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
+	defer e.Rest()
 	ticker := e.Clock.NewTicker(tick)
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
@@ -288,6 +291,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		}
 		return errors.Join(failed...)
 	}
+	before := e.sight
 	if err := e.refresh(ctx, waits[0]); err != nil {
 		for _, w := range waits {
 			e.queue.putBack(w.entry, debounce)
@@ -309,6 +313,9 @@ func (e *Explainer) round(ctx context.Context) error {
 		took := e.measure(func() {
 			failed = append(failed, e.process(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
 		})
+		if e.sight != before { // the first answer finds out what the others have in common with it
+			e.first, before = took, e.sight
+		}
 		e.spent[w.key.Namespace] += took
 		if p, known := e.current[w.key]; known {
 			p.cost, p.ended = took, e.Clock.Now()
@@ -370,12 +377,13 @@ func (e *Explainer) rank(w wait) int {
 	return 0
 }
 
-// least is how much work a round is at least: more where it begins with a look at the cluster, by what the last one took.
+// least is how much work a round is at least: more where it begins with a look at the cluster, by what the last one and the answer after it took, and some
+// more, as garbage is collected now and then.
 func (e *Explainer) least(first wait) time.Duration {
 	if e.sees(first) {
 		return chunk
 	}
-	return max(chunk, min(e.looked, allowance))
+	return min(e.looked+e.first+chunk, allowance)
 }
 
 // sees reports whether what was seen last of the cluster is good enough to explain a gang by.
@@ -396,19 +404,20 @@ func (e *Explainer) refresh(ctx context.Context, first wait) error {
 		if s, err = e.Snapshot(ctx); err == nil {
 			seen.Explainer = diagnose.ExplainerAfter(e.known, s)
 			seen.Prepare()
-			e.sight, e.known = &seen, placement.Known{}
+			e.sight, e.known = &seen, view.Known{}
 		}
 	})
 	return err
 }
 
-// forget gives up the look at the cluster. What is known of nodes is kept for the next one, as long as there are gangs that wait.
+// forget gives up the look at the cluster. What is known of it is kept for the next one, as long as there are gangs that wait.
 func (e *Explainer) forget() {
 	if e.sight != nil {
 		e.sight, e.known = nil, e.sight.Known()
 	}
 	if len(e.current) == 0 && e.queue.len() == 0 {
-		e.known = placement.Known{}
+		e.known = view.Known{}
+		e.Rest()
 	}
 }
 

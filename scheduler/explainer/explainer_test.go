@@ -48,6 +48,7 @@ func newFixture() *fixture {
 	s := &fixture{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
 	s.Explainer = New(Config{
 		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
+		Rest:     func() {},
 		Version:  func() string { return fmt.Sprint(s.version.Load()) },
 		Members: func(k gang.Key) (pods []*corev1.Pod) {
 			for _, pod := range s.snap.Pods {
@@ -637,15 +638,17 @@ func TestALookFitsIntoTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		sight *sight
 		took  time.Duration
+		first time.Duration
 		want  time.Duration
 	}{
-		"no look yet":      {nil, 0, chunk},
-		"a long look":      {nil, 3 * chunk, 3 * chunk},
-		"a very long look": {nil, 10 * allowance, allowance},
-		"it sees":          {&sight{at: clock.Now()}, 3 * chunk, chunk},
-		"it saw":           {&sight{at: clock.Now().Add(-sightFor)}, 3 * chunk, 3 * chunk},
+		"no look yet":           {nil, 0, 0, chunk},
+		"a look":                {nil, chunk, 0, 2 * chunk},
+		"with its first answer": {nil, chunk, chunk, 3 * chunk},
+		"a long look":           {nil, 10 * allowance, 0, allowance},
+		"it sees":               {&sight{at: clock.Now()}, 3 * chunk, chunk, chunk},
+		"it saw":                {&sight{at: clock.Now().Add(-sightFor)}, 2 * chunk, 0, 3 * chunk},
 	} {
-		e.sight, e.looked = c.sight, c.took
+		e.sight, e.looked, e.first = c.sight, c.took, c.first
 		if got := e.least(at); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

@@ -2,6 +2,8 @@ package explainer
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,27 +15,43 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 )
 
-// Collector reads a cluster; collect.Collect is it.
-type Collector func(context.Context, *kube.Client, collect.Options) (*snapshot.Snapshot, error)
+// Mirror is a snapshot that keeps up with its cluster; [collect.Mirror] is one.
+type Mirror interface {
+	Snapshot() (*snapshot.Snapshot, error)
+	Lost() []collect.Loss
+	Close()
+}
 
-// Cluster is the cluster as the scheduler reads it for an explanation: pods and nodes it has anyway, the rest it reads when a gang
-// waits. What it may not read the answers do without, and name.
+// Follow begins to follow a cluster until ctx ends; [FollowCluster] does.
+type Follow func(context.Context, *kube.Client, collect.Options) (Mirror, error)
+
+// FollowCluster follows a running cluster.
+func FollowCluster(ctx context.Context, client *kube.Client, o collect.Options) (Mirror, error) {
+	return collect.NewMirror(ctx, client, o)
+}
+
+// Cluster is the cluster as the scheduler reads it for an explanation: pods and nodes it has anyway, the rest it follows from when the first gang waits
+// until none does. What has not changed from one snapshot to the next is the same object, and no work. What it may not read the answers do without, and
+// name.
 type Cluster struct {
-	Client  *kube.Client
-	Collect Collector
+	Client *kube.Client
+	Follow Follow
 	// Pods are all pods as users see them, not as the engine does.
 	Pods  func() []*corev1.Pod
 	Nodes corelisters.NodeLister
 	// Names are the schedulerNames that this scheduler answers to.
 	Names []string
 	Clock clock.PassiveClock
+
+	rest Mirror
 }
 
 // Snapshot leaves out the events: what schedulers report in them is in the conditions of
-// pods, too, and a cluster may have more events than all else together.
+// pods, too, and a cluster may have more events than all else together. Context ctx is that in which the cluster is followed until [Cluster.Close].
 func (c *Cluster) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
-	s, err := c.Collect(ctx, c.Client, collect.Options{Without: []string{"pods", "nodes", "events"}, Now: c.Clock.Now})
+	s, err := c.others(ctx)
 	if err != nil {
+		c.Close() // the next one begins anew
 		return nil, err
 	}
 	s.Schedulers = c.Names
@@ -43,4 +61,27 @@ func (c *Cluster) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	}
 	s.Finish()
 	return s, nil
+}
+
+// others is all but the pods, the nodes and the events. What is out of date for longer than an answer may be is an error.
+func (c *Cluster) others(ctx context.Context) (s *snapshot.Snapshot, err error) {
+	if c.rest == nil {
+		c.rest, err = c.Follow(ctx, c.Client, collect.Options{Without: []string{"pods", "nodes", "events"}, Now: c.Clock.Now, Poll: sightFor})
+		if err != nil {
+			c.rest = nil
+			return nil, err
+		}
+	}
+	if lost := c.rest.Lost(); len(lost) > 0 && c.Clock.Since(lost[0].Since) > oldest {
+		return nil, fmt.Errorf("nothing is heard of %s since %s: %w", lost[0].Resource, lost[0].Since.Format(time.RFC3339), lost[0].Err)
+	}
+	return c.rest.Snapshot()
+}
+
+// Close ends what the cluster is followed by, until the next snapshot.
+func (c *Cluster) Close() {
+	if c.rest != nil {
+		c.rest.Close()
+		c.rest = nil
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -122,15 +123,27 @@ func kindOf(gvk schema.GroupVersionKind) (kind, bool) {
 // sorted orders objects by namespace and name. Of two with the same name the newer one stays, so that the order in which
 // they were read does not matter.
 func sorted[P metav1.Object](list []P) []P {
-	slices.SortStableFunc(list, func(a, b P) int {
-		if c := cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName())); c != 0 {
+	type named struct { // what is compared stands together: a cluster has many pods, each elsewhere in memory
+		namespace, name string
+		read            int
+		obj             P
+	}
+	all := make([]named, 0, len(list))
+	for i, obj := range list {
+		all = append(all, named{obj.GetNamespace(), obj.GetName(), i, obj})
+	}
+	slices.SortFunc(all, func(a, b named) int {
+		if c := cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name)); c != 0 {
 			return c // most are told apart by that, and versions are parsed
 		}
-		return cmp.Or(cmp.Compare(revision(b), revision(a)), cmp.Compare(a.GetUID(), b.GetUID()))
+		return cmp.Or(cmp.Compare(revision(b.obj), revision(a.obj)), cmp.Compare(a.obj.GetUID(), b.obj.GetUID()), cmp.Compare(a.read, b.read))
 	})
-	return slices.CompactFunc(list, func(a, b P) bool {
-		return a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
-	})
+	all = slices.CompactFunc(all, func(a, b named) bool { return a.name == b.name && a.namespace == b.namespace })
+	clear(list[len(all):])
+	for i, n := range all {
+		list[i] = n.obj
+	}
+	return list[:len(all)]
 }
 
 // revision reads a resourceVersion as the number that it is in practice; 0 if it is none.

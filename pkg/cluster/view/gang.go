@@ -98,7 +98,7 @@ func (w *View) readGroups() []gang.Declaration {
 		for _, kind := range r.Kinds {
 			for _, u := range w.Snap.Custom[kind.GroupKind] {
 				key := groupKey{r.Dialect, u}
-				d, known := w.decoded.groups[key]
+				d, known := w.decoded.group(key)
 				if !known {
 					var err error
 					if d, err = r.Decode(u); err != nil {
@@ -231,7 +231,7 @@ func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {
 // bare makes up a job from a pod without one: the pods of its gang, or the pod alone.
 func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	name, pods := pod.Name, []*corev1.Pod{pod}
-	if groups := groupsOf(pod); len(groups) > 0 {
+	if groups := groupsOf(pod, dialect.Readers()); len(groups) > 0 {
 		name, pods = groups[0].name, w.podGroups().pods[groups[0]]
 	}
 	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Names: []string{"pod"}}}
@@ -253,9 +253,9 @@ type podGroup struct {
 	namespace, name string
 }
 
-// groupsOf are the groups that a pod names, the one that counts first.
-func groupsOf(pod *corev1.Pod) (groups []podGroup) {
-	for _, r := range dialect.Readers() {
+// groupsOf are the groups that a pod names in the dialects of some readers, the one that counts first.
+func groupsOf(pod *corev1.Pod, readers []gang.Reader) (groups []podGroup) {
+	for _, r := range readers {
 		if name, ok := r.GroupOf(pod); ok {
 			groups = append(groups, podGroup{r.Dialect, pod.Namespace, name})
 		}
@@ -272,9 +272,9 @@ type podGroupIndex struct {
 func (w *View) podGroups() podGroupIndex {
 	type ofPods struct{}
 	return Once(w, ofPods{}, func() podGroupIndex {
-		x := podGroupIndex{pods: map[podGroup][]*corev1.Pod{}}
+		x, readers := podGroupIndex{pods: map[podGroup][]*corev1.Pod{}}, dialect.Readers()
 		for _, pod := range w.Snap.Pods {
-			for _, g := range groupsOf(pod) {
+			for _, g := range groupsOf(pod, readers) {
 				if x.pods[g] == nil {
 					x.order = append(x.order, g)
 				}
@@ -287,9 +287,10 @@ func (w *View) podGroups() podGroupIndex {
 
 // BareGangs are jobs that are made up, of the gangs of a namespace, or of all if it is empty, that have a pod without a node and none with a job.
 func (w *View) BareGangs(namespace string) (jobs []*gang.Job) {
+	readers := dialect.Readers()
 	for _, g := range w.podGroups().order {
 		pods := w.podGroups().pods[g]
-		if namespace != "" && g.namespace != namespace || groupsOf(pods[0])[0] != g {
+		if namespace != "" && g.namespace != namespace || groupsOf(pods[0], readers)[0] != g {
 			continue
 		}
 		waits := slices.ContainsFunc(pods, func(p *corev1.Pod) bool {

@@ -64,7 +64,7 @@ func (w *View) decode(reader gang.JobReader, u *unstructured.Unstructured) *gang
 		return job
 	}
 	key := joined{u, made}
-	if whole, known := w.decoded.jobs[key]; known {
+	if whole := w.decoded.job(key); whole != nil {
 		return whole
 	}
 	makes, _ := kinds.ByKind(reader.Makes)
@@ -92,7 +92,7 @@ func (w *View) madeOf(reader gang.JobReader, u *unstructured.Unstructured) *unst
 
 // decodeOne reads a job once, for all views of one decoding; nil where it cannot be read.
 func (w *View) decodeOne(reader gang.JobReader, u *unstructured.Unstructured) *gang.Job {
-	if job, known := w.decoded.jobs[u]; known {
+	if job := w.decoded.job(u); job != nil {
 		return job
 	}
 	job, err := reader.Job(u)
@@ -107,7 +107,7 @@ func (w *View) decodeOne(reader gang.JobReader, u *unstructured.Unstructured) *g
 
 // convert does the same for a Job of Kubernetes.
 func (w *View) convert(j *batchv1.Job) *gang.Job {
-	if job, known := w.decoded.jobs[j]; known {
+	if job := w.decoded.job(j); job != nil {
 		return job
 	}
 	job := batchjob.Convert(j)

@@ -49,26 +49,22 @@ type View struct {
 	base    *View
 }
 
-// decoded caches what was read from objects: most are the same in every what-if.
-type decoded struct {
-	jobs   map[any]*gang.Job
-	groups map[groupKey]gang.Declaration
-	templates
-}
-
-// groupKey is an object as one dialect reads it: two dialects may share a kind.
-type groupKey struct {
-	dialect gang.Dialect
-	object  *unstructured.Unstructured
-}
-
 // New returns the view of a snapshot.
-func New(s *snapshot.Snapshot) *View { return After(placement.Known{}, s) }
+func New(s *snapshot.Snapshot) *View { return After(Known{}, s) }
 
-// After is New for a later snapshot of a cluster: nodes whose objects are the same, and whose pods' are, are not worked out again. Those that
-// [View.Domains] label are new objects in each view.
-func After(earlier placement.Known, s *snapshot.Snapshot) *View {
-	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil, earlier)
+// Known is what is known of a snapshot, for the view of a later one. The zero value knows nothing.
+type Known struct {
+	nodes   placement.Known
+	decoded *decoded
+}
+
+// Known is what is known of the snapshot. It needs the simulated cluster.
+func (w *View) Known() Known { return Known{w.Cluster().Known(), w.decoded} }
+
+// After is New for a later snapshot of a cluster: nodes whose objects are the same, and whose pods' are, are not worked out again, and jobs and groups
+// whose objects are the same are not decoded again. Nodes that [View.Domains] label are new objects in each view.
+func After(earlier Known, s *snapshot.Snapshot) *View {
+	return newView(s, earlier.decoded.later(), nil, earlier.nodes)
 }
 
 // Before is the view of the cluster as it is, of one in which something was assumed; nil for the cluster itself.

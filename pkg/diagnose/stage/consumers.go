@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,18 @@ func (c *Context) Others() []*view.Consumer {
 		}
 	}
 	return all
+}
+
+// Lowest is the lowest priority of a consumer of nodes: where it is not below that of a gang, nobody has to be looked at.
+func (c *Context) Lowest() int32 {
+	type lowest struct{}
+	return view.Once(c.View, lowest{}, func() int32 {
+		least := int32(math.MaxInt32)
+		for _, h := range c.View.Consumers() {
+			least = min(least, h.Priority())
+		}
+		return least
+	})
 }
 
 // formerKey is the key of what is left of earlier runs of a gang's job.
@@ -167,9 +180,17 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 	return c.onNodes(nodes, name, false)
 }
 
-// DaemonsOn reports which DaemonSets use how much of a resource on nodes, as [Context.ConsumersOn] does for all.
-func (c *Context) DaemonsOn(nodes []string, name corev1.ResourceName) []string {
-	return c.onNodes(nodes, name, true)
+// DaemonsOn reports which DaemonSets use how much of the resource of a room on its nodes, as [Context.ConsumersOn] does for all. Most resources no
+// DaemonSet uses anywhere.
+func (c *Context) DaemonsOn(r placement.Room) []string {
+	type usedByDaemons struct{ corev1.ResourceName }
+	anywhere := view.Once(c.View, usedByDaemons{r.Resource}, func() bool {
+		return slices.ContainsFunc(c.View.Consumers(), func(h *view.Consumer) bool { return h.DaemonSet && h.Total(r.Resource) > 0 })
+	})
+	if !anywhere {
+		return nil
+	}
+	return c.onNodes(r.NodeNames(), r.Resource, true)
 }
 
 func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool) []string {

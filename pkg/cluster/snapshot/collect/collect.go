@@ -36,6 +36,8 @@ type Options struct {
 	Without []string
 	// Now is the clock.
 	Now func() time.Time
+	// Poll is how long a mirror lets a list stand that may not be watched; a few seconds if it is zero.
+	Poll time.Duration
 	// Count, if set, counts the objects that have been read, while they are.
 	Count *atomic.Int64
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// quiet is how long a watch may send nothing, once it has sent bookmarks: servers send one about every minute.
 	quiet = 3 * time.Minute
-	// pollEvery is how long a list is good for that may not be watched.
+	// pollEvery is how long a list is good for that may not be watched, unless the options have another time.
 	pollEvery = 5 * time.Second
 )
 

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -67,7 +68,7 @@ func (s source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 	s.poll(polled)
 	switch {
 	case polled:
-		return expires(ctx, pollEvery), nil
+		return expires(ctx, cmp.Or(s.m.c.o.Poll, pollEvery)), nil
 	case err != nil:
 		s.lose(s.op("watch").Wrap(err))
 		return nil, err

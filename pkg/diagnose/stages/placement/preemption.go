@@ -51,11 +51,13 @@ func uses(constraint placement.Constraint, r placement.Room) func(*corev1.Pod) b
 // preemption adds which jobs of a lower priority are in the way, and that the gang's scheduler has not preempted them, or may not.
 func preemption(c *stage.Context, f *stage.Finding) {
 	mine := stage.TermsOf(c.Request)
-	obstructs := obstructing(c, c.View.Cluster())
 	var lower []*view.Consumer
-	for _, h := range c.Others() {
-		if h.Ends && h.Priority() < mine.Priority && slices.ContainsFunc(h.Pods, obstructs) {
-			lower = append(lower, h)
+	if c.Lowest() < mine.Priority {
+		obstructs := obstructing(c, c.View.Cluster())
+		for _, h := range c.Others() {
+			if h.Ends && h.Priority() < mine.Priority && slices.ContainsFunc(h.Pods, obstructs) {
+				lower = append(lower, h)
+			}
 		}
 	}
 	name := func(h *view.Consumer) string {

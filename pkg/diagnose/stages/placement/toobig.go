@@ -43,7 +43,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	}
 	defaulted(c, f, role, r)
 	misread(c, f, role, r)
-	for _, line := range c.DaemonsOn(r.NodeNames(), r.Resource) {
+	for _, line := range c.DaemonsOn(r) {
 		f.Detail("%s", line)
 	}
 	if excluded := excluded(c, cluster, role); excluded != "" {
