@@ -142,8 +142,20 @@ func (c *Cluster) PodsOn(name string) []*corev1.Pod {
 
 // Pods goes through the pods on nodes with the names of these, in no order but that of the nodes.
 func (c *Cluster) Pods() iter.Seq2[string, *corev1.Pod] {
+	return c.podsAt(func(yield func(int) bool) {
+		for at := range c.nodes {
+			if !yield(at) {
+				return
+			}
+		}
+	})
+}
+
+// podsAt is Pods of the nodes at some positions.
+func (c *Cluster) podsAt(positions iter.Seq[int]) iter.Seq2[string, *corev1.Pod] {
 	return func(yield func(string, *corev1.Pod) bool) {
-		for _, n := range c.nodes {
+		for at := range positions {
+			n := c.nodes[at]
 			for _, info := range n.info.Pods {
 				if !yield(n.obj.Name, info.GetPod()) {
 					return

@@ -37,6 +37,32 @@ type Index struct {
 	shapes     map[string]*shape
 	topologies map[string]*topology
 	labelled   []*labelledPods
+
+	// stores are those of the objects that were passed lately, the newest first: gangs that refer to volumes and gangs that do not take turns.
+	stores []storeOf
+}
+
+// storeOf is what was prepared from some objects.
+type storeOf struct {
+	objects *Objects
+	store   *store
+}
+
+// maxStores is how many are kept: those of volumes that have changed since are large.
+const maxStores = 2
+
+// storeOf returns the store of some objects.
+func (x *Index) storeOf(o *Objects) *store {
+	for i, known := range x.stores {
+		if known.objects == o {
+			copy(x.stores[1:i+1], x.stores[:i])
+			x.stores[0] = known
+			return known.store
+		}
+	}
+	x.stores = slices.Insert(x.stores, 0, storeOf{o, &store{}})
+	x.stores = slices.Delete(x.stores, min(len(x.stores), maxStores), len(x.stores))
+	return x.stores[0].store
 }
 
 // NewIndex returns the index of a cluster without nodes.
@@ -123,11 +149,8 @@ func (x *Index) next(rest *Objects) {
 	before := x.cluster
 	x.version++
 	x.cluster = &Cluster{
-		objects: rest, names: before.names, nodes: before.nodes, byName: before.byName, podNodes: before.podNodes, store: before.store,
+		objects: rest, names: before.names, nodes: before.nodes, byName: before.byName, podNodes: before.podNodes, store: x.storeOf(rest),
 		index: x, version: x.version, nodesVersion: x.nodesVersion,
-	}
-	if rest != before.objects {
-		x.cluster.store = &store{}
 	}
 }
 
@@ -147,8 +170,8 @@ func (x *Index) replace(at int, info fwk.NodeInfo) {
 	}
 	n.used = names.vector(n.info.Requested, len(n.info.Pods))
 	c.nodes[at] = n
-	x.pods.count(old, -1)
-	x.pods.count(n, 1)
+	x.pods.count(at, old, -1)
+	x.pods.count(at, n, 1)
 	for _, p := range old.info.Pods {
 		if id := PodID(p.GetPod()); c.podNodes.all[id] == old.obj.Name {
 			delete(c.podNodes.all, id)
@@ -193,14 +216,11 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	x.version++
 	x.nodesVersion++
 	c := &Cluster{
-		objects: rest, names: newNames(), byName: make(map[string]int, len(nodes)), podNodes: podNodes{all: map[types.UID]string{}}, store: &store{},
+		objects: rest, names: newNames(), byName: make(map[string]int, len(nodes)), podNodes: podNodes{all: map[types.UID]string{}}, store: x.storeOf(rest),
 		index: x, version: x.version, nodesVersion: x.nodesVersion,
 	}
 	if before != nil {
 		c.names = before.names
-		if before.objects == rest {
-			c.store = before.store
-		}
 	}
 	order := make([]int, len(nodes))
 	for i := range order {
@@ -209,14 +229,15 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
 		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version, nodesVersion: x.nodesVersion,
-		pods: podCounts{priorities: map[int32]int{}}, antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
+		pods: newPodCounts(), antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
+		stores: x.stores,
 	}
 	for at, i := range order {
 		n := before.reuse(nodes[i])
 		x.known[i], x.at[i], c.byName[n.obj.Name] = generation(nodes[i]), at, at
 		c.nodes = append(c.nodes, n)
 		x.note(at, n)
-		x.pods.count(n, 1)
+		x.pods.count(at, n, 1)
 		for _, p := range n.info.Pods {
 			c.podNodes.all[PodID(p.GetPod())] = n.obj.Name
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -287,5 +289,22 @@ func BenchmarkGangOfThree(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What is prepared of the objects that volumes refer to stays while gangs without volumes take turns with those that have some.
+func TestStoresTakeTurns(t *testing.T) {
+	x, none, volumes := NewIndex(), &Objects{}, &Objects{CSINodes: []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}
+	first := x.Update(nil, volumes).store
+	for range 3 {
+		if x.Update(nil, none).store == first || x.Update(nil, volumes).store != first {
+			t.Fatal("it is made anew")
+		}
+	}
+	for range 2 * maxStores {
+		x.Update(nil, &Objects{})
+	}
+	if len(x.stores) != maxStores || x.Update(nil, volumes).store == first {
+		t.Errorf("%d are kept", len(x.stores))
 	}
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func (h *handle) SnapshotSharedLister() fwk.SharedLister { return snapshot{c: h.
 
 func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
 
-func (h *handle) SharedCSIManager() fwk.CSIManager { return csiNodes{h.c.objects.CSINodes} }
+func (h *handle) SharedCSIManager() fwk.CSIManager { return h.c.store.csiNodes(h.c.objects) }
 
 func (h *handle) Parallelizer() fwk.Parallelizer { return sequential{} }
 
@@ -104,6 +105,20 @@ type store struct {
 
 	labelsOnce sync.Once
 	labels     map[string]labels.Set // of namespaces
+
+	csiOnce sync.Once
+	csi     csiNodes
+}
+
+// csiNodes finds the CSINodes by name.
+func (s *store) csiNodes(o *Objects) csiNodes {
+	s.csiOnce.Do(func() {
+		s.csi = csiNodes{o.CSINodes, make(map[string]*storagev1.CSINode, len(o.CSINodes))}
+		for _, n := range slices.Backward(o.CSINodes) { // of two the first counts
+			s.csi.named[n.Name] = n
+		}
+	})
+	return s.csi
 }
 
 // namespaceLabels returns the labels of each namespace.
@@ -204,7 +219,10 @@ func (s snapshot) which(f func(*node) bool) []fwk.NodeInfo {
 }
 
 // csiNodes lists CSINodes.
-type csiNodes struct{ list []*storagev1.CSINode }
+type csiNodes struct {
+	list  []*storagev1.CSINode
+	named map[string]*storagev1.CSINode
+}
 
 func (c csiNodes) CSINodes() fwk.CSINodeLister { return c }
 
@@ -213,10 +231,8 @@ func (c csiNodes) List() ([]*storagev1.CSINode, error) { return c.list, nil }
 
 // Get implements fwk.CSINodeLister.
 func (c csiNodes) Get(name string) (*storagev1.CSINode, error) {
-	for _, n := range c.list {
-		if n.Name == name {
-			return n, nil
-		}
+	if n := c.named[name]; n != nil {
+		return n, nil
 	}
 	return nil, fmt.Errorf("CSINode %q not found", name)
 }

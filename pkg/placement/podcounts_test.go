@@ -2,11 +2,13 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
@@ -38,6 +40,19 @@ func TestSettled(t *testing.T) {
 		for priority := range int32(6) {
 			if got, want := c.Settled(priority), plain.Settled(priority); got != want {
 				t.Fatalf("step %d: settled for %d: %t, want %t", step, priority, got, want)
+			}
+			beside := map[string]int{}
+			for node := range c.PodsBeside(priority, name, "unknown") {
+				beside[node]++
+			}
+			want := map[string]int{}
+			for node, p := range c.Pods() {
+				if node == name || corev1helpers.PodPriority(p) < priority || p.DeletionTimestamp != nil {
+					want[node] = len(c.PodsOn(node))
+				}
+			}
+			if !maps.Equal(beside, want) {
+				t.Fatalf("step %d: %v are beside %d, want %v", step, beside, priority, want)
 			}
 		}
 		low := aPod("low", nil, on(name))

@@ -38,6 +38,8 @@ const (
 	refresh = 45 * time.Second
 	recheck = 5 * time.Minute
 	tick    = 5 * time.Second
+	// restAfter is how long no gang has waited when the cluster is no longer followed. Where gangs wait now and then, all of it would be read each time.
+	restAfter = 5 * time.Minute
 	// sightFor is how long gangs are explained by one look at the cluster. A look costs more than hundreds of answers.
 	sightFor = time.Minute
 	// renewal is the age at which an answer is published again though it is
@@ -60,7 +62,7 @@ const (
 
 // Config has the dependencies of an explainer.
 type Config struct {
-	// Snapshot returns the cluster as it is now. Rest gives up what that is read from, where no gang waits.
+	// Snapshot returns the cluster as it is now. Rest gives up what that is read from, where no gang has waited for long.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
 	Rest     func()
 	// Version changes with every change of a node or a pod.
@@ -100,6 +102,7 @@ type Explainer struct {
 	pace    *pace
 	sight   *sight     // the look at the cluster by which gangs are being explained; nil while there are none
 	known   view.Known // of the last look, while there is none
+	busy    time.Time  // when a gang waited last, until what is known is given up
 	current map[gang.Key]publication
 	spent   map[string]time.Duration // what the answers of a namespace took lately
 	looked  time.Duration            // what the last look took
@@ -143,7 +146,7 @@ func New(config Config) *Explainer {
 		}),
 		work: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "explaining_seconds_total", StabilityLevel: metrics.ALPHA,
-			Help: "Time for which the explainer has worked, as it is counted for the share of a core that it may use.",
+			Help: "Time for which the explainer has worked, as it is counted for the share of a core that it may use: without what it takes to follow the cluster.",
 		}),
 	}
 }
@@ -171,6 +174,7 @@ func (e *Explainer) Run(ctx context.Context) {
 		case stale:
 			e.touchStale()
 			e.forgive()
+			e.rest()
 			recalled = recalled || e.recall(ctx)
 			continue
 		case changed:
@@ -299,7 +303,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		return errors.Join(append(failed, err)...)
 	}
 	for i, w := range waits {
-		if w.since.After(e.sight.at) || i > 0 && e.pace.left() < w.needs() {
+		if w.since.After(e.sight.at) || (i > 0 || w.advice) && e.pace.left() < w.needs() {
 			e.queue.putBack(w.entry, e.pace.until(w.needs()))
 			continue
 		}
@@ -381,7 +385,7 @@ func (e *Explainer) rank(w wait) int {
 // more, as garbage is collected now and then.
 func (e *Explainer) least(first wait) time.Duration {
 	if e.sees(first) {
-		return chunk
+		return max(chunk, first.needs())
 	}
 	return min(e.looked+e.first+chunk, allowance)
 }
@@ -410,13 +414,21 @@ func (e *Explainer) refresh(ctx context.Context, first wait) error {
 	return err
 }
 
-// forget gives up the look at the cluster. What is known of it is kept for the next one, as long as there are gangs that wait.
+// forget gives up the look at the cluster. What is known of it is kept for the next one.
 func (e *Explainer) forget() {
 	if e.sight != nil {
 		e.sight, e.known = nil, e.sight.Known()
 	}
-	if len(e.current) == 0 && e.queue.len() == 0 {
-		e.known = view.Known{}
+}
+
+// rest gives up what is known of the cluster, and what it is read from, once no gang has waited for a while.
+func (e *Explainer) rest() {
+	now := e.Clock.Now()
+	switch {
+	case e.queue.len() > 0 || len(e.current) > 0 || e.sight != nil:
+		e.busy = now
+	case !e.busy.IsZero() && now.Sub(e.busy) > restAfter:
+		e.busy, e.known = time.Time{}, view.Known{}
 		e.Rest()
 	}
 }

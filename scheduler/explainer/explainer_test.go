@@ -40,6 +40,7 @@ type fixture struct {
 	recalled  map[gang.Key]*answer.Answer
 	recallErr error
 	queries   int
+	rests     int
 	next      atomic.Bool // the gang is next
 	version   atomic.Int64
 }
@@ -48,7 +49,7 @@ func newFixture() *fixture {
 	s := &fixture{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
 	s.Explainer = New(Config{
 		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
-		Rest:     func() {},
+		Rest:     func() { s.rests++ },
 		Version:  func() string { return fmt.Sprint(s.version.Load()) },
 		Members: func(k gang.Key) (pods []*corev1.Pod) {
 			for _, pod := range s.snap.Pods {
@@ -246,6 +247,34 @@ func TestAnExplainerTakesATwentiethOfACore(t *testing.T) {
 	})
 }
 
+// What the cluster is read from is given up when no gang has waited for a while, and not where gangs wait now and then, or one fails again and again.
+func TestRestsWhereNoGangWaits(t *testing.T) {
+	play(t, func(t *testing.T, s *fixture) {
+		waits := s.Members
+		for range 4 {
+			s.Members = waits
+			s.Touch(key)
+			pass(time.Minute)
+			s.Members = func(gang.Key) []*corev1.Pod { return nil }
+			s.Touch(key)
+			pass(restAfter - time.Minute)
+		}
+		if s.rests != 0 || s.taken != 4 {
+			t.Errorf("rested %d times, and looked %d times", s.rests, s.taken)
+		}
+		pass(2 * time.Minute)
+		if s.rests != 1 {
+			t.Errorf("rested %d times where none waits", s.rests)
+		}
+		s.Members, s.fail = waits, errors.New("no")
+		s.Touch(key)
+		pass(2 * lastRetry)
+		if s.rests != 1 {
+			t.Errorf("rested %d times while one fails", s.rests)
+		}
+	})
+}
+
 func TestANewReasonIsPublished(t *testing.T) {
 	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(key)
@@ -375,7 +404,7 @@ func TestKnownNodesAreKept(t *testing.T) {
 		s.Touch(key)
 		pass(minInterval + 2*debounce)
 		s.Touch(another)
-		pass(2 * debounce)
+		pass(restAfter + 2*debounce)
 		if knows() {
 			t.Error("nodes are kept though no gang waits")
 		}
@@ -633,8 +662,9 @@ func TestWhatAnotherPublished(t *testing.T) {
 // A round that begins with a look at the cluster waits until there is time for that: beside many pods it takes most of what a window allows.
 func TestALookFitsIntoTheWindow(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	e := &Explainer{Config: Config{Clock: clock}, looked: 3 * chunk}
+	e := &Explainer{Config: Config{Clock: clock}}
 	at := wait{entry: entry{since: clock.Now()}}
+	advice := wait{entry: entry{since: clock.Now(), advice: true}}
 	for name, c := range map[string]struct {
 		sight *sight
 		took  time.Duration
@@ -652,5 +682,8 @@ func TestALookFitsIntoTheWindow(t *testing.T) {
 		if got := e.least(at); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+	if e.sight = (&sight{at: clock.Now()}); e.least(advice) != adviceBudget { // also of a gang that is the first of a round
+		t.Errorf("advice begins with %s", e.least(advice))
 	}
 }

@@ -31,7 +31,7 @@ func FollowCluster(ctx context.Context, client *kube.Client, o collect.Options) 
 }
 
 // Cluster is the cluster as the scheduler reads it for an explanation: pods and nodes it has anyway, the rest it follows from when the first gang waits
-// until none does. What has not changed from one snapshot to the next is the same object, and no work. What it may not read the answers do without, and
+// until none has for a while. What has not changed from one snapshot to the next is the same object, and no work. What it may not read the answers do without, and
 // name.
 type Cluster struct {
 	Client *kube.Client

@@ -127,9 +127,13 @@ func (s *Store) LastReported(group types.NamespacedName) (reason Reason, ok bool
 	return Reason{}, false
 }
 
-// dropIdle drops the reports on gangs that do not wait, when their limiter is idle.
+// dropIdle drops the reports on gangs that do not wait, when their limiter is idle, once a minute.
 // The lock is held.
 func (s *Store) dropIdle(now time.Time) {
+	if now.Sub(s.dropped) < minute {
+		return
+	}
+	s.dropped = now
 	for group, r := range s.reported {
 		if r.cleared && now.Sub(r.limiter.last()) > minute {
 			delete(s.reported, group)

@@ -7,6 +7,7 @@ package reasons
 import (
 	"reflect"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
@@ -25,6 +26,7 @@ type Store struct {
 	mu       sync.Mutex
 	newest   map[types.NamespacedName]Reason
 	reported map[types.NamespacedName]*report
+	dropped  time.Time // when reports were last dropped
 }
 
 // New returns an empty store. It calls changed after every change, outside of any

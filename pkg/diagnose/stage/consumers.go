@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -44,13 +45,15 @@ func (c *Context) Others() []*view.Consumer {
 	return all
 }
 
-// Lowest is the lowest priority of a consumer of nodes: where it is not below that of a gang, nobody has to be looked at.
+// Lowest is the lowest priority of a pod that uses a node: where it is not below that of a gang, nobody has to be looked at.
 func (c *Context) Lowest() int32 {
 	type lowest struct{}
 	return view.Once(c.View, lowest{}, func() int32 {
 		least := int32(math.MaxInt32)
 		for _, h := range c.View.Consumers() {
-			least = min(least, h.Priority())
+			for _, p := range h.Pods {
+				least = min(least, ptr.Deref(p.Spec.Priority, 0))
+			}
 		}
 		return least
 	})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -121,10 +122,11 @@ func (c *Controller) due(now time.Time) []Candidate {
 		return after == 0 || now.Sub(g.Since) < after
 	})
 	for i := range due {
-		due[i].expected = c.order.Expect(due[i].Open)
-		due[i].rule = c.order.Rule(due[i].expected)
+		expected := c.order.Expect(due[i].Open)
+		due[i].rule = c.order.Rule(expected)
+		due[i].entry = order.Entry{Name: due[i].Group.String(), Priority: due[i].Priority, Since: due[i].Since, Expected: expected}
 	}
-	slices.SortFunc(due, func(a, b Candidate) int { return c.order.Compare(a.entry(), b.entry(), now) })
+	slices.SortFunc(due, func(a, b Candidate) int { return c.order.Compare(a.entry, b.entry, now) })
 	return due
 }
 

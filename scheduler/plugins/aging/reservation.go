@@ -35,13 +35,8 @@ type Candidate struct {
 	// Members are the same as what is to be placed.
 	Members placement.Gang
 
-	expected order.Estimate // how long it will run
-	rule     string         // by what it has its place in the order
-}
-
-// entry is the gang in the order of those who wait.
-func (g Candidate) entry() order.Entry {
-	return order.Entry{Name: g.Group.String(), Priority: g.Priority, Since: g.Since, Expected: g.expected}
+	entry order.Entry // its place in the order of those who wait
+	rule  string      // by what it has that
 }
 
 // Reservation is the places that wait for one gang.

@@ -54,6 +54,10 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		g.Members.MinMember = policy.MinCount
 	}
+	if state.ScheduledPodsCount() >= int(g.Members.MinMember) { // it runs, as most do
+		g.Idle = true
+		return g
+	}
 	g.Members.Topology = engine.TopologyOf(group)
 	if group.Spec.Priority != nil {
 		g.Priority = *group.Spec.Priority

@@ -19,6 +19,8 @@ type members struct {
 
 func (m members) ScheduledPods() []*corev1.Pod { return m.placed }
 
+func (m members) ScheduledPodsCount() int { return len(m.placed) }
+
 func (m members) UnscheduledPods() map[string]*corev1.Pod {
 	all := map[string]*corev1.Pod{}
 	for _, pod := range m.open {

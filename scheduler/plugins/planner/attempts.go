@@ -30,14 +30,15 @@ type Attempts struct {
 	current      *cycle    // the gang that is being scheduled; nil between gangs
 	lastBegun    time.Time // when the engine last began with one
 	parkedGangs  map[types.NamespacedName]*parkedGang
-	firstMembers map[types.NamespacedName]types.UID // members that have to come first in the next attempt
+	unproven     map[types.NamespacedName]*parkedGang // those of which nothing is proven: any event may help them
+	firstMembers map[types.NamespacedName]types.UID   // members that have to come first in the next attempt
 }
 
 // NewAttempts returns attempts of which none has failed.
 func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	return &Attempts{
 		queue: queue, clock: clock, count: newAttemptCounters(), devices: newSearchTime(clock, deviceShare), slow: newSlowGangs(clock),
-		parkedGangs: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
+		parkedGangs: map[types.NamespacedName]*parkedGang{}, unproven: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
 	}
 }
 
@@ -133,6 +134,9 @@ func (a *Attempts) park(group types.NamespacedName, m *parkedGang, atMost time.D
 	a.unpark(group)
 	m.cause, m.notBefore = causeTime, a.clock.Now().Add(minParked)
 	a.parkedGangs[group] = m
+	if !m.proven {
+		a.unproven[group] = m
+	}
 	a.count.parked.Set(float64(len(a.parkedGangs)))
 	a.wakeAfter(group, m, atMost)
 }
@@ -155,6 +159,7 @@ func (a *Attempts) unpark(group types.NamespacedName) {
 
 func (a *Attempts) forget(group types.NamespacedName) {
 	delete(a.parkedGangs, group)
+	delete(a.unproven, group)
 	a.count.parked.Set(float64(len(a.parkedGangs)))
 }
 

@@ -134,8 +134,12 @@ func (a *Attempts) gained(g gain) []*parkedGang {
 	if a.current != nil {
 		a.current.gained(g)
 	}
+	concerned := a.parkedGangs
+	if !g.room && !g.relabelled { // as with most events: a pod is bound, or has another status
+		concerned = a.unproven
+	}
 	var woken []*parkedGang
-	for group, m := range a.parkedGangs {
+	for group, m := range concerned {
 		if !m.proven || m.helpedBy(g) {
 			woken = append(woken, a.requeue(group, m, causeCluster)...)
 		}

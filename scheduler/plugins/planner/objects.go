@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -63,7 +64,69 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	if o.ResourceSlices, err = handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules(); err != nil {
 		return nil, fmt.Errorf("list ResourceSlices: %w", err)
 	}
-	return o, nil
+	if !p.referred.same(o) {
+		p.referred = newReferred(o)
+	}
+	return p.referred.objects, nil
+}
+
+// referred are the objects to which members refer, while none of them changes: to have what is derived of thousands of volumes made anew for each attempt
+// would cost more than the attempt.
+type referred struct {
+	objects *placement.Objects
+	each    map[any]struct{} // every one of the objects
+}
+
+func newReferred(o *placement.Objects) referred {
+	r := referred{o, map[any]struct{}{}}
+	for _, list := range listsOf(o) {
+		for obj := range list.each {
+			r.each[obj] = struct{}{}
+		}
+	}
+	return r
+}
+
+// same reports whether the objects are the same; listers have no order.
+func (r referred) same(o *placement.Objects) bool {
+	if r.objects == nil {
+		return false
+	}
+	before := listsOf(r.objects)
+	for i, list := range listsOf(o) {
+		if list.size != before[i].size {
+			return false
+		}
+		for obj := range list.each {
+			if _, known := r.each[obj]; !known {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// list is one of the lists of objects.
+type list struct {
+	size int
+	each iter.Seq[any]
+}
+
+func listsOf(o *placement.Objects) []list {
+	return []list{
+		listOf(o.DeviceClasses), listOf(o.Namespaces), listOf(o.PersistentVolumes), listOf(o.PersistentVolumeClaims), listOf(o.StorageClasses),
+		listOf(o.CSINodes), listOf(o.CSIDrivers), listOf(o.VolumeAttachments), listOf(o.ResourceClaims), listOf(o.ResourceSlices),
+	}
+}
+
+func listOf[T any](objects []*T) list {
+	return list{len(objects), func(yield func(any) bool) {
+		for _, o := range objects {
+			if !yield(o) {
+				return
+			}
+		}
+	}}
 }
 
 // withNamespaces returns the objects for gangs whose places depend on the labels of namespaces, too: the same while none of them changes.

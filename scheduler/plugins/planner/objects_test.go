@@ -4,10 +4,40 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/poll"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
+
+// Objects are the same whatever the order in which a lister has them, until one is another object, is gone or is new.
+func TestReferredAreTheSame(t *testing.T) {
+	volume, slice := &corev1.PersistentVolume{}, &resourceapi.ResourceSlice{}
+	of := func(volumes []*corev1.PersistentVolume, slices ...*resourceapi.ResourceSlice) *placement.Objects {
+		return &placement.Objects{PersistentVolumes: volumes, ResourceSlices: slices}
+	}
+	other := &corev1.PersistentVolume{}
+	known := newReferred(of([]*corev1.PersistentVolume{volume, other}, slice))
+	for name, c := range map[string]struct {
+		now  *placement.Objects
+		want bool
+	}{
+		"as before":        {of([]*corev1.PersistentVolume{volume, other}, slice), true},
+		"in another order": {of([]*corev1.PersistentVolume{other, volume}, slice), true},
+		"one is changed":   {of([]*corev1.PersistentVolume{volume, other.DeepCopy()}, slice), false},
+		"one is gone":      {of([]*corev1.PersistentVolume{volume}, slice), false},
+		"one is new":       {of([]*corev1.PersistentVolume{volume, other}, slice, &resourceapi.ResourceSlice{}), false},
+		"of another kind":  {of([]*corev1.PersistentVolume{volume, other, {}}), false},
+	} {
+		if got := known.same(c.now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if (referred{}).same(&placement.Objects{}) {
+		t.Error("before any are known")
+	}
+}
 
 // A pod that keeps all but its own namespace off its node, by the labels of namespaces, keeps no gang of that namespace off: the gang is planned, and
 // no proof says that there is no room.

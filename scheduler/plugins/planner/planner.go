@@ -105,6 +105,7 @@ type Planner struct {
 	changed     *engine.ChangedNodes // of the index
 	classesOnly *placement.Objects   // for gangs that refer to no other objects
 	namespaces  knownNamespaces      // for gangs whose places depend on the labels of namespaces
+	referred    referred             // for gangs with volumes or claims
 	proofs      sharedProofs
 }
 

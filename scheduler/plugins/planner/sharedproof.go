@@ -61,10 +61,10 @@ func (v *verdict) clone() *verdict {
 	return &c
 }
 
-// sharesProof reports whether what is proven of the gang holds for its equals: no member has a node, nothing is kept from it or for it, and it
-// depends on the nodes, their pods and the labels of namespaces alone.
+// sharesProof reports whether what is proven of the gang holds for its equals: no member has a node, nothing is kept for it, and it
+// depends on the nodes, their pods, what is kept from it there and the labels of namespaces alone.
 func (q *query) sharesProof() bool {
-	return len(q.gang.Bound) == 0 && q.kept == q.free && !q.members.refersToClaims && len(q.gang.Roles) <= maxSharedRoles &&
+	return len(q.gang.Bound) == 0 && !q.members.refersToClaims && len(q.gang.Roles) <= maxSharedRoles &&
 		len(q.planner.claims.Nodes(q.cycle.group)) == 0
 }
 
@@ -74,6 +74,13 @@ func (q *query) proofKey() (key proofKey) {
 	fmt.Fprintf(h, "%q %q %d %d %#v", q.plugin.handle.ProfileName(), q.cycle.group.Namespace, q.gang.MinMember, q.priority(), q.gang.Topology)
 	for i, r := range q.gang.Roles {
 		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(q.members.signatures[i]), q.members.signatures[i])
+	}
+	for _, c := range q.claims {
+		requests, err := c.Pod.Spec.Marshal()
+		if err != nil {
+			requests = fmt.Append(nil, c.Pod.UID) // it is like no other
+		}
+		fmt.Fprintf(h, " %s of %s on %q, %d from %d until %d %q: %d %s", c.Kind, c.For, c.Node, c.Priority, c.Start.UnixNano(), c.Until.UnixNano(), c.Progress, len(requests), requests)
 	}
 	h.Sum(key[:0])
 	return key

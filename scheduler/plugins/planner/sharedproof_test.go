@@ -21,8 +21,10 @@ import (
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -71,6 +73,14 @@ type named struct {
 
 func (n named) ProfileName() string { return n.profile }
 
+// claimOn is a claim of another gang on some CPUs of a node.
+func claimOn(node, amount string) claims.Claim {
+	return claims.Claim{
+		Kind: claims.Reservation, Node: node, Pod: member("other", 0, "cpu", amount), For: types.NamespacedName{Namespace: "default", Name: "other"},
+		Who: audience.New("gang", "default", "other"),
+	}
+}
+
 // What a proof may depend on tells gangs apart, and nothing else does.
 func TestWhichGangsAreEqual(t *testing.T) {
 	type searched struct {
@@ -79,7 +89,7 @@ func TestWhichGangsAreEqual(t *testing.T) {
 		topology           gang.Topology
 		members            []*corev1.Pod
 		bound              []types.UID
-		kept               bool
+		claims             []claims.Claim
 	}
 	with := func(change ...func(*searched)) searched {
 		c := searched{profile: ours, namespace: "default", minimum: 2, members: []*corev1.Pod{member("g", 0, "cpu", "1"), member("g", 1, "cpu", "1"), member("g", 2, "cpu", "2")}}
@@ -95,10 +105,7 @@ func TestWhichGangsAreEqual(t *testing.T) {
 		}
 		q := &query{plugin: &Plugin{handle: named{profile: c.profile}}, cycle: &cycle{group: types.NamespacedName{Namespace: c.namespace, Name: "g"}}, members: roles}
 		q.gang = placement.Gang{Roles: roles.roles, MinMember: c.minimum, Topology: c.topology, Bound: c.bound}
-		q.free = placement.NewCluster(placement.Objects{})
-		if q.kept = q.free; c.kept {
-			q.kept = placement.NewCluster(placement.Objects{})
-		}
+		q.claims = c.claims
 		q.planner = newFixture().Planner
 		return q.proofKey(), q.sharesProof()
 	}
@@ -140,15 +147,33 @@ func TestWhichGangsAreEqual(t *testing.T) {
 		"selector":     all(func(m *corev1.Pod) { m.Spec.NodeSelector = map[string]string{"a": "b"} }),
 		"toleration":   all(func(m *corev1.Pod) { m.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }),
 		"priority":     all(func(m *corev1.Pod) { m.Spec.Priority = ptr.To(int32(7)) }),
+		"claim":        func(c *searched) { c.claims = []claims.Claim{claimOn("n1", "1")} },
 		"role":         all(func(m *corev1.Pod) { m.Labels[kubeflowv1.ReplicaTypeLabel] = "worker" }),
 	} {
 		if got, _ := keyOf(with(other)); got == want {
 			t.Errorf("with another %s it is the same gang", name)
 		}
 	}
+	beside, shared := keyOf(with(func(c *searched) { c.claims = []claims.Claim{claimOn("n1", "1")} }))
+	if again, _ := keyOf(with(func(c *searched) { c.claims = []claims.Claim{claimOn("n1", "1")} })); again != beside || !shared {
+		t.Error("gangs from which the same is kept share no proof")
+	}
+	for name, c := range map[string]func(*claims.Claim){
+		"node":     func(c *claims.Claim) { c.Node = "n2" },
+		"amount":   func(c *claims.Claim) { c.Pod = claimOn("n1", "2").Pod },
+		"kind":     func(c *claims.Claim) { c.Kind = claims.Replacement },
+		"consumer": func(c *claims.Claim) { c.For.Name = "c" },
+		"start":    func(c *claims.Claim) { c.Start = time.Unix(7, 0) },
+		"end":      func(c *claims.Claim) { c.Until = time.Unix(7, 0) },
+	} {
+		other := claimOn("n1", "1")
+		c(&other)
+		if got, _ := keyOf(with(func(c *searched) { c.claims = []claims.Claim{other} })); got == beside {
+			t.Errorf("beside a claim with another %s it is the same gang", name)
+		}
+	}
 	for name, alone := range map[string]func(*searched){
 		"has members with nodes": func(c *searched) { c.bound = []types.UID{"x"} },
-		"has something kept":     func(c *searched) { c.kept = true },
 		"has volumes": all(func(m *corev1.Pod) {
 			m.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 		}),
@@ -237,6 +262,10 @@ func TestASharedProofIsItsOwn(t *testing.T) {
 			q.gang = placement.Gang{Roles: q.members.roles, MinMember: max(1, like.gang.MinMember), Topology: like.gang.Topology}
 			q.free = s.Planner.cluster(nodes, s.classesOnly)
 			q.kept, q.opts = q.free, placement.Options{Budget: time.Minute, Pack: true}
+			if seed%2 == 0 {
+				q.claims = []claims.Claim{claimOn(nodes[int(seed/2)%len(nodes)].Node().Name, "1")}
+				q.kept = q.free.With(claims.PlacedPods(q.claims)...)
+			}
 			if placement.Place(t.Context(), q.kept, q.gang, q.opts).Fits() {
 				return nil
 			}

@@ -122,11 +122,9 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 	if err != nil {
 		return "", "", err
 	}
-	if p.settled(q.Cluster, c.priority) { // most gangs wait among their like: that costs nothing for each of all pods
-		return resultImpossible, helpless, nil
-	}
-	h := pl.occupants(q.Cluster)
-	candidates := Collect(h.staying, pl.membership(), c.priority)
+	leave := pl.departures()
+	h := leave.occupants(q.Cluster, c.priority)
+	candidates := Collect(h.staying, leave.others(q.Cluster), pl.membership(), c.priority)
 	p.mu.Lock()
 	mine, failed := p.reservations[c.key], p.failed[c.key]
 	cleared := mine != nil && !mine.cleared.IsZero()

@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +90,7 @@ func newQuery(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int,
 	return Query{
 		Cluster:    placement.NewCluster(placement.Objects{Nodes: nodes, Pods: running}),
 		Gang:       placement.Gang{Roles: []placement.Role{{Name: "worker", Pod: aPod("p", "", n, ranked(100)), Count: members}}},
-		Candidates: Collect(running, gangs, 100),
+		Candidates: Collect(running, slices.Values(running), gangs, 100),
 		Budgets:    budgets,
 	}
 }

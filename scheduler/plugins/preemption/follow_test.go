@@ -109,13 +109,13 @@ func TestAVictimThatHasGoneDoesNotStay(t *testing.T) {
 			t.Errorf("%s: %d pods stay, %d leave, %d have gone", when, len(h.staying), len(h.leaving), len(h.gone))
 		}
 	}
-	is("while it leaves", occupants{leaving: []*corev1.Pod{v}}, pl.occupants(cluster))
+	is("while it leaves", occupants{leaving: []*corev1.Pod{v}}, pl.departures().occupants(cluster, 100))
 	w.Gone(v)
-	is("after it has gone", occupants{gone: []*corev1.Pod{v}}, pl.occupants(cluster))
+	is("after it has gone", occupants{gone: []*corev1.Pod{v}}, pl.departures().occupants(cluster, 100))
 	again := v.DeepCopy() // it was called back on its way to n1
 	again.Spec.NodeName = "n2"
 	elsewhere := newQuery([]*corev1.Node{aNode("n2", 4)}, []*corev1.Pod{again}, 1, 1).Cluster
-	is("with another node", occupants{staying: []*corev1.Pod{again}}, pl.occupants(elsewhere))
+	is("with another node", occupants{staying: []*corev1.Pod{again}}, pl.departures().occupants(elsewhere, 100))
 }
 
 func TestWhatIsKeptOfANode(t *testing.T) {

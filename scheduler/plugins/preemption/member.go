@@ -34,7 +34,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		job, owned := suspend.Of(pod)
 		brittle := owned && job.Brittle()
 		if brittle {
-			m.Gang, m.Spared = "job "+job.Namespace+"/"+string(job.UID), p.isSpared(job.Identity())
+			m.Gang, m.Spared = jobGang+job.Namespace+"/"+string(job.UID), p.isSpared(job.Identity())
 		}
 		group, in := engine.GroupOf(pod)
 		if !in {
@@ -71,8 +71,11 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 	}
 }
 
-// compositeGroup begins the name of a composite group, where gangs are distinguished by their names.
-const compositeGroup = "composite group "
+// What the names of gangs begin with that are not those of a PodGroup: the pods of a job, and a composite group.
+const (
+	jobGang        = "job "
+	compositeGroup = "composite group "
+)
 
 // disruptedWith returns the highest of the composite groups that a gang is part of whose pods are all disrupted, or none: the gang goes with them. It
 // is nil where there is none.

@@ -3,6 +3,7 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -17,48 +18,80 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// occupants are the pods that have nodes on a snapshot, from which some have gone since.
+// occupants are the pods on a snapshot, from which some have gone since, that may make room for a preemptor: those on nodes that have a pod of a lower
+// priority, or one that leaves. In most clusters these are few.
 type occupants struct{ staying, leaving, gone []*corev1.Pod }
 
 // away are those that need not go.
 func (h occupants) away() []*corev1.Pod { return slices.Concat(h.leaving, h.gone) }
 
-// occupants separates pods that leave already from those that stay. Pods that should have
-// left long ago are neither: nothing can be done about them.
-func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
+// departures is who leaves the nodes of a snapshot, besides those that are being deleted.
+type departures struct {
+	going     map[types.UID]bool                          // victims of preemption
+	gone      map[types.UID]string                        // of these, those that have gone, and from which node
+	suspended func(*corev1.Pod) (since time.Time, _ bool) // whether a pod's job was suspended; nil where no job is
+	nodes     []string                                    // of those that are going or gone
+	overdue   func(since time.Time) bool
+}
+
+// departures is what preemption knows of who leaves.
+func (pl *Plugin) departures() departures {
 	p := pl.preemptor
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	going, gone := map[types.UID]bool{}, map[types.UID]string{}
-	for _, r := range p.reservations {
-		for uid := range r.victims {
-			going[uid] = true
-		}
-		maps.Copy(gone, r.gone)
+	d := departures{
+		going: map[types.UID]bool{}, gone: map[types.UID]string{},
+		overdue: func(since time.Time) bool { return now.Sub(since) > pl.args.TerminationTimeout.Duration },
 	}
-	var h occupants
-	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
-	suspends := !p.jobs.None()
-	for node, pod := range cluster.Pods() {
-		var since time.Time
-		suspended := false
-		if suspends {
-			since, suspended = p.suspended(pod)
+	for _, r := range p.reservations {
+		for uid, pod := range r.victims {
+			d.going[uid], d.nodes = true, append(d.nodes, pod.Spec.NodeName)
 		}
-		switch {
-		case len(gone) > 0 && gone[pod.UID] == node: // one that was called back on its way may have another by now
+		maps.Copy(d.gone, r.gone)
+		d.nodes = slices.AppendSeq(d.nodes, maps.Values(r.gone))
+	}
+	if !p.jobs.None() {
+		d.suspended = p.suspended
+	}
+	return d
+}
+
+// of reports whether a pod leaves its node, or has left it, and that there is nothing to be done about one that should have left long ago.
+func (d departures) of(pod *corev1.Pod, node string) (leaves, gone, stuck bool) {
+	if len(d.gone) > 0 && d.gone[pod.UID] == node { // one that was called back on its way may have another by now
+		return false, true, false
+	}
+	if pod.DeletionTimestamp != nil {
+		late := d.overdue(pod.DeletionTimestamp.Time)
+		return !late, false, late
+	}
+	if len(d.going) > 0 && d.going[pod.UID] {
+		return true, false, false
+	}
+	if d.suspended != nil {
+		if since, is := d.suspended(pod); is {
+			late := d.overdue(since)
+			return !late, false, late
+		}
+	}
+	return false, false, false
+}
+
+// occupants separates pods that leave already from those that stay. Pods that should have
+// left long ago are neither: nothing can be done about them.
+func (d departures) occupants(cluster *placement.Cluster, priority int32) (h occupants) {
+	pods := cluster.PodsBeside(priority, d.nodes...)
+	if d.suspended != nil { // any pod may be of a suspended job
+		pods = cluster.Pods()
+	}
+	for node, pod := range pods {
+		switch leaves, gone, stuck := d.of(pod, node); {
+		case stuck:
+		case gone:
 			h.gone = append(h.gone, pod)
-		case pod.DeletionTimestamp != nil:
-			if inTime(pod.DeletionTimestamp.Time) {
-				h.leaving = append(h.leaving, pod)
-			}
-		case len(going) > 0 && going[pod.UID]:
+		case leaves:
 			h.leaving = append(h.leaving, pod)
-		case suspended:
-			if inTime(since) {
-				h.leaving = append(h.leaving, pod)
-			}
 		default:
 			h.staying = append(h.staying, pod)
 		}
@@ -69,11 +102,15 @@ func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	return h
 }
 
-// settled reports whether nobody makes room for a pod of a priority, nor is about to.
-func (p *Preemptor) settled(cluster *placement.Cluster, priority int32) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.reservations) == 0 && p.jobs.None() && cluster.Settled(priority)
+// others goes through the pods that stay, on all nodes.
+func (d departures) others(cluster *placement.Cluster) iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for node, pod := range cluster.Pods() {
+			if leaves, gone, stuck := d.of(pod, node); !leaves && !gone && !stuck && !yield(pod) {
+				return
+			}
+		}
+	}
 }
 
 // preempted reports whether one of the pods that leave was made to, by a preemptor of a

@@ -2,15 +2,18 @@ package preemption
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Kind is the kind of a unit. The greater ones are the more important.
@@ -63,11 +66,13 @@ type Candidates struct {
 }
 
 // Collect groups pods that have places into units of a priority below that of
-// the preemptor. staying are all pods that do not leave already. Pods of
+// the preemptor. staying are those of a lower priority that do not leave already, perhaps
+// among others, and all are all that do not leave. Pods of
 // DaemonSets are left out: they come back at once. A gang is not spared for those
 // that name it.
-func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), below int32) Candidates {
+func Collect(staying []*corev1.Pod, all iter.Seq[*corev1.Pod], of func(*corev1.Pod) (Membership, bool), below int32) Candidates {
 	c := Candidates{Spare: map[string]int{}}
+	related := kin{groups: map[types.NamespacedName]bool{}, controllers: map[types.UID]bool{}}
 	members := map[string][]*corev1.Pod{}
 	gangs := map[string]Membership{}
 	parts := map[string]map[string]bool{}
@@ -77,6 +82,7 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 		m, ok := of(pod)
 		switch {
 		case ok:
+			related.add(pod, m)
 			if known, seen := gangs[m.Gang]; seen {
 				known.Spared = known.Spared || m.Spared
 				known.Priority = max(known.Priority, m.Priority)
@@ -104,9 +110,11 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 			add(pod)
 		}
 	}
-	for _, pod := range staying {
-		if len(gangs) > 0 && !low(pod) { // it may be a member of one of them, which counts as much as its highest
-			add(pod)
+	if len(gangs) > 0 {
+		for pod := range all {
+			if !low(pod) && related.of(pod) { // it may be a member of one of them, which counts as much as its highest
+				add(pod)
+			}
 		}
 	}
 	for _, name := range names {
@@ -126,6 +134,36 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 	}
 	c.sort()
 	return c
+}
+
+// kin is by what other pods may belong to the gangs of some: to find out costs a thousand times as much as to see that one does not.
+type kin struct {
+	groups      map[types.NamespacedName]bool
+	controllers map[types.UID]bool
+	any         bool // it is neither
+}
+
+func (k *kin) add(pod *corev1.Pod, m Membership) {
+	group, in := engine.GroupOf(pod)
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if in {
+		k.groups[group] = true
+	}
+	if owner != nil {
+		k.controllers[owner.UID] = true
+	}
+	k.any = k.any || m.Part != "" || !in && (owner == nil || !strings.HasPrefix(m.Gang, jobGang))
+}
+
+func (k *kin) of(pod *corev1.Pod) bool {
+	if k.any {
+		return true
+	}
+	if group, in := engine.GroupOf(pod); in && k.groups[group] {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && k.controllers[owner.UID]
 }
 
 // comparePods orders pods by their nodes and names.

@@ -24,12 +24,17 @@ func caller(ctx context.Context, client *kube.Client, s *snapshot.Snapshot) {
 		s.Caller = user
 		return
 	}
-	for _, d := range s.Denied {
+	s.Caller = deniedCaller(s.Denied)
+}
+
+// deniedCaller is the user whom refusals name; empty if none does.
+func deniedCaller(denied []snapshot.Denial) string {
+	for _, d := range denied {
 		if m := deniedUser.FindStringSubmatch(d.Message); m != nil {
-			s.Caller = m[1]
-			return
+			return m[1]
 		}
 	}
+	return ""
 }
 
 // refusalMessage is the API server's own message of a refusal.

@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -17,8 +19,10 @@ import (
 const (
 	// quiet is how long a watch may send nothing, once it has sent bookmarks: servers send one about every minute.
 	quiet = 3 * time.Minute
-	// pollEvery is how long a list is good for that may not be watched, unless the options have another time.
+	// pollEvery is how long a list is good for that may not be watched, and absentFor that there is nothing to list, unless the options have another
+	// time.
 	pollEvery = 5 * time.Second
+	absentFor = 10 * time.Second
 )
 
 // retry is how long a feed waits before it lists again: at most about ten seconds.
@@ -45,8 +49,8 @@ type feed struct {
 	trouble error
 	// bookmarked is set once the server has sent a bookmark.
 	bookmarked bool
-	// polled is set while it may be listed only, not watched.
-	polled bool
+	// polled is set while it may be listed only, not watched, and absent while it may not even be listed, or is not served.
+	polled, absent bool
 }
 
 func newFeed(m *Mirror, r resource) *feed {
@@ -55,7 +59,7 @@ func newFeed(m *Mirror, r resource) *feed {
 
 func (f *feed) run(ctx context.Context) {
 	options := cache.ReflectorOptions{Name: f.r.gvr.String(), Backoff: retry()}
-	cache.NewReflectorWithOptions(source{f}.lister(), nil, kept{f.store, f}, options).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(source{f}.lister(), nil, kept{f.store, f}, options).RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
 // put adds what is known of the kind.
@@ -107,10 +111,17 @@ func (f *feed) lose(err error) {
 	f.m.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.trouble == nil && alive.After(f.heard) {
+	if f.trouble == nil && !f.polled && alive.After(f.heard) {
 		f.heard = alive
 	}
 	f.trouble = err
+}
+
+// nothing reports that the last list was refused, or is not served.
+func (f *feed) nothing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.absent
 }
 
 // poll notes whether the kind has to be listed again and again.
@@ -124,7 +135,7 @@ func (f *feed) poll(polled bool) {
 func (f *feed) know(found listed) {
 	f.mu.Lock()
 	f.heard, f.trouble = f.m.c.o.Now(), nil
-	f.namespace, f.denial = found.namespace, found.denial
+	f.namespace, f.denial, f.absent = found.namespace, found.denial, found.absent()
 	f.mu.Unlock()
 	f.m.changes.Add(1)
 }

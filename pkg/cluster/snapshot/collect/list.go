@@ -69,6 +69,11 @@ type listed struct {
 	unserved bool
 }
 
+// absent reports that nothing could be read: that was refused, or is not served.
+func (l listed) absent() bool {
+	return l.unserved || l.denial != nil && len(l.denial.ExceptNamespaces) == 0
+}
+
 // list reads one kind into the snapshot.
 func (c *collector) list(ctx context.Context, r resource) error {
 	found, err := c.look(ctx, r)

@@ -27,6 +27,7 @@ type Mirror struct {
 	changes atomic.Uint64
 	slots   chan struct{} // as many lists at the same time as Collect makes
 	cancel  context.CancelFunc
+	logger  logr.Logger // of the requests; reflectors have none, as what they log is in [Mirror.Lost]
 
 	// heard is a number that grows whenever the server sends something.
 	heard atomic.Uint64
@@ -41,8 +42,10 @@ type Mirror struct {
 // NewMirror returns a mirror that has everything once, and keeps up until it is closed or ctx ends. An unreachable server, or one that does not
 // accept the caller, is an error, as it is for [Collect].
 func NewMirror(ctx context.Context, client *kube.Client, o Options) (*Mirror, error) {
-	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
-	m := &Mirror{c: &collector{client: client, o: o, s: &snapshot.Snapshot{}}, slots: make(chan struct{}, atOnce), cancel: cancel}
+	ctx, cancel := context.WithCancel(ctx)
+	m := &Mirror{
+		c: &collector{client: client, o: o, s: &snapshot.Snapshot{}}, slots: make(chan struct{}, atOnce), cancel: cancel, logger: klog.FromContext(ctx),
+	}
 	if err := m.start(ctx); err != nil {
 		m.Close()
 		return nil, err
@@ -123,6 +126,9 @@ func (m *Mirror) Snapshot() (*snapshot.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &snapshot.Snapshot{At: m.c.o.Now(), Server: m.c.s.Server, Caller: m.c.s.Caller, Denied: m.denied()}
+	if s.Caller == "" {
+		s.Caller = deniedCaller(s.Denied) // what was refused later than at the start
+	}
 	for _, f := range m.feeds {
 		if err := f.put(s); err != nil {
 			return nil, err
@@ -171,7 +177,7 @@ func (m *Mirror) Lost() []Loss {
 	return all
 }
 
-// Polled are the resources that may be listed and not watched, sorted: they are listed again, and up to a quarter of a minute old.
+// Polled are the resources that may be listed and not watched, sorted: they are listed again, and as old as [Options] Poll has it, and some seconds more.
 func (m *Mirror) Polled() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,6 +2,7 @@ package collect_test
 
 import (
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -204,4 +205,25 @@ func TestMirrorNoticesSilence(t *testing.T) {
 	}
 	release()
 	poll.Until(t, "it is back", func() bool { return len(m.Lost()) == 0 })
+}
+
+// Nothing is left of a mirror that is closed while the server sends something.
+func TestMirrorIsGoneWhenClosed(t *testing.T) {
+	states := []*snapshot.Snapshot{crew().Done(), crew("n1", "n2").Done()}
+	c := kubetest.Serve(t, states[0])
+	client, err := c.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror(t, c, options).Close() // connections stay
+	before := runtime.NumGoroutine()
+	for i := range 30 {
+		m, err := collect.NewMirror(t.Context(), client, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Set(states[i%2])
+		m.Close()
+	}
+	poll.Until(t, "nothing is left", func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 )
@@ -29,15 +31,14 @@ func (s source) lister() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s)
 }
 
-// list lists the kind as [Collect] does: all of it, whatever page the reflector requests. What is refused, or not
-// served, is an error for the reflector, so that it tries again; others take it as an answer.
+// list lists the kind as [Collect] does: all of it, whatever page the reflector requests. Of what is refused, or not served, there is nothing.
 func (s source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	select {
 	case s.m.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	found, err := s.m.c.look(ctx, s.r)
+	found, err := s.m.c.look(klog.NewContext(ctx, s.m.logger), s.r)
 	<-s.m.slots
 	if err != nil {
 		s.lose(err)
@@ -45,25 +46,20 @@ func (s source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object,
 		return nil, err
 	}
 	s.know(found)
-	if found.unserved || found.denial != nil && len(found.denial.ExceptNamespaces) == 0 {
-		err := s.store.Replace(nil, "")
-		s.answered(err)
-		if err == nil {
-			err = apierrors.NewNotFound(s.r.gvr.GroupResource(), "")
-		}
-		return nil, err
-	}
 	return &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: found.version}, Items: found.objects}, nil
 }
 
-// watch watches what was listed. Where that is not allowed, or not served, what was listed expires after a while.
+// watch watches what was listed. Where that is not allowed, what was listed expires after a while, and so does that there was nothing to list.
 func (s source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if s.nothing() {
+		return expires(ctx, cmp.Or(s.m.c.o.Poll, absentFor)), nil
+	}
 	decode, err := s.r.decode(s.m.c.o)
 	if err != nil {
 		return nil, err
 	}
 	o.FieldSelector = s.r.selector
-	w, err := s.open(ctx, o)
+	w, err := s.open(klog.NewContext(ctx, s.m.logger), o)
 	polled := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 	s.poll(polled)
 	switch {
@@ -74,7 +70,7 @@ func (s source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 		return nil, err
 	}
 	s.hear()
-	return watch.Filter(w, rereader(decode).event), nil
+	return reread(w, decode), nil
 }
 
 // open opens the watch: typed kinds in protobuf, others in JSON.
@@ -119,23 +115,56 @@ func (w expiring) Stop() { w.cancel() }
 // ResultChan implements [watch.Interface].
 func (w expiring) ResultChan() <-chan watch.Event { return w.events }
 
-// rereader makes of objects of a watch what the same objects of a list would be.
-type rereader decoder
+// rereading is a watch that makes of each object what the same object of a list would be. Unlike that of [watch.Filter] its goroutine ends when it is
+// stopped, whatever was to be sent.
+type rereading struct {
+	watch.Interface
+	decode  decoder
+	events  chan watch.Event
+	stopped chan struct{}
+	stop    func()
+}
 
-// event is a [watch.FilterFunc].
-func (r rereader) event(e watch.Event) (watch.Event, bool) {
+func reread(in watch.Interface, decode decoder) watch.Interface {
+	w := &rereading{Interface: in, decode: decode, events: make(chan watch.Event), stopped: make(chan struct{})}
+	w.stop = sync.OnceFunc(func() { close(w.stopped) })
+	go w.run()
+	return w
+}
+
+func (w *rereading) run() {
+	defer close(w.events)
+	for e := range w.Interface.ResultChan() {
+		select {
+		case w.events <- w.event(e):
+		case <-w.stopped:
+			return
+		}
+	}
+}
+
+// Stop implements [watch.Interface].
+func (w *rereading) Stop() {
+	w.stop()
+	w.Interface.Stop()
+}
+
+// ResultChan implements [watch.Interface].
+func (w *rereading) ResultChan() <-chan watch.Event { return w.events }
+
+func (w *rereading) event(e watch.Event) watch.Event {
 	if e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted {
-		return e, true
+		return e
 	}
 	item, err := encode(e.Object)
 	if err == nil {
-		e.Object, err = r(item)
+		e.Object, err = w.decode(item)
 	}
 	if err != nil {
 		status := apierrors.NewInternalError(fmt.Errorf("read an object of a watch: %w", err)).Status()
-		return watch.Event{Type: watch.Error, Object: &status}, true
+		return watch.Event{Type: watch.Error, Object: &status}
 	}
-	return e, true
+	return e
 }
 
 // encode encodes an object again.
