@@ -59,7 +59,8 @@ func (o *podCounts) below(priority int32, to map[int]bool) {
 	}
 }
 
-// unsettled are the positions of the nodes for which [Cluster.Settled] is not true, and perhaps of some from which a what-if took pods away.
+// unsettled are the positions of the nodes that have a pod of a lower priority, or one that is being deleted, and perhaps of some from which a what-if
+// took such pods away. An index knows them without a look at the pods.
 func (c *Cluster) unsettled(priority int32) map[int]bool {
 	found, counted := map[int]bool{}, newPodCounts()
 	if c.indexed() {
@@ -76,11 +77,8 @@ func (c *Cluster) unsettled(priority int32) map[int]bool {
 	return found
 }
 
-// Settled reports whether every pod that has a node is of a priority, or of a higher one, and none is being deleted: nobody makes room for a pod of
-// that priority. An index knows that without a look at the pods.
-func (c *Cluster) Settled(priority int32) bool { return len(c.unsettled(priority)) == 0 }
-
-// PodsBeside goes through the pods of the nodes that are not [Cluster.Settled], and of some others by name, in the order of the nodes.
+// PodsBeside goes through the pods of the nodes that have one of a lower priority, or one that is being deleted: no other node has somebody who makes
+// room for a pod of that priority. It adds those of some others by name. The order is that of the nodes.
 func (c *Cluster) PodsBeside(priority int32, others ...string) iter.Seq2[string, *corev1.Pod] {
 	at := c.unsettled(priority)
 	for _, name := range others {

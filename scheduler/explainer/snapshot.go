@@ -63,7 +63,7 @@ func (c *Cluster) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// others is all but the pods, the nodes and the events. What is out of date for longer than an answer may be is an error.
+// others is all but the pods, the nodes and the events. What fails to be read for longer than an answer may be old is an error.
 func (c *Cluster) others(ctx context.Context) (s *snapshot.Snapshot, err error) {
 	if c.rest == nil {
 		c.rest, err = c.Follow(ctx, c.Client, collect.Options{Without: []string{"pods", "nodes", "events"}, Now: c.Clock.Now, Poll: sightFor})
@@ -72,8 +72,10 @@ func (c *Cluster) others(ctx context.Context) (s *snapshot.Snapshot, err error) 
 			return nil, err
 		}
 	}
-	if lost := c.rest.Lost(); len(lost) > 0 && c.Clock.Since(lost[0].Since) > oldest {
-		return nil, fmt.Errorf("nothing is heard of %s since %s: %w", lost[0].Resource, lost[0].Since.Format(time.RFC3339), lost[0].Err)
+	for _, l := range c.rest.Lost() {
+		if c.Clock.Since(l.Failing) > oldest {
+			return nil, fmt.Errorf("nothing is heard of %s since %s: %w", l.Resource, l.Since.Format(time.RFC3339), l.Err)
+		}
 	}
 	return c.rest.Snapshot()
 }

@@ -38,8 +38,8 @@ func (m *still) Lost() []collect.Loss { return m.lost }
 
 func (m *still) Close() { m.closed = true }
 
-// A cluster is followed from the first snapshot until it is closed, and anew where that failed, or where something is out of date for longer than an
-// answer may be.
+// A cluster is followed from the first snapshot until it is closed, and anew where that failed, or where something fails to be read for longer than an
+// answer may be old.
 func TestClusterIsFollowed(t *testing.T) {
 	var mirrors []*still
 	var refused error
@@ -69,7 +69,7 @@ func TestClusterIsFollowed(t *testing.T) {
 	refused = nil
 	look(2, "")
 	look(2, "")
-	mirrors[1].lost = []collect.Loss{{Resource: "jobs.batch", Since: now.Now(), Err: errors.New("etcd is gone")}}
+	mirrors[1].lost = []collect.Loss{{Resource: "jobs.batch", Since: now.Now().Add(-oldest), Failing: now.Now(), Err: errors.New("etcd is gone")}}
 	look(2, "")
 	now.SetTime(now.Now().Add(oldest + time.Second))
 	look(2, "nothing is heard of jobs.batch")

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -76,11 +78,13 @@ func (q *query) proofKey() (key proofKey) {
 		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(q.members.signatures[i]), q.members.signatures[i])
 	}
 	for _, c := range q.claims {
-		requests, err := c.Pod.Spec.Marshal()
-		if err != nil {
-			requests = fmt.Append(nil, c.Pod.UID) // it is like no other
+		fmt.Fprintf(h, " %s of %s on %q, %d from %d until %d %q: %q %q", c.Kind, c.For, c.Node, c.Priority, c.Start.UnixNano(), c.Until.UnixNano(), c.Progress, c.Pod.UID, c.Pod.Labels)
+		if c.Pod.UID == "" { // what is left of several
+			requests := request.Of(c.Pod)
+			for _, name := range slices.Sorted(maps.Keys(requests)) {
+				fmt.Fprintf(h, " %s: %d", name, request.Amount(name, requests[name]))
+			}
 		}
-		fmt.Fprintf(h, " %s of %s on %q, %d from %d until %d %q: %d %s", c.Kind, c.For, c.Node, c.Priority, c.Start.UnixNano(), c.Until.UnixNano(), c.Progress, len(requests), requests)
 	}
 	h.Sum(key[:0])
 	return key

@@ -160,7 +160,9 @@ func TestWhichGangsAreEqual(t *testing.T) {
 	}
 	for name, c := range map[string]func(*claims.Claim){
 		"node":     func(c *claims.Claim) { c.Node = "n2" },
-		"amount":   func(c *claims.Claim) { c.Pod = claimOn("n1", "2").Pod },
+		"pod":      func(c *claims.Claim) { c.Pod = member("other", 1, "cpu", "1") },
+		"label":    func(c *claims.Claim) { c.Pod.Labels["role"] = "chief" },
+		"rest":     func(c *claims.Claim) { c.Pod.UID = "" },
 		"kind":     func(c *claims.Claim) { c.Kind = claims.Replacement },
 		"consumer": func(c *claims.Claim) { c.For.Name = "c" },
 		"start":    func(c *claims.Claim) { c.Start = time.Unix(7, 0) },
@@ -171,6 +173,15 @@ func TestWhichGangsAreEqual(t *testing.T) {
 		if got, _ := keyOf(with(func(c *searched) { c.claims = []claims.Claim{other} })); got == beside {
 			t.Errorf("beside a claim with another %s it is the same gang", name)
 		}
+	}
+	left := func(amount string) proofKey {
+		c := claimOn("n1", amount)
+		c.Pod.UID = ""
+		key, _ := keyOf(with(func(s *searched) { s.claims = []claims.Claim{c} }))
+		return key
+	}
+	if left("1") != left("1") || left("1") == left("2") {
+		t.Error("what is left of a claim is not told by its amounts")
 	}
 	for name, alone := range map[string]func(*searched){
 		"has members with nodes": func(c *searched) { c.bound = []types.UID{"x"} },

@@ -45,8 +45,9 @@ type feed struct {
 	namespace string
 	denial    *snapshot.Denial
 	heard     time.Time
-	// trouble is why nothing is heard; nil while all is well.
+	// trouble is why nothing is heard, since failing; nil while all is well.
 	trouble error
+	failing time.Time
 	// bookmarked is set once the server has sent a bookmark.
 	bookmarked bool
 	// polled is set while it may be listed only, not watched, and absent while it may not even be listed, or is not served.
@@ -82,14 +83,14 @@ func (f *feed) refusal() *snapshot.Denial {
 func (f *feed) loss() *Loss {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.trouble
+	err, failing := f.trouble, f.failing
 	if err == nil && f.bookmarked && f.m.c.o.Now().Sub(f.heard) > quiet {
-		err = f.op("watch").Wrap(errQuiet)
+		err, failing = f.op("watch").Wrap(errQuiet), f.heard
 	}
 	if err == nil {
 		return nil
 	}
-	return &Loss{Resource: resourceName(f.r.gvr.Resource, f.r.gvr.Group), Since: f.heard, Err: err}
+	return &Loss{Resource: resourceName(f.r.gvr.Resource, f.r.gvr.Group), Since: f.heard, Failing: failing, Err: err}
 }
 
 func (f *feed) op(verb string) failure.Op {
@@ -114,6 +115,9 @@ func (f *feed) lose(err error) {
 	if f.trouble == nil && !f.polled && alive.After(f.heard) {
 		f.heard = alive
 	}
+	if f.trouble == nil {
+		f.failing = f.m.c.o.Now()
+	}
 	f.trouble = err
 }
 
@@ -136,6 +140,7 @@ func (f *feed) know(found listed) {
 	f.mu.Lock()
 	f.heard, f.trouble = f.m.c.o.Now(), nil
 	f.namespace, f.denial, f.absent = found.namespace, found.denial, found.absent()
+	f.polled = f.polled && !f.absent
 	f.mu.Unlock()
 	f.m.changes.Add(1)
 }

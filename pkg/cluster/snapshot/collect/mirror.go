@@ -156,6 +156,8 @@ type Loss struct {
 	Resource string
 	// Since is when something was heard of it last.
 	Since time.Time
+	// Failing is since when to read it fails. A list that may not be watched is older than that.
+	Failing time.Time
 	// Err is why; it names what was tried.
 	Err error
 }
@@ -166,7 +168,7 @@ func (m *Mirror) Lost() []Loss {
 	defer m.mu.Unlock()
 	var all []Loss
 	if m.away != nil {
-		all = append(all, Loss{Resource: "the API server", Since: m.alive, Err: m.away})
+		all = append(all, Loss{Resource: "the API server", Since: m.alive, Failing: m.alive, Err: m.away})
 	}
 	for _, f := range m.feeds {
 		if l := f.loss(); l != nil {
