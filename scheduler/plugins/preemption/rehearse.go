@@ -31,19 +31,16 @@ type departures struct {
 	gone      map[types.UID]string                        // of these, those that have gone, and from which node
 	suspended func(*corev1.Pod) (since time.Time, _ bool) // whether a pod's job was suspended; nil where no job is
 	nodes     []string                                    // of those that are going or gone
-	overdue   func(since time.Time) bool
+	now       time.Time
+	timeout   time.Duration // for which a pod is expected to go after its time
 }
 
 // departures is what preemption knows of who leaves.
 func (pl *Plugin) departures() departures {
 	p := pl.preemptor
-	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := departures{
-		going: map[types.UID]bool{}, gone: map[types.UID]string{},
-		overdue: func(since time.Time) bool { return now.Sub(since) > pl.args.TerminationTimeout.Duration },
-	}
+	d := departures{going: map[types.UID]bool{}, gone: map[types.UID]string{}, now: p.clock.Now(), timeout: pl.args.TerminationTimeout.Duration}
 	for _, r := range p.reservations {
 		for uid, pod := range r.victims {
 			d.going[uid], d.nodes = true, append(d.nodes, pod.Spec.NodeName)
@@ -57,43 +54,58 @@ func (pl *Plugin) departures() departures {
 	return d
 }
 
-// of reports whether a pod leaves its node, or has left it, and that there is nothing to be done about one that should have left long ago.
-func (d departures) of(pod *corev1.Pod, node string) (leaves, gone, stuck bool) {
-	if len(d.gone) > 0 && d.gone[pod.UID] == node { // one that was called back on its way may have another by now
-		return false, true, false
+// fate is what becomes of a pod.
+type fate int
+
+const (
+	stays   fate = iota
+	leaves       // by itself
+	left         // its node already, which a snapshot from before does not show
+	overdue      // it should have left long ago, and nothing can be done about it
+)
+
+// of returns the fate of a pod.
+func (d departures) of(pod *corev1.Pod, node string) fate {
+	since, going := d.since(pod)
+	switch {
+	case len(d.gone) > 0 && d.gone[pod.UID] == node: // one that was called back on its way may have another by now
+		return left
+	case !going:
+		return stays
+	case d.now.Sub(since) > d.timeout:
+		return overdue
 	}
-	if pod.DeletionTimestamp != nil {
-		late := d.overdue(pod.DeletionTimestamp.Time)
-		return !late, false, late
-	}
-	if len(d.going) > 0 && d.going[pod.UID] {
-		return true, false, false
-	}
-	if d.suspended != nil {
-		if since, is := d.suspended(pod); is {
-			late := d.overdue(since)
-			return !late, false, late
-		}
-	}
-	return false, false, false
+	return leaves
 }
 
-// occupants separates pods that leave already from those that stay. Pods that should have
-// left long ago are neither: nothing can be done about them.
+// since is from when on a pod is expected to be gone; now for a victim that is still to be evicted.
+func (d departures) since(pod *corev1.Pod) (since time.Time, going bool) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return pod.DeletionTimestamp.Time, true
+	case len(d.going) > 0 && d.going[pod.UID]:
+		return d.now, true
+	case d.suspended != nil:
+		return d.suspended(pod)
+	}
+	return time.Time{}, false
+}
+
+// occupants separates pods that leave already from those that stay. Those that are overdue are neither.
 func (d departures) occupants(cluster *placement.Cluster, priority int32) (h occupants) {
 	pods := cluster.PodsBeside(priority, d.nodes...)
 	if d.suspended != nil { // any pod may be of a suspended job
 		pods = cluster.Pods()
 	}
 	for node, pod := range pods {
-		switch leaves, gone, stuck := d.of(pod, node); {
-		case stuck:
-		case gone:
-			h.gone = append(h.gone, pod)
+		switch d.of(pod, node) {
+		case stays:
+			h.staying = append(h.staying, pod)
 		case leaves:
 			h.leaving = append(h.leaving, pod)
-		default:
-			h.staying = append(h.staying, pod)
+		case left:
+			h.gone = append(h.gone, pod)
+		case overdue:
 		}
 	}
 	for _, pods := range [][]*corev1.Pod{h.leaving, h.gone} {
@@ -106,7 +118,7 @@ func (d departures) occupants(cluster *placement.Cluster, priority int32) (h occ
 func (d departures) others(cluster *placement.Cluster) iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		for node, pod := range cluster.Pods() {
-			if leaves, gone, stuck := d.of(pod, node); !leaves && !gone && !stuck && !yield(pod) {
+			if d.of(pod, node) == stays && !yield(pod) {
 				return
 			}
 		}
