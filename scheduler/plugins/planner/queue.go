@@ -45,8 +45,7 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			return
 		}
 	}
-	// At the start every node is an event, and nothing has been refused yet that it could help. A bound pod may complete its gang.
-	if q.began.Load() || event.Resource != fwk.Node {
+	if !q.atStart(logger, event, before, after) {
 		q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
 	}
 	q.planner.wake(woken...)
@@ -58,6 +57,24 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
+	}
+}
+
+// atStart handles the events of nodes, and of pods on nodes that are new, before the engine tries anything, and reports whether this is one: at the start
+// each of them is an event, and nothing has been refused yet that it could help. But a pod may complete its gang.
+func (q *queue) atStart(logger klog.Logger, event fwk.ClusterEvent, before, after any) bool {
+	switch pod, ok := after.(*corev1.Pod); {
+	case q.began.Load():
+		return false
+	case event.Resource == fwk.Node:
+		return true
+	case event.Resource != fwk.AssignedPod || !ok || before != nil || !gangsAreIndependent():
+		return false
+	default:
+		if group, member := engine.GroupOf(pod); member && q.planner.engine.Complete(group) {
+			q.SchedulingQueue.Activate(logger, q.planner.engine.Unscheduled(group))
+		}
+		return true
 	}
 }
 

@@ -84,7 +84,8 @@ func TestEventsOfOneGang(t *testing.T) {
 	}
 }
 
-// Before the engine has taken anything from the queue, nothing was refused that a node could help; every node of the cluster is an event then.
+// Before the engine has taken anything from the queue, nothing was refused that a node or a pod could help; every node of the cluster is an event then, and
+// every pod. A member may complete its gang.
 func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 	handle := engine.NewHandle()
 	inner := &recordingQueue{}
@@ -100,6 +101,7 @@ func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 		}{
 			{resource: fwk.Node, after: &corev1.Node{}},
 			{resource: fwk.AssignedPod, after: pod("x", "")},
+			{resource: fwk.AssignedPod, after: pod("z", "g")},
 			{resource: fwk.AssignedPod, before: pod("y", "")},
 			{resource: fwk.ResourceClaim, after: &resourcev1.ResourceClaim{}},
 		} {
@@ -107,7 +109,7 @@ func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 		}
 	}
 	send()
-	if inner.moves != 3 || gone != 1 { // gates look at the members of a gang, and at claims
+	if inner.moves != 2 || gone != 1 { // gates look at the members of a gang, and at claims
 		t.Errorf("before: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
 	}
 	if _, err := e.NextEntity(klog.Background()); err != nil {
