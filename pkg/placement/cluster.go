@@ -142,13 +142,18 @@ func (c *Cluster) PodsOn(name string) []*corev1.Pod {
 
 // Pods goes through the pods on nodes with the names of these, in no order but that of the nodes.
 func (c *Cluster) Pods() iter.Seq2[string, *corev1.Pod] {
-	return c.podsAt(func(yield func(int) bool) {
-		for at := range c.nodes {
-			if !yield(at) {
+	return c.podsAt(upTo(len(c.nodes)))
+}
+
+// upTo goes through the positions of a list.
+func upTo(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // podsAt is Pods of the nodes at some positions.

@@ -78,13 +78,7 @@ func NewIndex() *Index {
 //
 // The NodeInfos are copied: the scheduler may go on changing its own.
 func (x *Index) Update(nodes []fwk.NodeInfo, rest *Objects) *Cluster {
-	return x.update(nodes, func(yield func(int) bool) {
-		for i := range nodes {
-			if !yield(i) {
-				return
-			}
-		}
-	}, rest)
+	return x.update(nodes, upTo(len(nodes)), rest)
 }
 
 // UpdateNodes is Update at the cost of the named nodes: none but those have changed since the last update, as long as the scheduler's list of

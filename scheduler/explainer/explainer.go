@@ -174,7 +174,7 @@ func (e *Explainer) Run(ctx context.Context) {
 		case stale:
 			e.touchStale()
 			e.forgive()
-			e.rest()
+			e.restIfIdle()
 			recalled = recalled || e.recall(ctx)
 			continue
 		case changed:
@@ -421,8 +421,8 @@ func (e *Explainer) forget() {
 	}
 }
 
-// rest gives up what is known of the cluster, and what it is read from, once no gang has waited for a while.
-func (e *Explainer) rest() {
+// restIfIdle gives up what is known of the cluster, and what it is read from, once no gang has waited for a while.
+func (e *Explainer) restIfIdle() {
 	now := e.Clock.Now()
 	switch {
 	case e.queue.len() > 0 || len(e.current) > 0 || e.sight != nil:

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -52,7 +52,7 @@ func (c *Context) Lowest() int32 {
 		least := int32(math.MaxInt32)
 		for _, h := range c.View.Consumers() {
 			for _, p := range h.Pods {
-				least = min(least, ptr.Deref(p.Spec.Priority, 0))
+				least = min(least, corev1helpers.PodPriority(p))
 			}
 		}
 		return least

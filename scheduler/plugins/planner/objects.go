@@ -37,7 +37,7 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	if !members.refersToClaims {
-		return p.withNamespaces(namespaces), nil
+		return p.namespaces.latest(&placement.Objects{DeviceClasses: classes, Namespaces: namespaces}), nil
 	}
 	o := &placement.Objects{DeviceClasses: classes, Namespaces: namespaces}
 	if o.PersistentVolumes, err = factory.Core().V1().PersistentVolumes().Lister().List(all); err != nil {
@@ -64,93 +64,55 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	if o.ResourceSlices, err = handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules(); err != nil {
 		return nil, fmt.Errorf("list ResourceSlices: %w", err)
 	}
-	if !p.referred.same(o) {
-		p.referred = newReferred(o)
-	}
-	return p.referred.objects, nil
+	return p.referred.latest(o), nil
 }
 
 // referred are the objects to which members refer, while none of them changes: to have what is derived of thousands of volumes made anew for each attempt
 // would cost more than the attempt.
 type referred struct {
 	objects *placement.Objects
-	each    map[any]struct{} // every one of the objects
+	known   map[any]struct{} // every one of them
 }
 
-func newReferred(o *placement.Objects) referred {
-	r := referred{o, map[any]struct{}{}}
-	for _, list := range listsOf(o) {
-		for obj := range list.each {
-			r.each[obj] = struct{}{}
+// latest returns the objects; the same as before where none of them has changed.
+func (r *referred) latest(o *placement.Objects) *placement.Objects {
+	if !r.same(o) {
+		r.objects, r.known = o, map[any]struct{}{}
+		for obj := range each(o) {
+			r.known[obj] = struct{}{}
 		}
 	}
-	return r
+	return r.objects
 }
 
 // same reports whether the objects are the same; listers have no order.
-func (r referred) same(o *placement.Objects) bool {
-	if r.objects == nil {
-		return false
-	}
-	before := listsOf(r.objects)
-	for i, list := range listsOf(o) {
-		if list.size != before[i].size {
+func (r *referred) same(o *placement.Objects) bool {
+	count := 0
+	for obj := range each(o) {
+		if _, known := r.known[obj]; !known {
 			return false
 		}
-		for obj := range list.each {
-			if _, known := r.each[obj]; !known {
-				return false
-			}
+		count++
+	}
+	return r.objects != nil && count == len(r.known)
+}
+
+// each goes through the objects.
+func each(o *placement.Objects) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		_ = pass(o.DeviceClasses, yield) && pass(o.Namespaces, yield) && pass(o.PersistentVolumes, yield) && pass(o.PersistentVolumeClaims, yield) &&
+			pass(o.StorageClasses, yield) && pass(o.CSINodes, yield) && pass(o.CSIDrivers, yield) && pass(o.VolumeAttachments, yield) &&
+			pass(o.ResourceClaims, yield) && pass(o.ResourceSlices, yield)
+	}
+}
+
+func pass[T any](list []*T, yield func(any) bool) bool {
+	for _, o := range list {
+		if !yield(o) {
+			return false
 		}
 	}
 	return true
-}
-
-// list is one of the lists of objects.
-type list struct {
-	size int
-	each iter.Seq[any]
-}
-
-func listsOf(o *placement.Objects) []list {
-	return []list{
-		listOf(o.DeviceClasses), listOf(o.Namespaces), listOf(o.PersistentVolumes), listOf(o.PersistentVolumeClaims), listOf(o.StorageClasses),
-		listOf(o.CSINodes), listOf(o.CSIDrivers), listOf(o.VolumeAttachments), listOf(o.ResourceClaims), listOf(o.ResourceSlices),
-	}
-}
-
-func listOf[T any](objects []*T) list {
-	return list{len(objects), func(yield func(any) bool) {
-		for _, o := range objects {
-			if !yield(o) {
-				return
-			}
-		}
-	}}
-}
-
-// withNamespaces returns the objects for gangs whose places depend on the labels of namespaces, too: the same while none of them changes.
-func (p *Planner) withNamespaces(list []*corev1.Namespace) *placement.Objects {
-	known := p.namespaces
-	same := known.objects != nil && len(list) == len(known.byName) && slices.Equal(p.classesOnly.DeviceClasses, known.objects.DeviceClasses)
-	for i := 0; same && i < len(list); i++ { // the lister has no order
-		same = known.byName[list[i].Name] == list[i]
-	}
-	if same {
-		return known.objects
-	}
-	byName := make(map[string]*corev1.Namespace, len(list))
-	for _, ns := range list {
-		byName[ns.Name] = ns
-	}
-	p.namespaces = knownNamespaces{byName, &placement.Objects{DeviceClasses: p.classesOnly.DeviceClasses, Namespaces: list}}
-	return p.namespaces.objects
-}
-
-// knownNamespaces are the namespaces of some objects.
-type knownNamespaces struct {
-	byName  map[string]*corev1.Namespace
-	objects *placement.Objects
 }
 
 // placedAs returns a copy of a pod on a node.

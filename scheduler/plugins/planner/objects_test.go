@@ -18,7 +18,7 @@ func TestReferredAreTheSame(t *testing.T) {
 		return &placement.Objects{PersistentVolumes: volumes, ResourceSlices: slices}
 	}
 	other := &corev1.PersistentVolume{}
-	known := newReferred(of([]*corev1.PersistentVolume{volume, other}, slice))
+	first := of([]*corev1.PersistentVolume{volume, other}, slice)
 	for name, c := range map[string]struct {
 		now  *placement.Objects
 		want bool
@@ -30,11 +30,16 @@ func TestReferredAreTheSame(t *testing.T) {
 		"one is new":       {of([]*corev1.PersistentVolume{volume, other}, slice, &resourceapi.ResourceSlice{}), false},
 		"of another kind":  {of([]*corev1.PersistentVolume{volume, other, {}}), false},
 	} {
+		var known referred
+		known.latest(first)
 		if got := known.same(c.now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+		if latest := known.latest(c.now); (latest == first) != c.want || !known.same(c.now) {
+			t.Errorf("%s: the latest are those before: %t", name, latest == first)
+		}
 	}
-	if (referred{}).same(&placement.Objects{}) {
+	if (&referred{}).same(&placement.Objects{}) {
 		t.Error("before any are known")
 	}
 }

@@ -104,7 +104,7 @@ type Planner struct {
 	index       *placement.Index
 	changed     *engine.ChangedNodes // of the index
 	classesOnly *placement.Objects   // for gangs that refer to no other objects
-	namespaces  knownNamespaces      // for gangs whose places depend on the labels of namespaces
+	namespaces  referred             // for gangs whose places depend on the labels of namespaces
 	referred    referred             // for gangs with volumes or claims
 	proofs      sharedProofs
 }

@@ -112,11 +112,11 @@ func (f *feed) lose(err error) {
 	f.m.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.trouble == nil && !f.polled && alive.After(f.heard) {
-		f.heard = alive
-	}
 	if f.trouble == nil {
 		f.failing = f.m.c.o.Now()
+		if !f.polled && alive.After(f.heard) {
+			f.heard = alive
+		}
 	}
 	f.trouble = err
 }
