@@ -204,30 +204,26 @@ func (c *Cluster) Total(node string) corev1.ResourceList {
 
 // anyAntiAffine reports whether some node has pods with required anti-affinity.
 func (c *Cluster) anyAntiAffine() bool {
-	for range c.antiAffine() {
+	if c.indexed() && len(c.index.antiAffinity.terms) > 0 {
 		return true
+	}
+	for n := range c.unindexed() {
+		if len(n.info.PodsWithRequiredAntiAffinity) > 0 {
+			return true
+		}
 	}
 	return false
 }
 
-// antiAffine goes through the nodes that have pods with required anti-affinity. The index, where there is one, knows which.
-func (c *Cluster) antiAffine() iter.Seq[*node] {
+// unindexed goes through the nodes of which no index knows what it knows of the others: those that a what-if changed, or all without an index.
+func (c *Cluster) unindexed() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		if !c.indexed() {
-			for _, n := range c.nodes {
-				if antiAffine(n) && !yield(n) {
-					return
-				}
-			}
+			slices.Values(c.nodes)(yield)
 			return
 		}
-		for at := range c.index.antiAffine {
-			if !c.whatIf[at] && !yield(c.nodes[at]) {
-				return
-			}
-		}
 		for at := range c.whatIf {
-			if n := c.nodes[at]; antiAffine(n) && !yield(n) {
+			if !yield(c.nodes[at]) {
 				return
 			}
 		}

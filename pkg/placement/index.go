@@ -29,8 +29,8 @@ type Index struct {
 	nodesVersion uint64
 	// pods counts the pods on nodes.
 	pods podCounts
-	// antiAffine are the positions of the nodes that have pods with required anti-affinity.
-	antiAffine map[int]bool
+	// antiAffinity are the required anti-affinity terms of those pods.
+	antiAffinity *AntiAffinity
 
 	// changed are the positions of the nodes that changed, in the order in which they did. Each shape knows how many of them it has seen.
 	changed    []int
@@ -130,6 +130,12 @@ func (x *Index) update(nodes []fwk.NodeInfo, suspects iter.Seq[int], rest *Objec
 	return x.cluster
 }
 
+// Objects are those that were passed last.
+func (x *Index) Objects() *Objects { return x.cluster.objects }
+
+// AntiAffinity are the terms of the pods on nodes as of the last update, until the next.
+func (x *Index) AntiAffinity() *AntiAffinity { return x.antiAffinity }
+
 // generation is that of a NodeInfo: it grows with every change.
 func generation(info fwk.NodeInfo) int64 {
 	if known, ok := info.(*framework.NodeInfo); ok {
@@ -178,17 +184,8 @@ func (x *Index) replace(at int, info fwk.NodeInfo) {
 		l.remove(old)
 		l.add(n, at)
 	}
-	x.note(at, n)
+	x.antiAffinity.replace(old.info.PodsWithRequiredAntiAffinity, n.info.PodsWithRequiredAntiAffinity)
 	x.changed = append(x.changed, at)
-}
-
-// note keeps what is true of some nodes only.
-func (x *Index) note(at int, n *node) {
-	if antiAffine(n) {
-		x.antiAffine[at] = true
-	} else {
-		delete(x.antiAffine, at)
-	}
 }
 
 // relabel forgets the domains of labels that a node has no longer, or has now.
@@ -223,14 +220,14 @@ func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
 	*x = Index{
 		cluster: c, list: nodes, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), listed: order, version: x.version, nodesVersion: x.nodesVersion,
-		pods: newPodCounts(), antiAffine: map[int]bool{}, shapes: map[string]*shape{}, topologies: map[string]*topology{},
+		pods: newPodCounts(), antiAffinity: newAntiAffinity(), shapes: map[string]*shape{}, topologies: map[string]*topology{},
 		stores: x.stores,
 	}
 	for at, i := range order {
 		n := before.reuse(nodes[i])
 		x.known[i], x.at[i], c.byName[n.obj.Name] = generation(nodes[i]), at, at
 		c.nodes = append(c.nodes, n)
-		x.note(at, n)
+		x.antiAffinity.replace(nil, n.info.PodsWithRequiredAntiAffinity)
 		x.pods.count(at, n, 1)
 		for _, p := range n.info.Pods {
 			c.podNodes.all[PodID(p.GetPod())] = n.obj.Name

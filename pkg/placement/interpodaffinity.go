@@ -33,13 +33,17 @@ func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
 	return checkOf(PodAntiAffinity, interPodFilter(c, &only))
 }
 
-// repelled reports whether required anti-affinity of a pod that is there selects the pod. Most clusters have pods with anti-affinity, to each other:
-// nobody else is to pay for them.
+// repelled reports whether required anti-affinity of a pod that is there selects the pod, or of one that a what-if took away. Most clusters have pods with
+// anti-affinity, to each other: nobody else is to pay for them.
 func (c *Cluster) repelled(pod *corev1.Pod) bool {
-	for n := range c.antiAffine() {
+	namespace := c.namespaceLabels(pod.Namespace)
+	if c.indexed() && c.index.antiAffinity.repels(pod, namespace) {
+		return true
+	}
+	for n := range c.unindexed() {
 		for _, there := range n.info.PodsWithRequiredAntiAffinity {
 			for _, term := range there.GetRequiredAntiAffinityTerms() {
-				if term.Matches(pod, c.namespaceLabels(pod.Namespace)) {
+				if term.Matches(pod, namespace) {
 					return true
 				}
 			}

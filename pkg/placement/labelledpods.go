@@ -3,7 +3,6 @@ package placement
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 )
 
 // labelledPods are the pods of a cluster that have a label, by its value. A constraint that counts the pods of one job or one service finds
@@ -42,18 +41,14 @@ func (l *labelledPods) remove(n *node) {
 // maxLabels is of how many labels the pods are kept. Users choose them, in the selectors of their pods.
 const maxLabels = 8
 
-// labelled returns the pods that have one of the labels with the value that a selector requires, with the positions of their nodes; ok is
-// false for a selector that requires no single value.
+// podsLike returns the pods that have a label which a selector requires, with the positions of their nodes; ok is false for a selector that
+// requires none.
 func (x *Index) podsLike(selector labels.Selector) (pods map[*corev1.Pod]int, ok bool) {
-	requirements, _ := selector.Requirements()
-	for _, r := range requirements {
-		if op := r.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In || r.Values().Len() != 1 {
-			continue
-		}
-		value, _ := r.Values().PopAny()
-		return x.labelledBy(r.Key()).pods[value], true
+	of, ok := requiredLabel(selector)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return x.labelledBy(of.key).pods[of.value], true
 }
 
 // labelledBy returns the pods that have a label. The least recently used labels are dropped.

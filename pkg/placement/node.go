@@ -172,9 +172,6 @@ func RemovalTaint(t corev1.Taint) bool {
 	return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
 }
 
-// antiAffine reports whether a node has pods with required anti-affinity.
-func antiAffine(n *node) bool { return len(n.info.PodsWithRequiredAntiAffinity) > 0 }
-
 // taintConstraint is the constraint that a taint is reported as.
 func taintConstraint(t corev1.Taint) Constraint {
 	switch {

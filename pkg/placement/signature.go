@@ -9,9 +9,9 @@ import (
 )
 
 // Signature is equal for pods that no rule of a scheduler distinguishes: they can be members of one Role. Labels count only with the keys
-// given, those that some rule selects by, because operators number their pods by labels. A pod that has claims of its own, made from a
+// that are selected, those that some rule selects by, because operators number their pods by labels; none where selected is nil. A pod that has claims of its own, made from a
 // template, is like others by this; whether its claims are bound to a node is for the caller to see.
-func Signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
+func Signature(pod *corev1.Pod, selected func(key string) bool) (string, error) {
 	spec := &pod.Spec
 	rules := corev1.PodSpec{
 		NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations, Overhead: spec.Overhead,
@@ -23,13 +23,13 @@ func Signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
 			rules.Volumes = append(rules.Volumes, v)
 		}
 	}
-	selected := map[string]string{}
-	for key := range labels {
-		if value, ok := pod.Labels[key]; ok {
-			selected[key] = value
+	labels := map[string]string{}
+	for key, value := range pod.Labels {
+		if selected != nil && selected(key) {
+			labels[key] = value
 		}
 	}
-	text, err := json.Marshal([]any{rules, selected})
+	text, err := json.Marshal([]any{rules, labels})
 	return string(text), err
 }
 

@@ -148,7 +148,7 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 		}
 	}
 	pod.Spec.Tolerations = tolerations
-	text, err := placement.Signature(pod, selected)
+	text, err := placement.Signature(pod, selected.Has)
 	if err != nil {
 		return role + "/" + pod.Name // a spec that does not marshal is like no other
 	}

@@ -46,12 +46,8 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	if err != nil {
 		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
 	}
-	antiAffine, err := infos.HavePodsWithRequiredAntiAffinityList()
-	if err != nil {
-		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
-	}
 	q := PlacementRequest{}
-	if q.members, err = rolesOf(pods, of.Topology, antiAffine, handle.SharedDRAManager().ResourceClaims()); err != nil {
+	if q.members, err = rolesOf(pods, of.Topology, p.antiAffinity(nodes), handle.SharedDRAManager().ResourceClaims()); err != nil {
 		return PlacementRequest{}, err
 	}
 	objects, err := p.objects(handle, q.members)

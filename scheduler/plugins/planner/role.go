@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -32,22 +31,19 @@ type memberRoles struct {
 	prefers bool
 }
 
-// rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, of a pod with
+// rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, of another pod's
 // required anti-affinity, or a rule for parts of the gang reads them: operators give each pod an index label.
-func rolesOf(members []*corev1.Pod, topology gang.Topology, antiAffine []fwk.NodeInfo, claims claimGetter) (*memberRoles, error) {
-	p := &memberRoles{}
+func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.AntiAffinity, claims claimGetter) (*memberRoles, error) {
+	p := &memberRoles{namespaced: others.ReadsNamespaces()}
 	keys, parts := sets.New[string](), topology.Divide()
 	for _, m := range members {
 		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
 	}
-	for _, pod := range antiAffinePods(antiAffine) {
-		p.inspectOther(pod)
-		placement.AddAntiAffinityLabels(keys, pod)
-	}
+	selected := func(key string) bool { return keys.Has(key) || others.Reads(key) }
 	at := map[string]int{}
 	for _, m := range members {
-		key, err := signature(m, keys, claims)
+		key, err := signature(m, selected, claims)
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
@@ -142,21 +138,6 @@ func (p *memberRoles) inspect(pod *corev1.Pod) {
 	}
 }
 
-// inspectOther records the constraints of a pod that is there and has required anti-affinity.
-func (p *memberRoles) inspectOther(pod *corev1.Pod) {
-	p.namespaced = p.namespaced || selectsNamespaces(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-}
-
-// antiAffinePods returns the pods with required anti-affinity of nodes that have such.
-func antiAffinePods(antiAffine []fwk.NodeInfo) (pods []*corev1.Pod) {
-	for _, n := range antiAffine {
-		for _, info := range n.GetPodsWithRequiredAntiAffinity() {
-			pods = append(pods, info.GetPod())
-		}
-	}
-	return pods
-}
-
 func selectsNamespaces(terms []corev1.PodAffinityTerm) bool {
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })
 }
@@ -176,8 +157,8 @@ func (p *memberRoles) name(pod *corev1.Pod) string {
 }
 
 // signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
-func signature(pod *corev1.Pod, labels sets.Set[string], claims claimGetter) (string, error) {
-	rules, err := placement.Signature(pod, labels)
+func signature(pod *corev1.Pod, selected func(key string) bool, claims claimGetter) (string, error) {
+	rules, err := placement.Signature(pod, selected)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // claimsByName are ResourceClaims.
@@ -36,7 +37,7 @@ func TestMembersWithClaimsOfATemplate(t *testing.T) {
 		members, claims[claim.Name] = append(members, m), claim
 	}
 	roles := func() (counts []int32) {
-		p, err := rolesOf(members, gang.Topology{}, nil, claims)
+		p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, claims)
 		if err != nil {
 			t.Fatal(err)
 		}

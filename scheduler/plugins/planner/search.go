@@ -128,12 +128,8 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	if err != nil {
 		return nil, fmt.Errorf("look up gang: %w", err)
 	}
-	antiAffine, err := lister.NodeInfos().HavePodsWithRequiredAntiAffinityList()
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
 	q := &query{planner: p, plugin: plugin, cycle: c, nodes: nodes}
-	if q.members, err = rolesOf(members, c.topology, antiAffine, plugin.handle.SharedDRAManager().ResourceClaims()); err != nil {
+	if q.members, err = rolesOf(members, c.topology, p.antiAffinity(nodes), plugin.handle.SharedDRAManager().ResourceClaims()); err != nil {
 		return nil, err
 	}
 	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1, Topology: c.topology}

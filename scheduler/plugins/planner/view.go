@@ -23,16 +23,9 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	members := &memberRoles{}
+	members := &memberRoles{namespaced: v.planner.antiAffinity(nodes).ReadsNamespaces()}
 	for _, pod := range pods {
 		members.inspect(pod)
-	}
-	for _, pod := range antiAffinePods(antiAffine) {
-		members.inspectOther(pod)
 	}
 	objects, err := v.planner.objects(v.planner.engine.Framework(), members)
 	if err != nil {
@@ -49,13 +42,19 @@ func (p *Planner) cluster(nodes []fwk.NodeInfo, rest *placement.Objects) *placem
 	return p.index.Update(nodes, rest)
 }
 
+// antiAffinity are the terms of the pods in the engine's snapshot. They hold until the next call, and the next of cluster.
+func (p *Planner) antiAffinity(nodes []fwk.NodeInfo) *placement.AntiAffinity {
+	p.cluster(nodes, p.index.Objects())
+	return p.index.AntiAffinity()
+}
+
 // Roles groups pods that no rule of the engine, and no rule for parts of their gang, distinguishes.
 func (v View) Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error) {
-	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	nodes, err := v.planner.engine.Snapshot().NodeInfos().List()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	members, err := rolesOf(pods, topology, antiAffine, v.planner.engine.Framework().SharedDRAManager().ResourceClaims())
+	members, err := rolesOf(pods, topology, v.planner.antiAffinity(nodes), v.planner.engine.Framework().SharedDRAManager().ResourceClaims())
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,8 @@ type workload struct {
 	// fillers are how many pods are on each node before the gangs come, and filled is the cpu that each of them takes.
 	fillers int
 	filled  string
+	// apart: each filler keeps those of its service off its node.
+	apart bool
 	// refused is one in how many bindings the API server refuses; 0 for none.
 	refused int
 	// lost: a node is deleted each second, until all gangs have started.
@@ -63,6 +65,8 @@ var workloads = []workload{
 	{name: "G8b", text: "20 gangs of 500 on 100 nodes of 32 cores", gangs: equal(20, 500), cpu: "100m", memory: "100Mi", nodes: 100, nodeCPU: "32", nodeMemo: "256Gi"},
 	{name: "mixed", text: "1,000 gangs of 3 in five shapes: two roles, a selector, a taint, spread over zones, plain", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", shape: mixed},
 	{name: "full", text: "G2 beside 50,000 pods that run, ten on each node", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", held: true, fillers: 10, filled: "200m"},
+	{name: "apart", text: "G2 beside 5,000 pods that keep those of their service off their node, ten a service", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi",
+		held: true, fillers: 1, filled: "200m", apart: true},
 	{name: "short", text: "300 gangs of 3 that wait when the scheduler starts, 500 nodes", gangs: equal(300, 3), cpu: "100m", memory: "100Mi", held: true, nodes: 500},
 }
 
@@ -133,6 +137,12 @@ func (w workload) filler(i int) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: nodeName(i / w.fillers), Containers: []corev1.Container{{Name: "worker", Image: "example.com/worker"}}},
 	}
 	requests(pod, w.filled, w.memory)
+	if w.apart {
+		pod.Labels["app"] = fmt.Sprint("service-", i/10)
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}},
+		}}}}
+	}
 	return pod
 }
 
