@@ -106,7 +106,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 	s := &Scheduler{
 		Informers: g.factory, Client: g.statuses.Client(binder.Client(g.client)), Profiles: c.Profiles, gangs: g, parts: p, events: recorder,
 		// listed in docs/scheduler.md, and a test holds the two to each other
-		counted: []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.spread, p.preemption},
+		counted: []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.crossNode, p.preemption},
 		listing: listing{gangs: g, aging: p.aging, clock: clock.RealClock{}},
 	}
 	if c.Register != nil {

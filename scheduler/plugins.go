@@ -23,12 +23,12 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
 	"github.com/gangctl/gangctl/scheduler/plugins/binding"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/crossnode"
 	"github.com/gangctl/gangctl/scheduler/plugins/packing"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
-	"github.com/gangctl/gangctl/scheduler/plugins/spread"
 )
 
 // parts are the controllers and ledgers that the plugins of all profiles share, and the rest of the scheduler runs. There is one
@@ -45,7 +45,7 @@ type parts struct {
 	binding      *binding.Barrier
 	preemption   *preemption.Preemptor
 	packing      *packing.Counters
-	spread       *spread.Check
+	crossNode    *crossnode.Checks
 }
 
 // newParts returns the parts of a scheduler that serves some profiles.
@@ -58,7 +58,7 @@ func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 		binding:    binding.New(g.handle, g.attempts),
 		preemption: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, g.panics, clock.RealClock{}),
 		packing:    packing.NewCounters(),
-		spread:     spread.New(planner.Planned, profiles),
+		crossNode:  crossnode.New(planner.Planned, profiles),
 	}
 }
 
@@ -95,10 +95,15 @@ func extensions(p parts) []extension {
 		{name: preemption.Name, make: p.preemption.NewPlugin, replaces: preemption.Replaces},
 		{name: packing.Name, make: p.packing.NewPlugin, weight: packing.Weight},
 		{name: planner.Name, make: p.planner.NewPlugin}, // what it plans for others have let pass
-		{
-			name: spread.Name, make: p.spread.NewPlugin, replacesAt: spread.Replaces, points: spread.Points, unless: spread.Configured,
-			after: spread.Replaces, last: preFilter, // where it asks for the plan
-		},
+		crossNode(crossnode.Spread, p.crossNode), crossNode(crossnode.Affinity, p.crossNode),
+	}
+}
+
+// crossNode is the plugin for a rule about pods on other nodes.
+func crossNode(rule crossnode.Rule, checks *crossnode.Checks) extension {
+	return extension{
+		name: rule.Name, make: checks.Check(rule).NewPlugin, replacesAt: rule.Replaces, points: crossnode.Points, unless: rule.Configured,
+		after: rule.Replaces, last: preFilter, // where it asks for the plan
 	}
 }
 

@@ -22,11 +22,11 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
 	"github.com/gangctl/gangctl/scheduler/plugins/binding"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/crossnode"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
-	"github.com/gangctl/gangctl/scheduler/plugins/spread"
 )
 
 func TestEnableObeysTheConfiguration(t *testing.T) {
@@ -78,7 +78,7 @@ func TestReplacedAtPermit(t *testing.T) {
 // A plugin that comes right after one of the engine's comes last where it says so.
 func TestEnableInPlace(t *testing.T) {
 	profiles := []schedulerconfig.KubeSchedulerProfile{{Plugins: &schedulerconfig.Plugins{MultiPoint: schedulerconfig.PluginSet{Enabled: []schedulerconfig.Plugin{{Name: "Theirs"}, {Name: "Fit"}}}}}}
-	enable(profiles, []extension{{name: "Other"}, {name: "Ours", after: "Theirs", last: preFilter, replacesAt: "Theirs", points: spread.Points}, {name: "Lost", after: "Nobody"}})
+	enable(profiles, []extension{{name: "Other"}, {name: "Ours", after: "Theirs", last: preFilter, replacesAt: "Theirs", points: crossnode.Points}, {name: "Lost", after: "Nobody"}})
 	p := profiles[0].Plugins
 	if got := fmt.Sprint(p.MultiPoint.Enabled); got != "[{Theirs 0} {Ours 0} {Fit 0} {Other 0} {Lost 0}]" {
 		t.Errorf("enabled: %s", got)

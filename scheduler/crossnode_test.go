@@ -16,8 +16,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/crossnode"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
-	"github.com/gangctl/gangctl/scheduler/plugins/spread"
 )
 
 const zoneKey = "zone"
@@ -73,16 +73,16 @@ func TestSpread(t *testing.T) {
 	r.zoned("b", 8)
 	r.zoned("c", 3)
 	p := r.startWhole(preemption.Name, aging.Name)
-	for _, at := range spread.Points(p.handle.Framework().(framework.Framework).ListPlugins()) {
-		if n := count(at.Enabled, spread.Name); n != 1 || count(at.Enabled, spread.Replaces) != 0 {
+	for _, at := range crossnode.Points(p.handle.Framework().(framework.Framework).ListPlugins()) {
+		if n := count(at.Enabled, crossnode.Spread.Name); n != 1 || count(at.Enabled, crossnode.Spread.Replaces) != 0 {
 			t.Errorf("the plugins at one of its points are %v", at.Enabled)
 		}
 	}
-	counted := countedBy(t, p)
+	counted := checkedBy(t, p, crossnode.Spread)
 	g := r.gangOn("g", 6, spreadOver)
 	r.waitPlaced(g...)
 	if got := counted(); !maps.Equal(got, map[string]float64{"plan": 6}) {
-		t.Errorf("counted by %v", got)
+		t.Errorf("checked by %v", got)
 	}
 	if got := r.perNode(g...); !maps.Equal(got, map[string]int{"node-a": 2, "node-b": 2, "node-c": 2}) {
 		t.Errorf("the gang is on %v", got)
@@ -133,11 +133,11 @@ func TestSpreadNextToAHeldPlace(t *testing.T) {
 	}
 }
 
-// countedBy returns who counted what the constraints of pods select, and how often.
-func countedBy(t *testing.T, p parts) func() map[string]float64 {
+// checkedBy returns who checked pods by a rule, and how often.
+func checkedBy(t *testing.T, p parts, rule crossnode.Rule) func() map[string]float64 {
 	t.Helper()
 	registry := metrics.NewKubeRegistry()
-	p.spread.Register(registry.MustRegister)
+	p.crossNode.Register(registry.MustRegister)
 	return func() map[string]float64 {
 		t.Helper()
 		families, err := registry.Gather()
@@ -147,7 +147,13 @@ func countedBy(t *testing.T, p parts) func() map[string]float64 {
 		n := map[string]float64{}
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
-				n[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+				labels := map[string]string{}
+				for _, pair := range m.GetLabel() {
+					labels[pair.GetName()] = pair.GetValue()
+				}
+				if labels["plugin"] == rule.Name {
+					n[labels["checked_by"]] = m.GetCounter().GetValue()
+				}
 			}
 		}
 		return n
@@ -203,5 +209,69 @@ func TestSpreadNextToOthers(t *testing.T) {
 	r.waitPlaced(g...)
 	if got := r.perNode("g-0"); got["node-b"] != 1 {
 		t.Errorf("the first member is on %v", got)
+	}
+}
+
+// apartFrom keeps pods with the label app off the node of the pod, or out of its zone.
+func apartFrom(app, topologyKey string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: topologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}}}}
+	}
+}
+
+// inApp gives a pod the label app.
+func inApp(app string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels = maps.Clone(p.Labels)
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels["app"] = app
+	}
+}
+
+// Members on their planned nodes are not compared with all pods that have anti-affinity, and keep away from those that want them away, from each other, and
+// from whom they want away; all other pods are compared.
+func TestAntiAffinity(t *testing.T) {
+	r := newRig(t)
+	for _, zone := range []string{"a", "b", "c"} {
+		r.zoned(zone, 8)
+	}
+	p := r.startWhole(preemption.Name, aging.Name)
+	checked := checkedBy(t, p, crossnode.Affinity)
+	in := func(zone string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zoneKey: zone} }
+	}
+	r.create(r.pod("keeps-off", DefaultName, apartFrom("noisy", zoneKey), in("a")), r.pod("quiet", DefaultName, inApp("quiet"), in("b")))
+	r.waitPlaced("keeps-off", "quiet")
+	if got := checked(); !maps.Equal(got, map[string]float64{"plugin": 2}) {
+		t.Errorf("pods on their own are checked by %v", got)
+	}
+	noisy := r.gangOn("noisy", 4, inApp("noisy"))
+	r.waitPlaced(noisy...)
+	if got := r.perNode(noisy...); got["node-a"] != 0 {
+		t.Errorf("who is kept off is on %v", got)
+	}
+	loners := r.gangOn("loners", 2, func(p *corev1.Pod) { inApp("loners")(p); apartFrom("loners", zoneKey)(p) })
+	r.waitPlaced(loners...)
+	if got := r.perNode(loners...); len(got) != 2 {
+		t.Errorf("members that are to be apart are on %v", got)
+	}
+	careful := r.gangOn("careful", 3, apartFrom("quiet", zoneKey))
+	r.waitPlaced(careful...)
+	if got := r.perNode(careful...); got["node-b"] != 0 {
+		t.Errorf("who keeps off others is on %v", got)
+	}
+	if got := checked(); !maps.Equal(got, map[string]float64{"plugin": 2, "plan": 9}) {
+		t.Errorf("checked by %v", got)
+	}
+	r.gangOn("crowd", 4, func(p *corev1.Pod) { inApp("crowd")(p); apartFrom("crowd", zoneKey)(p) })
+	r.waitMessage("crowd-0", "anti-affinity")
+	r.create(r.pod("noisy-solo", DefaultName, inApp("noisy"), in("a")))
+	r.waitMessage("noisy-solo", "anti-affinity")
+	if n := r.placed("crowd-0", "crowd-1", "crowd-2", "crowd-3", "noisy-solo"); n != 0 {
+		t.Errorf("%d pods are where others keep them off", n)
 	}
 }
