@@ -79,7 +79,7 @@ func newGangs(c cluster) (*gangs, error) {
 	synced, changes, leading, refused := &syncs{}, &topic{}, &topic{}, &topic{}
 	decided := c.newDecisions(refused)
 	panics := engine.NewPanics()
-	known, err := c.newInventory(decided.reasons, changes, panics)
+	known, err := c.newInventory(decided.reasons, decided.handle.Assumed(), changes, panics)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ type inventory struct {
 }
 
 // newInventory returns an inventory that fills once its informers run. Each gang that may have changed is published.
-func (c cluster) newInventory(why *reasons.Store, changes *topic, panics *engine.Panics) (inventory, error) {
+func (c cluster) newInventory(why *reasons.Store, assumed *engine.AssumedPods, changes *topic, panics *engine.Panics) (inventory, error) {
 	virtualGroups := engine.NewVirtualGroups()
 	known := gangcache.New(planner.GroupSink{VirtualGroups: virtualGroups, Reasons: why}, c.priority)
 	groupView := engine.NewGroupView(cache.NewSharedIndexInformer(virtualGroups, &schedulingv1beta1.PodGroup{}, 0,
@@ -155,7 +155,7 @@ func (c cluster) newInventory(why *reasons.Store, changes *topic, panics *engine
 	if err != nil {
 		return inventory{}, err
 	}
-	members, err := podinformer.NewMembers(pods, c.names, known, changes.publish, groupView.WaitHandled)
+	members, err := podinformer.NewMembers(pods, c.names, known, assumed, changes.publish, groupView.WaitHandled)
 	if err != nil {
 		return inventory{}, err
 	}

@@ -26,6 +26,7 @@ import (
 // The profiles share one snapshot, one queue and one set of informers, so it does
 // not matter whose framework handle it is.
 type Handle struct {
+	assumed   *AssumedPods
 	mu        sync.Mutex
 	framework fwk.Handle
 	listers   *listers // made when they are first needed
@@ -39,7 +40,10 @@ type listers struct {
 }
 
 // NewHandle returns a handle that is not bound.
-func NewHandle() *Handle { return &Handle{} }
+func NewHandle() *Handle { return &Handle{assumed: NewAssumedPods()} }
+
+// Assumed are the pods that are being bound.
+func (h *Handle) Assumed() *AssumedPods { return h.assumed }
 
 // Binding returns a plugin factory that binds the handle before it calls another.
 func (h *Handle) Binding(factory frameworkruntime.PluginFactory) frameworkruntime.PluginFactory {

@@ -30,7 +30,7 @@ func TestNodeContents(t *testing.T) {
 	metrics.Register() // the cache counts
 	for seed := range uint64(100) {
 		contents := NewNodeContents()
-		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents), r: rand.New(rand.NewPCG(seed, 2))}
+		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods()), r: rand.New(rand.NewPCG(seed, 2))}
 		for i := range 20 {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
 			c.AddNode(klog.Background(), node)
@@ -81,7 +81,7 @@ func TestNodeContents(t *testing.T) {
 func TestNodeContentsOfANodeThatChanges(t *testing.T) {
 	metrics.Register()
 	contents := NewNodeContents()
-	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents)
+	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods())
 	node := func(cpu string, beat int64) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: beat}}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}

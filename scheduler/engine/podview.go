@@ -21,10 +21,13 @@ import (
 // member with a higher priority joins. So events come from two sources, and the engine
 // sees them in one order: the gang cache first, then the engine, under one lock. A
 // pod whose gang changed while it waits is shown as deleted and added: in upstream's
-// API the gang of a pod never changes, and the engine's caches would lose the pod.
+// API the gang of a pod never changes, and the engine's caches would lose the pod. One that is
+// being bound is shown in the gang that it was given its node with until it is bound, or is not: the engine
+// takes one that is deleted off its node at once, and the binding goes on.
 type PodView struct {
 	cache.SharedIndexInformer
 	gangs       *gangcache.Cache
+	assumed     *AssumedPods
 	ours        func(*corev1.Pod) bool
 	touch       func(gang.Key)
 	waitHandled func([]types.NamespacedName)
@@ -39,13 +42,13 @@ type PodView struct {
 // shownPod is a pod of ours, and the copy of it that the engine was shown last.
 type shownPod struct{ pod, view *corev1.Pod }
 
-// NewPodView returns the view of pods. Ours are those that the scheduler places.
+// NewPodView returns the view of pods. Assumed are those that are being bound; ours are those that the scheduler places.
 // Touch is called with the gangs that changed. WaitHandled waits until the engine knows
 // the newest of these virtual groups. Delay is how long a pod is withheld that may
 // become a member of a gang.
-func NewPodView(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key), waitHandled func([]types.NamespacedName), delay time.Duration) *PodView {
+func NewPodView(pods cache.SharedIndexInformer, gangs *gangcache.Cache, assumed *AssumedPods, ours func(*corev1.Pod) bool, touch func(gang.Key), waitHandled func([]types.NamespacedName), delay time.Duration) *PodView {
 	return &PodView{
-		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
+		SharedIndexInformer: pods, gangs: gangs, assumed: assumed, ours: ours, touch: touch,
 		waitHandled: waitHandled, shown: map[types.UID]shownPod{}, withheld: map[types.UID]*withheldPod{}, delay: delay,
 	}
 }
@@ -98,24 +101,39 @@ func (v *PodView) follow(change gangcache.Change, but types.UID) {
 		if uid == but || v.clear(uid) {
 			continue
 		}
-		if s, ok := v.shown[uid]; ok {
-			before := *s.view
-			// The engine ignores an update with the same version.
-			before.ResourceVersion += ", seen otherwise"
-			v.show(&before, s.pod)
-		}
+		v.showAgain(uid)
 	}
 	for _, key := range change.Keys {
 		v.touch(key)
 	}
 }
 
+// showAgain shows a pod that has not changed itself.
+func (v *PodView) showAgain(uid types.UID) {
+	if s, ok := v.shown[uid]; ok {
+		before := *s.view
+		// The engine ignores an update with the same version.
+		before.ResourceVersion += ", seen otherwise"
+		v.show(&before, s.pod)
+	}
+}
+
+// settled shows a pod that is bound, or has failed to be, in the gang that it has now.
+func (v *PodView) settled(uid types.UID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.showAgain(uid)
+}
+
 // show notifies the engine of a pod, in place of its last view.
 func (v *PodView) show(before, pod *corev1.Pod) {
 	view := v.gangs.View(pod)
-	v.shown[pod.UID] = shownPod{pod, view}
 	was, _ := GroupOf(before)
 	now, _ := GroupOf(view)
+	if before.Spec.NodeName == "" && was != now && v.assumed.Then(pod.UID, func() { v.settled(pod.UID) }) {
+		view, now = inGangOf(before, view), was
+	}
+	v.shown[pod.UID] = shownPod{pod, view}
 	for _, handler := range v.handlers.all {
 		// A pod with a node is not in the queue, and the cache handles the update.
 		if before.Spec.NodeName != "" || was == now {
@@ -125,6 +143,13 @@ func (v *PodView) show(before, pod *corev1.Pod) {
 		handler.OnDelete(before)
 		handler.OnAdd(view, false)
 	}
+}
+
+// inGangOf returns a view of a pod with the gang of another view of it.
+func inGangOf(other, view *corev1.Pod) *corev1.Pod {
+	of := *view
+	of.Spec.SchedulingGroup, of.Spec.Priority, of.Spec.PreemptionPolicy = other.Spec.SchedulingGroup, other.Spec.Priority, other.Spec.PreemptionPolicy
+	return &of
 }
 
 // podEvents handles the events of pods from the API server.
@@ -205,6 +230,9 @@ func (e podEvents) OnDelete(obj any) {
 	}
 	if ok && e.ours(pod) {
 		view := e.gangs.View(pod)
+		if s, ok := e.shown[pod.UID]; ok { // where the engine looks for it
+			view = inGangOf(s.view, view)
+		}
 		delete(e.shown, pod.UID)
 		if obj = view; missed {
 			obj = cache.DeletedFinalStateUnknown{Key: last.Key, Obj: view}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
@@ -18,15 +19,16 @@ import (
 // shown is an engine that notes what it is shown.
 type shown struct {
 	podEvents
-	got []string
+	assumed *AssumedPods
+	got     []string
 }
 
 func newShown(t *testing.T, patience time.Duration) *shown {
 	t.Helper()
-	s := &shown{}
+	s := &shown{assumed: NewAssumedPods()}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{NewPodView(pods, gangcache.New(NewVirtualGroups(), gangcache.MemberPriority), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
+	s.podEvents = podEvents{NewPodView(pods, gangcache.New(NewVirtualGroups(), gangcache.MemberPriority), s.assumed, ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj
@@ -124,5 +126,49 @@ func TestRegroup(t *testing.T) {
 	s.want(t, "a pod of another scheduler", "add 5 ", "update 5 ", "delete 5 ")
 	if s.gangs.Pods(gang.Key{Dialect: gang.Labels, Namespace: "research", Name: "b"})[0].UID != "4" {
 		t.Error("the roster and the engine saw different things")
+	}
+}
+
+// A pod that is being bound stays in its gang until it is bound, or is not: shown as deleted, its node would count as free.
+func TestRegroupWhileBinding(t *testing.T) {
+	in := func(version, group, node string) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "1", UID: "1", ResourceVersion: version},
+			Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "gang-scheduler"},
+		}
+		labels.SetGroup(&p.ObjectMeta, group, 2)
+		return p
+	}
+	for name, tt := range map[string]struct {
+		then func(s *shown)
+		want []string
+	}{
+		"and is bound": {func(s *shown) {
+			s.OnUpdate(in("2", "b", ""), in("3", "b", "n1"))
+			s.assumed.set("1", false)
+		}, []string{"update 1 labels:a", "update 1 labels:b"}},
+		"and is not":     {func(s *shown) { s.assumed.set("1", false) }, []string{"delete 1 labels:a", "add 1 labels:b"}},
+		"and is deleted": {func(s *shown) { s.OnDelete(in("3", "b", "")); s.assumed.set("1", false) }, []string{"delete 1 labels:a"}},
+		"and comes back": {func(s *shown) {
+			s.OnUpdate(in("2", "b", ""), in("3", "a", ""))
+			s.assumed.set("1", false)
+		}, []string{"update 1 labels:a", "update 1 labels:a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShown(t, AmbiguousDelay)
+			s.OnAdd(in("1", "a", ""), false)
+			s.assumed.set("1", true)
+			s.OnUpdate(in("1", "a", ""), in("2", "b", ""))
+			s.want(t, "it changes its gang", "add 1 labels:a", "update 1 labels:a")
+			tt.then(s)
+			poll.Until(t, "the engine has seen all", func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.got) >= len(tt.want)
+			})
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.want(t, name, tt.want...)
+		})
 	}
 }

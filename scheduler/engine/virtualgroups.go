@@ -85,7 +85,7 @@ func (s *VirtualGroups) Set(group *schedulingv1beta1.PodGroup) {
 	defer s.mu.Unlock()
 	key := types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
 	old, exists := s.groups[key]
-	if exists && equalSpec(old, group) {
+	if exists && SameTerms(old, group) {
 		return
 	}
 	group = group.DeepCopy()
@@ -190,7 +190,8 @@ func withoutConditions(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.Pod
 	return view
 }
 
-func equalSpec(a, b *schedulingv1beta1.PodGroup) bool {
+// SameTerms reports whether two states of a virtual group say the same about how its members are placed.
+func SameTerms(a, b *schedulingv1beta1.PodGroup) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 

@@ -11,11 +11,12 @@ type watchedCache struct {
 	internalcache.Cache
 	nodes    *ChangedNodes
 	contents *NodeContents
+	assumed  *AssumedPods
 }
 
 // WatchCache returns the engine's cache, with its changes recorded.
-func WatchCache(cache internalcache.Cache, nodes *ChangedNodes, contents *NodeContents) internalcache.Cache {
-	return &watchedCache{Cache: cache, nodes: nodes, contents: contents}
+func WatchCache(cache internalcache.Cache, nodes *ChangedNodes, contents *NodeContents, assumed *AssumedPods) internalcache.Cache {
+	return &watchedCache{Cache: cache, nodes: nodes, contents: contents, assumed: assumed}
 }
 
 // pod makes a change of a pod, and records its nodes: the one that is given, and those on which the cache has it before and after.
@@ -27,6 +28,7 @@ func (w *watchedCache) pod(pod *corev1.Pod, change func() error) error {
 	is = w.cached(pod)
 	assumed, _ := w.IsAssumedPod(pod) // the error is that of GetPod
 	w.contents.podMoved(was, is, assumed)
+	w.assumed.set(pod.UID, assumed)
 	for _, at := range []*corev1.Pod{pod, was, is} { // an assumed pod may be added on another node
 		if at != nil {
 			w.nodes.now.add(at.Spec.NodeName)

@@ -26,10 +26,10 @@ type Members struct {
 // NewMembers brings the pods of our names into the cache of gangs. Touch is called with the
 // gangs that changed; waitHandled waits until the engine knows virtual groups.
 func NewMembers(
-	pods *Informers, names []string, gangs *gangcache.Cache, touch func(gang.Key), waitHandled func([]types.NamespacedName),
+	pods *Informers, names []string, gangs *gangcache.Cache, assumed *engine.AssumedPods, touch func(gang.Key), waitHandled func([]types.NamespacedName),
 ) (*Members, error) {
 	m := &Members{names: names}
-	m.Live = engine.NewPodView(pods.Live, gangs, m.ours, touch, waitHandled, engine.AmbiguousDelay)
+	m.Live = engine.NewPodView(pods.Live, gangs, assumed, m.ours, touch, waitHandled, engine.AmbiguousDelay)
 	set := func(obj any) {
 		if pod, ok := m.pod(obj); ok {
 			m.Live.Apply(func() gangcache.Change { return gangs.SetEnded(pod) })

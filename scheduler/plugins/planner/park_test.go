@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func member(gang string, i int, amounts ...string) *corev1.Pod {
@@ -110,6 +111,27 @@ func TestGangChanges(t *testing.T) {
 	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
 	r.must(err)
 	poll.Until(r, "two of three get nodes", func() bool { return len(r.places()) == 2 })
+}
+
+// A gang whose members no longer have to share a rack is tried at once.
+func TestGangMayBeApart(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"n1", "n2"} {
+		r.node(name, "nvidia.com/gpu", "1")
+	}
+	r.gang("g", 2)
+	groups := r.client.SchedulingV1beta1().PodGroups("default")
+	g, err := groups.Get(t.Context(), "g", metav1.GetOptions{})
+	r.must(err)
+	g.Annotations = map[string]string{gang.TopologyRequired: corev1.LabelHostname}
+	g, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
+	r.must(err)
+	r.create(member("g", 0, "nvidia.com/gpu", "1"), member("g", 1, "nvidia.com/gpu", "1"))
+	r.parked("g")
+	g.Annotations = nil
+	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
+	r.must(err)
+	poll.Until(r, "both get nodes", func() bool { return len(r.places()) == 2 })
 }
 
 // A member that comes late may be one that fits.

@@ -123,7 +123,7 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engin
 
 // watched returns the engine's cache, whose changes the planner follows.
 func (p *Planner) watched(cache internalcache.Cache) internalcache.Cache {
-	return engine.WatchCache(cache, p.changed, p.contents)
+	return engine.WatchCache(cache, p.changed, p.contents, p.engine.Assumed())
 }
 
 // Run has volumes made for claims that members share, until ctx ends.

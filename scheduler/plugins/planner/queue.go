@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -54,7 +53,7 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 	}
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {
-		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {
+		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !engine.SameTerms(was, now) {
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
@@ -83,7 +82,7 @@ func (q *queue) atStart(logger klog.Logger, event fwk.ClusterEvent, before, afte
 func (q *queue) groupOnly(logger klog.Logger, before any, now *schedulingv1beta1.PodGroup) bool {
 	group := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
 	if was, ok := before.(*schedulingv1beta1.PodGroup); ok {
-		return was.UID == now.UID && equality.Semantic.DeepEqual(was.Spec, now.Spec)
+		return engine.SameTerms(was, now)
 	}
 	if q.planner.scheduling(group) {
 		return false

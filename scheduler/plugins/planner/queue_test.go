@@ -17,6 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
@@ -49,9 +50,10 @@ func TestEventsOfOneGang(t *testing.T) {
 	p := New(handle, attempts, claims.NewLedger(handle, attempts, clock, audience.Hidden), nil, store, nil, nil)
 	mine, other, alone := pod("a", "g"), pod("b", "h"), pod("c", "")
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g"}}
-	reported, lowered := group.DeepCopy(), group.DeepCopy()
+	reported, lowered, apart := group.DeepCopy(), group.DeepCopy(), group.DeepCopy()
 	reported.ResourceVersion, reported.Status.Conditions = "2", []metav1.Condition{{Type: "PodGroupInitiallyScheduled"}}
 	lowered.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: 1}
+	apart.Annotations = map[string]string{gang.TopologyPreferred: "rack"}
 	for name, c := range map[string]struct {
 		event         fwk.ClusterEvent
 		before, after any
@@ -64,6 +66,7 @@ func TestEventsOfOneGang(t *testing.T) {
 		"a group comes":     {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add}, after: group, unmoved: true},
 		"a group's status":  {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: reported, unmoved: true},
 		"a group changes":   {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: lowered, concerned: [3]bool{true, false, true}},
+		"a group's domain":  {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: apart, concerned: [3]bool{true, false, true}},
 		"a pod alone comes": {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: alone, concerned: [3]bool{true, true, true}},
 		"a node comes":      {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, after: &corev1.Node{}, concerned: [3]bool{true, true, true}},
 	} {
