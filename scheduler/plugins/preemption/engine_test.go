@@ -148,6 +148,32 @@ func TestNominations(t *testing.T) {
 	r.Wait("no member is nominated", func() bool { return r.nominated("a-0")+r.nominated("a-1") == "" })
 }
 
+// The members of a gang come with the nominations of a scheduler that is gone, for nodes of which one is, too. They are cleared, and the gang, or others,
+// get the nodes that are there.
+func TestNominationsOfTheOneBefore(t *testing.T) {
+	on := func(nominated string, nodes ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.NominatedNodeName = nominated
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes},
+				}}},
+			}}}
+		}
+	}
+	r := start(t, "")
+	r.Create(enginetest.Node("n2", 1), enginetest.Node("n5", 1), enginetest.Node("n7", 1))
+	a := []string{"a-0", "a-1"}
+	r.Group("a", 2, 100)
+	r.Create(enginetest.Pod("a-0", "a", enginetest.Priority(100), on("n1", "n1", "n2")), enginetest.Pod("a-1", "a", enginetest.Priority(100), on("n2", "n2", "n5")))
+	r.WaitPlaced(a...)
+	r.Group("b", 2, 100)
+	r.Create(enginetest.Pod("b-0", "b", enginetest.Priority(100), on("n7", "n7")), enginetest.Pod("b-1", "b", enginetest.Priority(100), on("n8", "n8")))
+	r.Wait("the gang that can run nowhere is nominated no more", func() bool { return r.nominated("b-0")+r.nominated("b-1") == "" })
+	r.Create(enginetest.Pod("other", "", enginetest.Priority(100)))
+	r.WaitPlaced("other")
+}
+
 // A volume that members share is being made for a node. They have places on two nodes, and nobody has to go so that they all are on that one.
 func TestNoPodIsEvictedForAVolumeThatIsBeingMade(t *testing.T) {
 	r := start(t, "")

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -68,6 +71,7 @@ func (p *Preemptor) nominated(r *reservation) bool {
 // and report for whom; and members of one gang, which may change their nodes among them, would be in each other's way. The nomination of a member
 // for whose gang nothing is freed any more is cleared: the engine would keep it, and with it others off the node.
 func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
+	scheduler.SchedulingQueue = adoptingQueue{scheduler.SchedulingQueue, p}
 	for _, profile := range scheduler.Profiles {
 		profile.SetPodNominator(nominator{scheduler.SchedulingQueue, p})
 	}
@@ -87,12 +91,35 @@ type nominee struct {
 	node string
 }
 
+// adoptingQueue is the engine's queue.
+type adoptingQueue struct {
+	internalqueue.SchedulingQueue
+	preemptor *Preemptor
+}
+
+// Add implements internalqueue.SchedulingQueue.
+func (q adoptingQueue) Add(ctx context.Context, pod *corev1.Pod) {
+	q.preemptor.adopt(pod)
+	q.SchedulingQueue.Add(ctx, pod)
+}
+
+// adopt takes the nomination of a member that comes with one for ours: of a scheduler that ran before, which may have freed the node. Without it nobody
+// would clear it. The engine nominates the members of composite groups itself.
+func (p *Preemptor) adopt(pod *corev1.Pod) {
+	if _, member := engine.GroupOf(pod); !member || pod.Status.NominatedNodeName == "" || gangcache.PlacesTrees() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nominees[pod.UID] = nominee{pod, pod.Status.NominatedNodeName}
+}
+
 // forgetNominees forgets those that do not wait any more. The lock must be held.
 func (p *Preemptor) forgetNominees() {
 	maps.DeleteFunc(p.nominees, func(_ types.UID, n nominee) bool { return !p.waits([]*corev1.Pod{n.pod}) })
 }
 
-// outdated reports whether a member has the nomination of this scheduler, and no node is being freed for its gang. What others nominate, such as autoscalers
+// outdated reports whether a member has our nomination, and no node is being freed for its gang. What others nominate, such as autoscalers
 // or the engine's own preemption for composite groups, is theirs.
 func (p *Preemptor) outdated(pod *corev1.Pod) bool {
 	p.mu.Lock()

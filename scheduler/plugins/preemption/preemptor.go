@@ -147,7 +147,7 @@ type Preemptor struct {
 	reservations map[types.NamespacedName]*reservation
 	// failed are preemptors that were not placed on the nodes freed for them.
 	failed map[types.NamespacedName]*backoff
-	// nominees are the members that this scheduler has nominated, and for which node.
+	// nominees are the members that this scheduler has nominated, or one before it, and for which node.
 	nominees map[types.UID]nominee
 	// resting are namespaces for which the engine is not asked for victims.
 	resting map[string]*rest
