@@ -26,7 +26,7 @@ func (t *task) findCandidates() {
 		if t.opts.Node != nil && !t.opts.Node(n.obj) {
 			continue
 		}
-		if t.undecided() || t.expired() {
+		if t.undecided() || t.overdue() { // a node may take long: a tenant writes what is looked at
 			return
 		}
 		if s := t.candidate(pos, n); s != nil {

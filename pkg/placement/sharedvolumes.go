@@ -35,7 +35,7 @@ func (t *task) findSharedVolumes() {
 			name := k.pvc.Namespace + "/" + k.pvc.Name
 			if shared[name] == nil {
 				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.roles))}
-				if len(t.c.objects.offered(k.class.Name)) > 0 {
+				if len(t.c.store.offered(t.c.objects, k.class.Name)) > 0 {
 					rivals[k.class.Name]++
 				}
 			}
@@ -77,7 +77,7 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 			chosen = map[string]*corev1.PersistentVolume{}
 		}
 		before := len(chosen)
-		if t.c.objects.provisionable(k.claim, s.n.obj, chosen) != "" {
+		if t.c.provisionable(k.claim, s.n.obj, chosen) != "" {
 			continue
 		}
 		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }

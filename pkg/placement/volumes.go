@@ -233,7 +233,7 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 					reason = "is bound to volume " + k.pv.Name
 				}
 			default:
-				reason = c.objects.provisionable(k, n.obj, taken)
+				reason = c.provisionable(k, n.obj, taken)
 			}
 			if reason != "" {
 				return []Violation{{Constraint: VolumeNode, Detail: "claim " + k.pvc.Name + " " + reason}}
@@ -248,13 +248,13 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 
 // provisionable is why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of the pod would
 // get.
-func (o *Objects) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
+func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
 	selected, already := k.pvc.Annotations[volume.AnnSelectedNode]
 	if already && selected != n.Name {
 		return "is being provisioned for node " + selected
 	}
 	if !already {
-		if pv, err := volume.FindMatchingVolume(k.pvc, o.offered(k.class.Name), n, taken, true, true); err == nil && pv != nil {
+		if pv, err := volume.FindMatchingVolume(k.pvc, c.store.offered(c.objects, k.class.Name), n, taken, true, true); err == nil && pv != nil {
 			taken[pv.Name] = pv
 			return ""
 		}
@@ -266,17 +266,6 @@ func (o *Objects) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 		return "of class " + k.class.Name + " may not be provisioned there"
 	}
 	return ""
-}
-
-// offered are the volumes of a StorageClass, bound or not.
-func (o *Objects) offered(class string) []*corev1.PersistentVolume {
-	var out []*corev1.PersistentVolume
-	for _, pv := range o.PersistentVolumes {
-		if volume.GetPersistentVolumeClass(pv) == class {
-			out = append(out, pv)
-		}
-	}
-	return out
 }
 
 // diskCheck rejects nodes on which another pod has mounted a disk that only one may.

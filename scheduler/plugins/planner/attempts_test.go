@@ -32,7 +32,7 @@ var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
 func newFixture() *fixture {
 	d := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, nil, reasons.New(d.clock, nil), nil, nil)
+	d.Planner = New(engine.NewHandle(), NewAttempts(d, d.clock), unclaimed{}, nil, reasons.New(d.clock, nil), nil, nil)
 	return d
 }
 
@@ -252,7 +252,6 @@ func (noQueue) Activate(klog.Logger, map[string]*corev1.Pod) {}
 func TestAMemberThatComesDuringAnAttempt(t *testing.T) {
 	for name, again := range map[string]int{"g": 1, "other": 0} {
 		d := newFixture()
-		d.Planner.engine = engine.NewHandle()
 		q := &queue{SchedulingQueue: noQueue{}, planner: d.Planner}
 		comes := func() {
 			event := fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}

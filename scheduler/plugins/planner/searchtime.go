@@ -35,24 +35,26 @@ func newSearchTime(clock clock.PassiveClock, share time.Duration) *searchTime {
 	return &searchTime{clock: clock, share: share, until: map[string]time.Time{}}
 }
 
-// spend records how long a search took that failed, and returns before when none is to be begun in its namespace.
-func (s *searchTime) spend(namespace string, took time.Duration) time.Time {
+// spend records how long a search took that failed, and returns before when none is to be begun in its namespace, and the pause after this search
+// alone.
+func (s *searchTime) spend(namespace string, took time.Duration) (until time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if took < slowSearch {
-		return s.until[namespace]
+		return s.until[namespace], 0
 	}
 	now := s.clock.Now()
 	dropExpired(s.until, now)
 	if _, slow := s.until[namespace]; !slow {
 		s.until[namespace] = now
 	}
-	until := s.until[namespace].Add(s.share * took * time.Duration(len(s.until)))
+	pause = s.share * took * time.Duration(len(s.until))
+	until = s.until[namespace].Add(pause)
 	if latest := now.Add(maxWait); until.After(latest) {
 		until = latest
 	}
 	s.until[namespace] = until
-	return until
+	return until, pause
 }
 
 // wait is how long no search of a namespace is to be begun, 0 if one may be now.
@@ -62,40 +64,70 @@ func (s *searchTime) wait(namespace string) time.Duration {
 	return max(0, s.until[namespace].Sub(s.clock.Now()))
 }
 
+// crowd is how many gangs of a namespace may have been slow, and wait, before its others wait for their turn, too: whoever makes gangs of ever
+// new names would have a first search for each.
+const crowd = 8
+
 // slowGangs are the gangs whose last search was slow, and failed. All others are tried whenever something helps them, those of the same namespace,
-// too.
+// too, unless there is a crowd.
 type slowGangs struct {
 	time *searchTime
 
-	mu    sync.Mutex
-	until map[types.NamespacedName]time.Time // before then its places are not searched again
+	mu         sync.Mutex
+	namespaces map[string]*slowNamespace
+}
+
+// slowNamespace has the slow gangs of a namespace.
+type slowNamespace struct {
+	until map[string]time.Time // by name of the gang: before then its places are not searched again
+	turn  time.Time            // before then no other gang is searched, where there is a crowd
 }
 
 func newSlowGangs(clock clock.PassiveClock) *slowGangs {
-	return &slowGangs{time: newSearchTime(clock, placeShare), until: map[types.NamespacedName]time.Time{}}
+	return &slowGangs{time: newSearchTime(clock, placeShare), namespaces: map[string]*slowNamespace{}}
 }
 
 // failed records how long the search for a gang took that was slow, and failed.
 func (s *slowGangs) failed(group types.NamespacedName, took time.Duration) {
-	until := s.time.spend(group.Namespace, took)
+	until, pause := s.time.spend(group.Namespace, took)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dropExpired(s.until, s.time.clock.Now())
-	s.until[group] = until
+	now := s.time.clock.Now()
+	for name, n := range s.namespaces {
+		if dropExpired(n.until, now); len(n.until) == 0 {
+			delete(s.namespaces, name)
+		}
+	}
+	n := s.namespaces[group.Namespace]
+	if n == nil {
+		n = &slowNamespace{until: map[string]time.Time{}}
+		s.namespaces[group.Namespace] = n
+	}
+	n.until[group.Name], n.turn = until, now.Add(pause)
 }
 
 // forget records that the last search for a gang was fast, or found its places.
 func (s *slowGangs) forget(group types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.until, group)
+	if n := s.namespaces[group.Namespace]; n != nil {
+		delete(n.until, group.Name)
+	}
 }
 
 // wait is how long a gang is not to be searched, 0 if it may be now.
 func (s *slowGangs) wait(group types.NamespacedName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(0, s.until[group].Sub(s.time.clock.Now()))
+	n := s.namespaces[group.Namespace]
+	if n == nil {
+		return 0
+	}
+	until, slow := n.until[group.Name]
+	if !slow && len(n.until) >= crowd {
+		until = n.turn
+	}
+	return max(0, until.Sub(s.time.clock.Now()))
 }
 
 // dropExpired forgets whatever has waited long enough.

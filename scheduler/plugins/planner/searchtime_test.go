@@ -43,7 +43,7 @@ func TestSlowSearchesTakeATwentieth(t *testing.T) {
 	}
 }
 
-// However many gangs of a namespace take long to search in vain, that takes a quarter of the time, and no other gang waits for it.
+// However many gangs of a namespace take long to search in vain, that takes a quarter of the time, and no other namespace waits for it.
 func TestSlowGangsTakeAQuarter(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 	u := newSlowGangs(clock)
@@ -60,19 +60,54 @@ func TestSlowGangsTakeAQuarter(t *testing.T) {
 			u.failed(of(i), took)
 			again += took
 		}
-		if u.wait(of(gangs)) > 0 || u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}) > 0 {
-			t.Fatal("a gang waits that was never searched")
+		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}) > 0 {
+			t.Fatal("a gang waits of a namespace that was never searched")
 		}
 	}
 	if most := span/placeShare*11/10 + gangs*took; again > most {
 		t.Errorf("they took %s of %s", again, span)
 	}
-	if u.forget(of(1)); u.wait(of(1)) > 0 {
-		t.Error("a gang waits whose search was fast")
+	if u.forget(of(1)); u.wait(of(1)) > placeShare*took {
+		t.Error("a gang whose search was fast waits for more than its turn")
 	}
 	clock.Step(maxWait)
-	if u.failed(of(1), took); len(u.until) > 1 {
-		t.Errorf("remembers %d gangs", len(u.until))
+	if u.failed(of(1), took); len(u.namespaces["noisy"].until) > 1 {
+		t.Errorf("remembers %d gangs", len(u.namespaces["noisy"].until))
+	}
+}
+
+// A few slow gangs keep no other gang of their namespace waiting. A crowd does: gangs of ever new names, each of which is slow the first time, take a quarter of
+// the time, too.
+func TestFirstSearchesOfACrowd(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	u := newSlowGangs(clock)
+	const took, span = 200 * time.Millisecond, 10 * time.Minute
+	name := 0
+	next := func() types.NamespacedName { return types.NamespacedName{Namespace: "noisy", Name: fmt.Sprint(name)} }
+	for ; name < crowd; name++ {
+		if u.wait(next()) > 0 {
+			t.Fatalf("gang %d waits for others", name)
+		}
+		clock.Step(took)
+		u.failed(next(), took)
+	}
+	var spent time.Duration
+	for end := clock.Now().Add(span); clock.Now().Before(end); clock.Step(10 * time.Millisecond) {
+		if u.wait(next()) == 0 {
+			clock.Step(took)
+			u.failed(next(), took)
+			spent += took
+			name++
+		}
+		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}) > 0 {
+			t.Fatal("a gang of another namespace waits")
+		}
+	}
+	if least, most := span/placeShare/2, span/placeShare*11/10; spent < least || spent > most {
+		t.Errorf("first searches took %s of %s", spent, span)
+	}
+	if got := u.wait(next()); got > placeShare*took {
+		t.Errorf("the next gang waits for %s", got)
 	}
 }
 
