@@ -106,6 +106,18 @@ func (s *running) change(r *rand.Rand) {
 	}
 }
 
+// onHostsOfTheirOwn has the members of a gang keep each other off their nodes, by a label that nobody else has.
+func onHostsOfTheirOwn(g Gang, name string) Gang {
+	g.Roles = slices.Clone(g.Roles)
+	for i := range g.Roles {
+		pod := g.Roles[i].Pod.DeepCopy()
+		labelled("job", name)(pod)
+		apart(corev1.LabelHostname, "job", name)(pod)
+		g.Roles[i].Pod = pod
+	}
+	return g
+}
+
 // Whatever happened to the cluster since, a plan on the index is the one on a snapshot of the same moment.
 func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 	fits, shapes := 0, 0
@@ -117,6 +129,9 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 			other := randomInterPod(r)
 			if i%2 == 0 {
 				other = randomAmounts(r)
+			}
+			if i == 2 {
+				other.gang = onHostsOfTheirOwn(other.gang, "own")
 			}
 			gangs = append(gangs, other.gang)
 			if r.IntN(2) == 0 {
@@ -289,6 +304,33 @@ func BenchmarkGangOfThree(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Gangs whose members keep each other off their nodes, each by a label of its own, are alike, and planned without a look at every node; one whose label others
+// have is not.
+func TestIndexOfGangsThatAreApart(t *testing.T) {
+	s, x := newRunning(rand.New(rand.NewPCG(1, 9)), fleetObjects(20)), NewIndex()
+	place := func(value string) (Result, Result) {
+		g := onHostsOfTheirOwn(Gang{Roles: []Role{role("W", 3, aPod("w", amounts("cpu", 1)))}}, value)
+		return Place(t.Context(), s.update(x, &Objects{}, false), g, Options{Pack: true}), Place(t.Context(), NewCluster(s.objects()), g, Options{Pack: true})
+	}
+	for i := range 5 {
+		got, want := place(fmt.Sprint("g", i))
+		if diff := cmp.Diff(want, got); diff != "" || !got.Fits() || len(x.shapes) != 1 {
+			t.Fatalf("gang %d, by %d shapes: %s", i, len(x.shapes), diff)
+		}
+	}
+	node := "n00000"
+	s.infos[node].AddPod(aPod("theirs", amounts("cpu", 1), on(node), labelled("job", "g0")))
+	got, want := place("g0")
+	if diff := cmp.Diff(want, got); diff != "" || !got.Fits() {
+		t.Errorf("next to a pod with its label: %s", diff)
+	}
+	for _, a := range got.Placement {
+		if a.Node == node {
+			t.Errorf("a member is on the node of a pod that it keeps away from")
+		}
 	}
 }
 

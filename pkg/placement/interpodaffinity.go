@@ -21,9 +21,10 @@ func interPodFilter(c *Cluster, pod *corev1.Pod) func(*node) string {
 	return c.filterFor(mustFilter(p, err), pod)
 }
 
-// antiAffinityCheck rejects nodes by required anti-affinity: the pod's own, and that of pods that are there.
+// antiAffinityCheck rejects nodes by required anti-affinity: the pod's own, and that of pods that are there. There is nothing to check where no pod that
+// is there is concerned, as of a gang whose members keep each other off their nodes.
 func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
-	if own := pod.Spec.Affinity; (own == nil || own.PodAntiAffinity == nil) && !c.repelled(pod) {
+	if !c.repelled(pod) && !c.repels(pod) {
 		return nil
 	}
 	only := *pod
@@ -44,6 +45,36 @@ func (c *Cluster) repelled(pod *corev1.Pod) bool {
 		for _, there := range n.info.PodsWithRequiredAntiAffinity {
 			for _, term := range there.GetRequiredAntiAffinityTerms() {
 				if term.Matches(pod, namespace) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// repels reports whether required anti-affinity of the pod selects a pod that is there, or one that a what-if took away. It is true as well where only a look at
+// every pod would show.
+func (c *Cluster) repels(pod *corev1.Pod) bool {
+	if a := pod.Spec.Affinity; a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return false
+	}
+	if !c.indexed() {
+		return true
+	}
+	for _, term := range podInfo(pod).RequiredAntiAffinityTerms {
+		like, ok := c.index.podsLike(term.Selector)
+		if !ok {
+			return true
+		}
+		for there := range like {
+			if term.Matches(there, c.namespaceLabels(there.Namespace)) {
+				return true
+			}
+		}
+		for at := range c.whatIf {
+			for _, there := range c.nodes[at].info.Pods {
+				if term.Matches(there.GetPod(), c.namespaceLabels(there.GetPod().Namespace)) {
 					return true
 				}
 			}

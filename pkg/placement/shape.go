@@ -105,7 +105,7 @@ func (t *task) nodeByNode(g Gang) bool {
 }
 
 // shapeKey is equal for gangs that are alike: by what their members require of a node, by how many there are unless it is a single role,
-// and by the nodes that their spread constraints count.
+// by who keeps whom off a node, and by the nodes that their spread constraints count.
 func (t *task) shapeKey() (string, error) {
 	type spread struct {
 		Key             int
@@ -117,15 +117,26 @@ func (t *task) shapeKey() (string, error) {
 		Count  int
 		Spread []spread
 	}
+	type conflict struct {
+		Key  string
+		A, B int
+	}
 	var key struct {
-		Roles []role
-		Keys  []string
-		Pack  bool
+		Roles     []role
+		Conflicts []conflict
+		Keys      []string
+		Pack      bool
 	}
 	key.Pack = t.opts.Pack
+	for _, r := range t.sameNode {
+		key.Conflicts = append(key.Conflicts, conflict{r.key, r.a, r.b})
+	}
 	for i := range t.roles {
 		alone := *t.roles[i].rules.pod
-		alone.Spec.TopologySpreadConstraints = nil // members of different gangs differ in what these select
+		alone.Spec.TopologySpreadConstraints = nil // members of different gangs differ in what these select, and their anti-affinity
+		if a := alone.Spec.Affinity; a != nil {
+			alone.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity, PodAffinity: a.PodAffinity}
+		}
 		rules, err := Signature(&alone, nil)
 		if err != nil {
 			return "", err
