@@ -47,7 +47,7 @@ const (
 	VolumeNode Constraint = "volumeNode"
 	// VolumeLimits: the node cannot attach as many volumes of the driver.
 	VolumeLimits Constraint = "volumeLimits"
-	// VolumeClaim: a claim is missing, lost, unbound in class mode Immediate, or a ReadWriteOncePod one in use. It rejects
+	// VolumeClaim: a claim is missing, lost, being deleted, unbound in class mode Immediate, or a ReadWriteOncePod one in use. It rejects
 	// the pod from every node.
 	VolumeClaim Constraint = "volumeClaim"
 	// DRADevices: the devices that the pod's resource claims request cannot be allocated on the node.

@@ -52,6 +52,7 @@ func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
 		return len(termsOf(g.pod)) > 0 || slices.ContainsFunc(g.roles, func(i int) bool { return x.gang.Topology.Requires(x.gang.Roles[i].Pod) })
 	}, PodAffinity, Topology)
 	add(&load, spreads, TopologySpread)
+	add(&load, func(p *corev1.Pod) bool { return claimCheck(x.cluster, p) != nil }, VolumeClaim)
 	add(&load, HasVolumes, VolumeZone, VolumeNode)
 	add(&load, func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }, DRADevices)
 	resources(plain)

@@ -32,24 +32,36 @@ type claim struct {
 func (o *Objects) claims(pod *corev1.Pod) []claim {
 	var out []claim
 	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			name := v.PersistentVolumeClaim.ClaimName
-			out = append(out, o.claim(name, find(o.PersistentVolumeClaims, pod.Namespace, name)))
-		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-			name := ephemeral.VolumeClaimName(pod, v)
-			k := claim{}
-			if pvc := find(o.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
-				k = o.claim(name, pvc)
-			} else {
-				k = o.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
-			}
-			k.own = true
+		if k, ok := o.claimOf(pod, &pod.Spec.Volumes[i]); ok {
 			out = append(out, k)
 		}
 	}
 	return out
+}
+
+// claimOf looks up the claim of one volume of a pod; ok is false for a volume without one.
+func (o *Objects) claimOf(pod *corev1.Pod, v *corev1.Volume) (k claim, ok bool) {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		name := v.PersistentVolumeClaim.ClaimName
+		return o.claim(name, find(o.PersistentVolumeClaims, pod.Namespace, name)), true
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		name := ephemeral.VolumeClaimName(pod, v)
+		if pvc := find(o.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
+			k = o.claim(name, pvc)
+		} else {
+			k = o.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
+		}
+		k.own = true
+		return k, true
+	}
+	return claim{}, false
+}
+
+// ClaimProblem is why no pod can use the claim of a volume of a pod now, on any node; empty if pods can, and for a volume without a claim.
+func (c *Cluster) ClaimProblem(pod *corev1.Pod, v *corev1.Volume) string {
+	k, _ := c.objects.claimOf(pod, v)
+	return k.problem
 }
 
 // plan judges a claim that will be made when its pod is there: of the default StorageClass if it names none. With a StorageClass that does

@@ -296,8 +296,8 @@ var entries = []Entry{
 		Remedy:   "Choose a value that exists; all are listed with counts.",
 	},
 	{
-		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned that members share"}},
-		Meaning:  "A volume claim is missing, lost, or will not be bound; or it gets its volume where the first member goes, and the others that share it do not fit there.",
+		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound"}},
+		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or it gets its volume where the first member goes, and the others that share it do not fit there.",
 		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, event `ProvisioningFailed`",
 		Remedy:   "Repair the claim or its class.",
 	},

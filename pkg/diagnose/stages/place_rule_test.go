@@ -134,6 +134,17 @@ func TestRules(t *testing.T) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 			c.Put(p)
 		}},
+		{name: "a volume for one pod that another job uses, and the nodes are busy", code: answer.NodesBusy, exit: 3, also: []answer.Code{answer.VolumeMultiAttach}, first: "0 of 8 GPUs free.*; and claim data is ReadWriteOncePod, and user-worker-0 uses it on n1", not: []string{"all else would fit", "not found out in time"}, build: func(c *clustertest.Cluster) {
+			boundClaim(c, "", corev1.ReadWriteOncePod)
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(clustertest.Gang{Name: "user", Workers: 1, Nodes: []string{"n1"}, Spec: mounting("data")}).Add(gangOf(1, 8, mounts("data")))
+		}},
+		{name: "a volume for one pod that a service uses, and the nodes are busy", code: answer.VolumeMultiAttach, exit: 4, also: []answer.Code{answer.NodesBusy}, first: "claim data is ReadWriteOncePod, and user uses it on n1, never ends", build: func(c *clustertest.Cluster) {
+			boundClaim(c, "", corev1.ReadWriteOncePod)
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "user", UID: "user"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+			p.Spec.NodeName = "n1"
+			mounting("data")(&p.Spec)
+			c.Nodes(1, 8).Runs("a", 8, "n1").Put(p).Add(gangOf(1, 8, mounts("data")))
+		}},
 		{name: "a volume for one pod that two members share", code: answer.VolumeMultiAttach, exit: 4, first: "claim data is ReadWriteOncePod, and 2 members", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 			boundClaim(c, "", corev1.ReadWriteOncePod)

@@ -24,18 +24,29 @@ func pvc(c *clustertest.Cluster, name, class string, phase corev1.PersistentVolu
 	return p
 }
 
+// named adds claim data, made some time ago for volume vol, which is free.
+func named(c *clustertest.Cluster, ago time.Duration) *corev1.PersistentVolume {
+	claim := pvc(c, "data", "nfs", corev1.ClaimPending)
+	claim.Spec.VolumeName, claim.CreationTimestamp = "vol", clustertest.Ago(ago)
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "nfs", AccessModes: claim.Spec.AccessModes}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}
+	c.Put(pv)
+	return pv
+}
+
 func class(c *clustertest.Cluster, name, provisioner string, mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
 	sc := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
 	c.Put(sc)
 	return sc
 }
 
-func mounts(claims ...string) func(*clustertest.Gang) {
-	return spec(func(p *corev1.PodSpec) {
+func mounts(claims ...string) func(*clustertest.Gang) { return spec(mounting(claims...)) }
+
+func mounting(claims ...string) func(*corev1.PodSpec) {
+	return func(p *corev1.PodSpec) {
 		for _, claim := range claims {
 			p.Volumes = append(p.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
 		}
-	})
+	}
 }
 
 func TestVolumes(t *testing.T) {
@@ -106,6 +117,59 @@ func TestVolumes(t *testing.T) {
 			pvc(c, "data", "fast", corev1.ClaimPending)
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "binds at once, and was made a moment ago", code: answer.PVCUnbound, exit: 3, first: "Claim data is being provisioned", never: []answer.Code{answer.TooBig}, alone: true, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "fast", corev1.ClaimPending).CreationTimestamp = clustertest.Ago(10 * time.Second)
+			class(c, "fast", "csi.example.com", now)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "bound, and being deleted", code: answer.PVCUnbound, exit: 4, first: "claim data is being deleted", never: []answer.Code{answer.TooBig}, alone: true, fix: "make claim data again once it is gone", build: func(c *clustertest.Cluster) {
+			boundClaim(c, "", corev1.ReadWriteMany)
+			at := clustertest.Ago(time.Minute)
+			c.S.Claims[0].DeletionTimestamp, c.S.Claims[0].Finalizers = &at, []string{"kubernetes.io/pvc-protection"}
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "being deleted, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, wantText: []string{"each worker requests 16 GPUs"}, build: func(c *clustertest.Cluster) {
+			boundClaim(c, "", corev1.ReadWriteMany)
+			at := clustertest.Ago(time.Minute)
+			c.S.Claims[0].DeletionTimestamp = &at
+			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
+		}},
+		{name: "for a volume of another claim", code: answer.PVCUnbound, exit: 4, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Bound, of claim old/data"}, never: []answer.Code{answer.TooBig}, alone: true, fix: "for a volume that is free", build: func(c *clustertest.Cluster) {
+			pv := named(c, time.Second)
+			pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "old", Name: "data"}, corev1.VolumeBound
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "for a volume that a former claim of the name has left", code: answer.PVCUnbound, exit: 4, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Released, of claim team/data"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			pv := named(c, time.Second)
+			pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "team", Name: "data", UID: "former"}, corev1.VolumeReleased
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "for a volume that is not there", code: answer.PVCUnbound, exit: 4, first: "volume vol of claim data not found", never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			named(c, time.Second)
+			c.S.Volumes = nil
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "for a volume that is free, a moment ago", code: answer.PVCUnbound, exit: 3, first: "data is being bound to volume vol", build: func(c *clustertest.Cluster) {
+			named(c, time.Second)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "for a volume that is free, long ago", code: answer.PVCUnbound, exit: 4, first: "claim data is not bound to volume vol yet", build: func(c *clustertest.Cluster) {
+			named(c, time.Hour)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "for a volume, and volumes may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {
+			named(c, time.Hour)
+			c.S.Volumes, c.S.Denied = nil, []snapshot.Denial{{Resource: "persistentvolumes"}}
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+		}},
+		{name: "being deleted, and enough members do without", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {
+			boundClaim(c, "", corev1.ReadWriteMany)
+			at := clustertest.Ago(time.Minute)
+			c.S.Claims[0].DeletionTimestamp = &at
+			c.Nodes(2, 8).Add(gangOf(1, 8, young, func(g *clustertest.Gang) {
+				g.Min, g.More = 1, []clustertest.Role{{Name: "Chief", Replicas: 1, Spec: mounting("data")}}
+			}))
 		}},
 		{name: "no provisioner, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -184,6 +187,16 @@ func TestFixes(t *testing.T) {
 		{"claim", func(c *clustertest.Cluster) {
 			pvc(c, "data", "fast", "Pending")
 			class(c, "slow", "x", "Immediate")
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{"claim that is being deleted", func(c *clustertest.Cluster) {
+			boundClaim(c, "", "ReadWriteMany")
+			at := clustertest.Ago(time.Minute)
+			c.S.Claims[0].DeletionTimestamp = &at
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{"claim for a volume of another", func(c *clustertest.Cluster) {
+			named(c, time.Hour).Spec.ClaimRef = &corev1.ObjectReference{Namespace: "old", Name: "data"}
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
 		{"deadlock", func(c *clustertest.Cluster) {

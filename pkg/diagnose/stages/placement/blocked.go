@@ -151,6 +151,11 @@ func base(c *stage.Context, r placement.Room, code answer.Code, message string, 
 
 // services finds that what holds the room never ends.
 func services(c *stage.Context, r placement.Room, causes placement.Causes) *stage.Finding {
+	if len(causes.All) > 0 && causes.First().Constraint == placement.VolumeClaim {
+		if f, _ := inUse(c); f != nil {
+			return f
+		}
+	}
 	f := busy(c, c.View.Cluster(), causes, r).As(answer.Blocked, answer.Admin)
 	var names []string
 	what := fmt.Sprintf("%s of %s free, and it needs %s%s", phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r), phrase.InAll(r))

@@ -54,6 +54,8 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members, len(r.Nodes))
 	case placement.VolumeLimits:
 		return fmt.Sprintf("the number of volumes that a node can attach leaves room for %s", fitted)
+	case placement.VolumeClaim:
+		return fmt.Sprintf("a claim that it mounts is ReadWriteOncePod and in use: %s fit", fitted)
 	case placement.VolumeZone:
 		return volumeCeiling(c, role, r, fitted)
 	case placement.NodeSelector, placement.Taint:

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -28,6 +29,16 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 	if !c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.VolumeClaim)).Fits() {
 		return false
 	}
+	f, by := inUse(c)
+	if f == nil {
+		return false
+	}
+	out.Add(f.Detail("all else would fit: it starts when %s %s is gone", by.Kind, by))
+	return true
+}
+
+// inUse finds that another pod uses a claim that only one may, and whose pod that is; nil if none does.
+func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
 		for _, h := range c.Others() {
 			i := slices.IndexFunc(h.Pods, func(p *corev1.Pod) bool { return p.Namespace == claim.Namespace && stage.Mounts(p, claim.Name) })
@@ -38,13 +49,11 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 			if !c.EndsAlone(h, h.Pods[i]) {
 				verdict, who = answer.Blocked, answer.User
 			}
-			out.Add(stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h)).At(answer.StagePlacement).As(verdict, who).
-				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String()).
-				Detail("all else would fit: it starts when %s %s is gone", h.Kind, h))
-			return true
+			return stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h)).At(answer.StagePlacement).As(verdict, who).
+				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String()), h
 		}
 	}
-	return false
+	return nil, nil
 }
 
 // claimsOf are the claims that members of the gang mount and that allow nothing but one mode of access.

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -25,15 +26,16 @@ func volumes(c *stage.Context, out *stage.Result, role placement.Role) {
 	if out.Denied(c, "persistentvolumeclaims", ns) {
 		return
 	}
-	for _, v := range role.Pod.Spec.Volumes {
+	for i := range role.Pod.Spec.Volumes {
+		v := &role.Pod.Spec.Volumes[i]
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			name := v.PersistentVolumeClaim.ClaimName
 			claim := claim(c, name)
 			if claim == nil {
 				out.Add(unbound(c, role, name, nil, fmt.Sprintf("PersistentVolumeClaim %s does not exist in namespace %s", name, ns)))
-			} else if problem := claimProblem(c, claim); problem != "" {
-				out.Add(unbound(c, role, name, claim, problem))
+			} else {
+				unusable(c, out, role, v, claim)
 			}
 		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 			name := role.Pod.Name + "-" + v.Name
@@ -42,11 +44,44 @@ func volumes(c *stage.Context, out *stage.Result, role placement.Role) {
 				claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec} // the one that will be made
 				claim.Namespace, claim.Name, claim.CreationTimestamp = ns, name, metav1.NewTime(c.View.Now)
 			}
-			if problem := claimProblem(c, claim); problem != "" {
-				out.Add(unbound(c, role, name, claim, problem))
-			}
+			unusable(c, out, role, v, claim)
 		}
 	}
+}
+
+// unusable finds that the claim of a volume will not be bound, or else cannot be used now, for which the search for a placement rejects every node. That passes where
+// the claim is about to have its volume. A gang that fits all the same starts without the members that mount it.
+func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev1.Volume, claim *corev1.PersistentVolumeClaim) {
+	if problem := claimProblem(c, claim); problem != "" {
+		out.Add(unbound(c, role, claim.Name, claim, problem))
+		return
+	}
+	problem := c.View.Cluster().ClaimProblem(role.Pod, v)
+	if problem == "" || c.Placement.Fits() || c.Unreadable.Has(placement.VolumeClaim) {
+		return
+	}
+	if coming := volumeComing(c, claim); coming != "" {
+		f := unbound(c, role, claim.Name, claim, coming).As(answer.Waiting, answer.Nobody)
+		f.Fixes = nil
+		out.Add(f)
+		return
+	}
+	out.Add(unbound(c, role, claim.Name, claim, problem))
+}
+
+// volumeComing is what happens to a claim that is about to have its volume; "" if nothing does.
+func volumeComing(c *stage.Context, claim *corev1.PersistentVolumeClaim) string {
+	name := claim.Spec.VolumeName
+	switch {
+	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound || c.View.Age(claim.CreationTimestamp.Time) >= provisioningTakes:
+		return ""
+	case name == "":
+		return fmt.Sprintf("PersistentVolumeClaim %s is being provisioned", claim.Name)
+	}
+	if v := volumeOf(c, claim); v == nil || taken(v, claim) {
+		return ""
+	}
+	return fmt.Sprintf("PersistentVolumeClaim %s is being bound to volume %s", claim.Name, name)
 }
 
 func claim(c *stage.Context, name string) *corev1.PersistentVolumeClaim {
@@ -58,7 +93,22 @@ func claim(c *stage.Context, name string) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// claimProblem is why a claim will not be bound; "" if it is, or will be.
+// volumeOf is the volume that a claim names; nil if it names none, or there is none of the name.
+func volumeOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	i := slices.IndexFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool { return v.Name == claim.Spec.VolumeName })
+	if i < 0 {
+		return nil
+	}
+	return c.View.Snap.Volumes[i]
+}
+
+// taken reports whether a volume is another claim's, be it one of the same name that is gone.
+func taken(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := v.Spec.ClaimRef
+	return ref != nil && (ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID)
+}
+
+// claimProblem is why a claim will not be bound; "" if it is, or will be, or names a volume.
 func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase == corev1.ClaimLost {
 		return fmt.Sprintf("PersistentVolumeClaim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)
@@ -117,8 +167,7 @@ func freeVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class str
 	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
 		has := v.Spec.Capacity[corev1.ResourceStorage]
-		taken := v.Spec.ClaimRef != nil && (v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name)
-		return !taken && v.Spec.StorageClassName == class && has.Cmp(want) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+		return !taken(v, claim) && v.Spec.StorageClassName == class && has.Cmp(want) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
 			return !slices.Contains(v.Spec.AccessModes, mode)
 		})
 	})
@@ -146,11 +195,19 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 			break
 		}
 	}
+	if v := volumeOf(c, claim); v != nil && taken(v, claim) {
+		of := c.Reader.Title(audience.New("claim", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name))
+		f.See("v1", "PersistentVolume", v, ".spec.claimRef").Detail("volume %s is %s, of %s", v.Name, v.Status.Phase, of)
+	}
 	desired, class, _ := classOf(c, claim)
 	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
 	switch {
-	case claim.Status.Phase == corev1.ClaimLost:
+	case claim.DeletionTimestamp != nil:
+		text, cost, commands = fmt.Sprintf("make claim %s again once it is gone", name), "the data of its volume goes with it, unless the volume is retained", c.Kubectl("describe", "pvc", name)
+	case claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound:
 		text, cost = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"
+	case claim.Spec.VolumeName != "":
+		text = fmt.Sprintf("make claim %s again for a volume that is free, or free volume %s", name, claim.Spec.VolumeName)
 	case class != nil && class.Provisioner == noProvisioner:
 		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", desired, name), "", c.Kubectl("describe", "pvc", name)
 	case class != nil:
@@ -185,7 +242,7 @@ func bindClaim(s *snapshot.Snapshot, claim *corev1.PersistentVolumeClaim, class 
 	for i, other := range n.Claims {
 		if other.Namespace == claim.Namespace && other.Name == claim.Name {
 			bound := other.DeepCopy()
-			bound.Spec.VolumeName, bound.Status.Phase = volume.Name, corev1.ClaimBound
+			bound.Spec.VolumeName, bound.Status.Phase, bound.DeletionTimestamp = volume.Name, corev1.ClaimBound, nil
 			bound.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 			n.Claims[i] = bound
 		}

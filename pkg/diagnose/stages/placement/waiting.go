@@ -58,6 +58,11 @@ func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 	alone := len(causes.All) == 1
 	r := c.RoomOf(cluster, causes, cause)
 	switch cause.Constraint {
+	case placement.VolumeClaim:
+		if f, _ := inUse(c); f != nil {
+			return f
+		}
+		return short(c, cluster, causes, r, alone)
 	case placement.PodAffinity, placement.TopologySpread, placement.VolumeZone, placement.DRADevices:
 		return ruled(c, cause, r)
 	case placement.HostPort, placement.VolumeLimits, placement.PodAntiAffinity:
