@@ -187,7 +187,17 @@ func (g *Gang) Replicas() (running, all int32) {
 }
 
 // Up reports whether so many members run, or have ended well, as the gang is of use with.
-func (g *Gang) Up() bool { return g.Min > 0 && g.Count(Running, Succeeded) >= g.Min }
+func (g *Gang) Up() bool { return g.enough(Running) }
+
+// Placed reports whether so many members have a node, or have ended well, as the gang is of use with.
+func (g *Gang) Placed() bool { return g.enough(Starting, Running) }
+
+// enough reports whether so many members are in one of some states, or have ended well, as the gang is of use with. At least one is in such a state, unless all have
+// ended: the pods of a Job that have completed are of no use to those that wait for a node after them.
+func (g *Gang) enough(states ...State) bool {
+	active, done := g.Count(states...), g.Count(Succeeded)
+	return g.Min > 0 && active+done >= g.Min && (active > 0 || done == g.Total())
+}
 
 // stateOfAll is how a job of several gangs is. While one waits, for room or for another, others may run, and the job is Starting then.
 func stateOfAll(g *Gang, now time.Time) State {

@@ -12,7 +12,7 @@ type State string
 
 // The states of a gang; all but Suspended and Degraded are also states of a member.
 const (
-	Pending   State = "Pending"   // no member has a node; a member has none
+	Pending   State = "Pending"   // no member has a node, though some may have ended well; a member has none
 	Starting  State = "Starting"  // members have nodes, but do not all run and are Ready yet
 	Running   State = "Running"   // the gang runs: all of its members, or its minimum; a member runs and is Ready
 	Degraded  State = "Degraded"  // some members run while others cannot
@@ -79,12 +79,12 @@ func StateOf(g *Gang, now time.Time) State {
 		return stateOfAll(g, now)
 	}
 	total := g.Total()
-	alive, bound := g.Count(Running, Succeeded), g.Count(Starting, Running, Succeeded)
+	running, alive, bound := g.Count(Running), g.Count(Running, Succeeded), g.Count(Starting, Running)
 	troubled := g.Count(Failed, Terminating, Lost) > 0
 	switch {
 	case total > 0 && alive == total:
 		return Running
-	case g.Min < total && alive >= g.Min && alive > 0 && !troubled:
+	case g.Min < total && alive >= g.Min && running > 0 && !troubled:
 		return Running // an elastic gang above its minimum
 	case bound == 0 && !troubled:
 		return Pending

@@ -42,7 +42,9 @@ func (p PlacementRequest) Member(role string, i int32) gang.Member {
 // differ (another volume each, for example) are several.
 func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	p := PlacementRequest{Members: map[string][]gang.Member{}, roles: map[string]string{}}
-	p.MinMember = min(g.Min, g.Total()) - g.Count(gang.Succeeded)
+	if done := g.Count(gang.Succeeded); g.Min > 0 { // as the schedulers have it: members that have ended lower the minimum, but not to none
+		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done)
+	}
 	names, selected := map[string]string{}, w.selectedLabels(g)
 	if g.Decl != nil {
 		p.Topology = g.Decl.Topology

@@ -86,7 +86,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	case j.End != nil && !j.End.Failed:
 		d.Verdict = answer.Done
 		return d
-	case g.Min > 0 && g.Count(gang.Running, gang.Succeeded) >= g.Min && j.End == nil:
+	case g.Up() && j.End == nil:
 		d.Verdict, d.Notes = answer.Running, runningNotes(v, g)
 		return d
 	}

@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -167,8 +168,52 @@ func TestOddGangs(t *testing.T) {
 				}
 			}))
 		}},
+		{name: "half of an indexed Job has ended well, and the others find no room", code: answer.NodesBusy, exit: 3, first: "0 of 32 GPUs free", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2", "n3", "n4").Add(gangOf(8, 8, halfDone))
+		}},
+		{name: "half of an indexed Job has ended well, and there is room for one more", code: answer.Fits, exit: 3, first: "room for 1 of 4 members that are left .it needs 1. on n1", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n2", "n3", "n4").Add(gangOf(8, 8, halfDone, young))
+		}},
+		{name: "half of an indexed Job has ended well, and there is room for the others", code: answer.Fits, exit: 3, first: "room for all 4 members that are left on n1, n2, n3, n4", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(8, 8, halfDone, young))
+		}},
+		{name: "half of an indexed Job has ended well, and one of the others runs", exit: 0, wantText: []string{"3 of 8 members are not up; the gang needs 4"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n2", "n3", "n4").Add(gangOf(8, 8, halfDone, pods(func(i int, p *corev1.Pod) {
+				indexed(4)(i, p)
+				if i == 4 {
+					p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
+				}
+			})))
+		}},
+		{name: "a Job of one pod after the other, whose second waits", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, ungrouped, pods(indexed(1)), func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", waves(1, 5, 1)
+			}))
+		}},
 		{name: "kube-batch by a budget that is larger than the job", code: answer.MinMemberTooHigh, exit: 4, first: "PodDisruptionBudget", build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, speaks(c, gang.PDB, "kube-batch"), func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
 	})
+}
+
+// halfDone makes a gang an indexed Job of two waves of four pods each, of which the first has ended well.
+func halfDone(g *clustertest.Gang) {
+	g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(4), waves(4, 8, 4)
+}
+
+// indexed gives the pods of a Job their completion index, and has the first ones end well.
+func indexed(done int) func(int, *corev1.Pod) {
+	return func(i int, p *corev1.Pod) {
+		p.Labels[batchv1.JobCompletionIndexAnnotation] = strconv.Itoa(i)
+		if i < done {
+			p.Status.Phase = corev1.PodSucceeded
+		}
+	}
+}
+
+// waves is a Job that runs so many pods at a time, of all that it completes, of which some have succeeded.
+func waves(parallelism, completions, done int32) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.Spec.Parallelism, j.Spec.Completions, j.Status.Succeeded = &parallelism, &completions, done
+	}
 }

@@ -29,11 +29,16 @@ func fits(c *stage.Context) *stage.Finding {
 	for _, a := range c.Placement.Placement {
 		nodes[a.Node] = true
 	}
-	what := "all " + phrase.Count(c.Gang.Total(), "member")
-	if c.Gang.Total() == 1 {
-		what = "its 1 member"
-	} else if int32(len(c.Placement.Placement)) < c.Gang.Total()-c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded) {
-		what = fmt.Sprintf("%d of %d members (it needs %d)", c.Placed(*c.Placement), c.Gang.Total(), c.Gang.Min)
+	done := c.Gang.Count(gang.Succeeded)
+	total, needs, left := c.Gang.Total()-done, c.Gang.Min, ""
+	if done > 0 { // so many fewer are needed
+		needs, left = c.Request.MinMember, " that "+phrase.Verb(int(total), "is", "are")+" left"
+	}
+	what := "all " + phrase.Count(total, "member") + left
+	if total == 1 {
+		what = "its 1 member" + left
+	} else if int32(len(c.Placement.Placement)) < total-c.Gang.Count(gang.Starting, gang.Running) {
+		what = fmt.Sprintf("%d of %d members%s (it needs %d)", c.Placed(*c.Placement), total, left, needs)
 	}
 	if n := len(c.Request.Bound); n > 0 {
 		what = fmt.Sprintf("the other %d of %d members", len(c.Placement.Placement), c.Gang.Total())

@@ -196,7 +196,7 @@ func volcanoAhead(c *stage.Context, queue string) (rivals []queueing.Entry, mine
 // pending reports whether a gang of a job still waits for its members to get nodes.
 func pending(c *stage.Context, s *gang.Job) bool {
 	return s.End == nil && slices.ContainsFunc(c.View.Gangs(s), func(g *gang.Gang) bool {
-		return g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
+		return g.Min > 0 && !g.Placed()
 	})
 }
 
