@@ -64,6 +64,7 @@ func (w *View) fillIn(pod *corev1.Pod) {
 	if class == nil {
 		return
 	}
+	pod.Spec.PriorityClassName = class.Name // of the default, too: quotas count pods by it
 	if pod.Spec.Priority == nil {
 		pod.Spec.Priority = &class.Value
 	}

@@ -20,12 +20,13 @@ func TestPriorityOfVirtualPods(t *testing.T) {
 	for _, c := range []struct {
 		class    string
 		own      *corev1.PreemptionPolicy
+		name     string
 		priority int32
 		policy   *corev1.PreemptionPolicy
-	}{{"eval", nil, 1000, &never}, {"eval", &lower, 1000, &lower}, {"", nil, 7, nil}} {
+	}{{"eval", nil, "eval", 1000, &never}, {"eval", &lower, "eval", 1000, &lower}, {"", nil, "default", 7, nil}} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{PriorityClassName: c.class, PreemptionPolicy: c.own}}
 		w.fillIn(pod)
-		if got := pod.Spec; got.Priority == nil || *got.Priority != c.priority || (got.PreemptionPolicy == nil) != (c.policy == nil) || c.policy != nil && *got.PreemptionPolicy != *c.policy {
+		if got := pod.Spec; got.PriorityClassName != c.name || got.Priority == nil || *got.Priority != c.priority || (got.PreemptionPolicy == nil) != (c.policy == nil) || c.policy != nil && *got.PreemptionPolicy != *c.policy {
 			t.Errorf("class %q: %+v", c.class, got)
 		}
 	}

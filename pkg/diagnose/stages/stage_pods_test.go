@@ -1,6 +1,8 @@
 package stages_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -11,17 +13,34 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
 func quota(c *clustertest.Cluster, name string, hard, used corev1.ResourceList) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}
 	c.Put(q)
 	return q
+}
+
+// onlyGPUs leaves nothing but GPUs of what a pod requests.
+func onlyGPUs(p *corev1.PodSpec) {
+	gpus := clustertest.List("nvidia.com/gpu", "8")
+	p.Containers[0].Resources = corev1.ResourceRequirements{Requests: gpus, Limits: gpus}
+}
+
+// exceeds is the refusal of a pod by a quota, queried just now.
+func exceeds(pod, quota, requested, used, limited string) []snapshot.Probe {
+	return []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: pod, Code: 403,
+		Message: fmt.Sprintf("pods %q is forbidden: exceeded quota: %s, requested: %s, used: %s, limited: %s", pod, quota, requested, used, limited)}}
 }
 
 func TestQuota(t *testing.T) {
@@ -108,6 +127,39 @@ func TestQuota(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, none))
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "64"), nil)
 			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`)
+		}},
+		{name: "the class that a pod gets by default is in the scope", code: answer.NSQuota, exit: 3, first: "8 of 8 GPUs used, 2 more members need 8", wantText: []string{"PriorityClass in standard, and these are"}, build: func(c *clustertest.Cluster) {
+			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, GlobalDefault: true})
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "8")).Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"standard"}}}}
+			c.Add(gangOf(2, 4, none))
+		}},
+		{name: "pods with GPUs alone are BestEffort", code: answer.NSQuota, exit: 3, first: "4 of 4 pod slots used", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "best", list("pods", "4"), list("pods", "4")).Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
+			c.Add(gangOf(2, 8, none, spec(onlyGPUs)))
+		}},
+		{name: "they are not of the others", code: answer.Fits, exit: 3, never: []answer.Code{answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "others", list("pods", "1"), nil).Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort}
+			c.Add(gangOf(2, 8, none, spec(onlyGPUs), func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "the API server refuses now what the quota has room for as it is read", code: answer.NSQuota, exit: 3, first: "quota gpus.*60 of 64 GPUs used, 2 more members need 16", wantText: []string{"the pods were refused, queried just now"}, fix: "to 76", alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "64"), nil)
+			c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=60", "requests.nvidia.com/gpu=64")
+		}},
+		{name: "it counts what a webhook adds to the pods of both roles", code: answer.NSQuota, exit: 3, first: "quota mem.*2Gi of 8Gi memory used, 3 more members need 7Gi", alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }, none))
+			quota(c, "mem", list("limits.memory", "8Gi"), nil).Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}
+			c.S.Probes = slices.Concat(exceeds("gang-worker-0", "mem", "limits.memory=3Gi", "limits.memory=2Gi", "limits.memory=8Gi"),
+				exceeds("gang-ps-0", "mem", "limits.memory=1Gi", "limits.memory=2Gi", "limits.memory=8Gi"))
+		}},
+		{name: "what is read of the quota explains the refusal", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used, 2 more members need 16", alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
+			c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=17", "requests.nvidia.com/gpu=24")
 		}},
 		{name: "a field is mandatory, and the quota is there", code: answer.QuotaNeedsField, exit: 4, first: "must specify limits.cpu for: tensorflow", build: func(c *clustertest.Cluster) {
 			quota(c, "q", list("limits.cpu", "80"), nil)
@@ -303,4 +355,43 @@ func TestRefused(t *testing.T) {
 			}))
 		}},
 	})
+}
+
+// A refusal by a quota that nothing explains is gone where another limit is assumed, or other pods; another change leaves it.
+func TestRefusedByQuotaAssumed(t *testing.T) {
+	c := clustertest.New().Nodes(4, 8)
+	quota(c, "gpus", clustertest.List("requests.nvidia.com/gpu", "64"), nil)
+	c.Add(gangOf(2, 8, none))
+	c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=60", "requests.nvidia.com/gpu=64")
+	w := view.New(c.Done())
+	found := func(s *snapshot.Snapshot) *stage.Diagnosis {
+		v := w
+		if s != nil {
+			v = w.Assume(s)
+		}
+		job, err := v.Find(view.Query{Namespace: "team", Name: "gang"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stages.Evaluate(context.Background(), v, job, stages.Options{})
+	}
+	now := found(nil)
+	if now.Primary.Code != answer.NSQuota || len(now.Primary.Fixes) != 1 {
+		t.Fatalf("got %+v", now.Primary)
+	}
+	smaller := whatif.Edit(w.Snap, kindOf("kubeflow.org", "TFJob"), "team", "gang", func(u *unstructured.Unstructured) {
+		spec := u.Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		resources := spec["containers"].([]any)[0].(map[string]any)["resources"].(map[string]any)
+		for _, list := range resources {
+			list.(map[string]any)["nvidia.com/gpu"] = "2"
+		}
+	})
+	for what, s := range map[string]*snapshot.Snapshot{"a higher limit": now.Primary.Fixes[0].Apply(w.Snap), "smaller pods": smaller} {
+		if f := found(s).Primary; f.Code == answer.NSQuota {
+			t.Errorf("%s: got %s", what, f.Message)
+		}
+	}
+	if f := found(whatif.MoreNodes(w.Snap, w.Snap.Nodes[0], nil, 1)).Primary; f.Code != answer.NSQuota {
+		t.Errorf("another node: got %s", f.Code)
+	}
 }

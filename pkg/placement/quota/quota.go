@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -90,9 +91,9 @@ func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return pod.Spec.ActiveDeadlineSeconds == nil
 	case corev1.ResourceQuotaScopeBestEffort:
-		return len(request.Of(pod)) == 0
+		return qos.GetPodQOS(pod) == corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return len(request.Of(pod)) > 0
+		return qos.GetPodQOS(pod) != corev1.PodQOSBestEffort
 	case corev1.ResourceQuotaScopePriorityClass:
 		class := pod.Spec.PriorityClassName
 		switch r.Operator {

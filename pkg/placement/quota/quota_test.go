@@ -65,6 +65,12 @@ func TestApplies(t *testing.T) {
 		return func(p *corev1.Pod) { p.Spec.PriorityClassName = name }
 	}
 	none := func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }
+	device := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: clustertest.List("nvidia.com/gpu", "2"), Limits: clustertest.List("nvidia.com/gpu", "2")}
+	}
+	capped := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: clustertest.List("memory", "1Gi")}
+	}
 	limited := func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = &deadline }
 	crossing := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{Namespaces: []string{"other"}}}}}}
@@ -89,6 +95,9 @@ func TestApplies(t *testing.T) {
 		{"not terminating, and has an end", scope(corev1.ResourceQuotaScopeNotTerminating), limited, false},
 		{"best effort", scope(corev1.ResourceQuotaScopeBestEffort), none, true},
 		{"best effort, and requests something", scope(corev1.ResourceQuotaScopeBestEffort), class(""), false},
+		{"best effort, and requests a GPU alone", scope(corev1.ResourceQuotaScopeBestEffort), device, true},
+		{"not best effort, and requests a GPU alone", scope(corev1.ResourceQuotaScopeNotBestEffort), device, false},
+		{"not best effort, and has a limit alone", scope(corev1.ResourceQuotaScopeNotBestEffort), capped, true},
 		{"not best effort", scope(corev1.ResourceQuotaScopeNotBestEffort), class(""), true},
 		{"both must hold", scope(corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeTerminating), class(""), false},
 		{"affinity to other namespaces", scope(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), crossing, true},

@@ -33,7 +33,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	quotas(c, out, missing)
 	limitRanges(c, out, missing)
 	for _, r := range slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing)) {
-		refused(c, out, r)
+		refused(c, out, missing, r)
 	}
 	if out.NoPods = out.NoPods || len(out.Findings) > before; out.NoPods || c.NoPods {
 		return stage.OK(c.Created()) // what may not be read does not keep pods from being made that are not made anyway
@@ -76,11 +76,14 @@ func missing(c *stage.Context) (all []absent) {
 }
 
 // refused adds the finding for a refusal whose cause is still there, as far as can be determined.
-func refused(c *stage.Context, out *stage.Result, r refusal.Refusal) {
+func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Refusal) {
 	var f *stage.Finding
 	switch r.Kind {
-	case refusal.Quota, refusal.Forbidden, refusal.Namespace:
-		return // computed from objects, or reported by another stage
+	case refusal.Forbidden, refusal.Namespace:
+		return // reported by another stage
+	case refusal.Quota:
+		quotaRefused(c, out, missing, r)
+		return
 	case refusal.LimitRange:
 		f = limitRefused(c, out, r)
 	case refusal.PriorityClass, refusal.ServiceAccount, refusal.RuntimeClass:
