@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Virtual is the pod that the controller would create for a member: the template with the controller's labels, and with
-// what the API server fills in (requests from limits, defaults of LimitRanges, priority, overhead).
+// what the API server fills in (requests from limits, defaults of LimitRanges, ports of the host, priority, overhead).
 func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	role := g.RoleByName(m.Role)
 	pod := &corev1.Pod{ObjectMeta: *role.Template.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy()}
@@ -44,6 +45,8 @@ func (w *View) fillIn(pod *corev1.Pod) {
 			w.defaultResources(&list[i], pod.Namespace)
 		}
 	}
+	request.DefaultPodLevel(pod)
+	DefaultHostPorts(&pod.Spec)
 	for _, c := range w.Snap.RuntimeClasses {
 		if pod.Spec.RuntimeClassName == nil || c.Name != *pod.Spec.RuntimeClassName {
 			continue
@@ -70,6 +73,21 @@ func (w *View) fillIn(pod *corev1.Pod) {
 	}
 	if pod.Spec.PreemptionPolicy == nil {
 		pod.Spec.PreemptionPolicy = class.PreemptionPolicy
+	}
+}
+
+// DefaultHostPorts gives a pod in the network of its node the ports there that it has for itself. The API server does that to pods, not to their templates.
+func DefaultHostPorts(spec *corev1.PodSpec) {
+	if !spec.HostNetwork {
+		return
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			for j := range list[i].Ports {
+				port := &list[i].Ports[j]
+				port.HostPort = cmp.Or(port.HostPort, port.ContainerPort)
+			}
+		}
 	}
 }
 

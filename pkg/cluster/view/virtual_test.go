@@ -1,12 +1,14 @@
 package view
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
@@ -28,6 +30,26 @@ func TestPriorityOfVirtualPods(t *testing.T) {
 		w.fillIn(pod)
 		if got := pod.Spec; got.PriorityClassName != c.name || got.Priority == nil || *got.Priority != c.priority || (got.PreemptionPolicy == nil) != (c.policy == nil) || c.policy != nil && *got.PreemptionPolicy != *c.policy {
 			t.Errorf("class %q: %+v", c.class, got)
+		}
+	}
+}
+
+// A pod that does not exist yet has the ports of its node that the API server would give it, and requests what its limits as a whole are.
+func TestDefaultsOfVirtualPods(t *testing.T) {
+	port := func(own, host int32) []corev1.ContainerPort {
+		return []corev1.ContainerPort{{ContainerPort: own, HostPort: host}}
+	}
+	w := New(&snapshot.Snapshot{})
+	for _, host := range []bool{true, false} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: host, InitContainers: []corev1.Container{{Ports: port(1, 0)}}, Containers: []corev1.Container{{Ports: port(2, 0)}, {Ports: port(3, 3)}}}}
+		pod.Spec.Resources = &corev1.ResourceRequirements{Limits: clustertest.List("cpu", "64")}
+		w.fillIn(pod)
+		got := []int32{pod.Spec.InitContainers[0].Ports[0].HostPort, pod.Spec.Containers[0].Ports[0].HostPort, pod.Spec.Containers[1].Ports[0].HostPort}
+		if want := map[bool][]int32{true: {1, 2, 3}, false: {0, 0, 3}}[host]; !slices.Equal(got, want) {
+			t.Errorf("in the host's network %v: got %v, want %v", host, got, want)
+		}
+		if cpu := pod.Spec.Resources.Requests.Cpu(); cpu.Value() != 64 {
+			t.Errorf("got %s cpu", cpu)
 		}
 	}
 }

@@ -83,6 +83,11 @@ func TestRelax(t *testing.T) {
 				p.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1, HostPort: 1}}
 			})))
 		}, []string{"Worker.hostPort="}},
+		{"a port in the network of the host, of pods that do not exist yet", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 4, spec(func(p *corev1.PodSpec) {
+				p.HostNetwork, p.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 29500}}
+			}), func(g *clustertest.Gang) { g.Missing = 2 }))
+		}, []string{"Worker.hostPort="}},
 		{"no single one is enough: two", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1")
 			label(c, "class", "a", "b")
@@ -143,6 +148,23 @@ func TestRelaxTopology(t *testing.T) {
 			if a.Kind == answer.Relax && (!strings.HasSuffix(a.Command, tt.command) || !strings.Contains(a.How, tt.how)) {
 				t.Errorf("%s: command %q, how %q", dialect, a.Command, a.How)
 			}
+		}
+	}
+}
+
+// What makes a port one of the host, and would help nothing where it stayed, is in the text.
+func TestRelaxHostNetwork(t *testing.T) {
+	c := clustertest.New().Nodes(1, 8)
+	c.Add(gangOf(2, 4, spec(func(p *corev1.PodSpec) {
+		p.HostNetwork, p.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 29500}}
+	}), func(g *clustertest.Gang) { g.Missing = 2 }))
+	_, found := look(t, c, advice.Options{})
+	for _, a := range found.Actions {
+		switch {
+		case a.Kind == answer.Relax && !strings.Contains(a.Text, "do not require host port 29500, nor for the host's network"):
+			t.Errorf("got %s", a.Text)
+		case a.Kind == answer.Trim:
+			t.Errorf("%s does not help: its pods have the port, too", a.Text)
 		}
 	}
 }

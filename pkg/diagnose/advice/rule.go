@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 )
 
 // rule is something that a pod spec requests and could do without, or the reverse.
@@ -80,9 +82,11 @@ func asPreferred(preferred []corev1.WeightedPodAffinityTerm, musts []corev1.PodA
 	return preferred
 }
 
-// hostPorts is the rule that a spec needs a port of the host, if it has one.
+// hostPorts is the rule that a spec needs a port of the host, if its pods have one.
 func hostPorts(spec corev1.PodSpec) []rule {
-	for _, c := range spec.Containers {
+	pod := spec.DeepCopy()
+	view.DefaultHostPorts(pod)
+	for _, c := range pod.Containers {
 		for _, port := range c.Ports {
 			if port.HostPort != 0 {
 				text := fmt.Sprintf("do not require host port %d", port.HostPort)

@@ -150,6 +150,17 @@ func TestBusy(t *testing.T) {
 			port(&o)
 			c.Nodes(2, 8).Add(o).Add(gangOf(2, 8, port))
 		}},
+		{name: "pods in the network of their node, before they exist, have its ports", code: answer.Fragmented, exit: 3, first: "a host port keeps it from the room that there is: 1 of 2 members fit with it, all without", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 4, none, young, spec(func(p *corev1.PodSpec) {
+				p.HostNetwork, p.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 29500}}
+			})))
+		}},
+		{name: "limits of pods as a whole, before they exist, are their requests", code: answer.InsufficientCPU, exit: 3, first: "each worker requests 64, and nodes have at most 8 of 96 left", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "88", Nodes: []string{"n1"}}).Add(gangOf(1, 8, none, young, spec(func(p *corev1.PodSpec) {
+				onlyGPUs(p)
+				p.Resources = &corev1.ResourceRequirements{Limits: clustertest.List("cpu", "64", "memory", "256Gi")}
+			})))
+		}},
 		{name: "pod slots are short", code: answer.InsufficientPods, exit: 3, first: "1 of 1 pods on n1", build: func(c *clustertest.Cluster) {
 			n := c.Node("n1", 8)
 			n.Status.Allocatable["pods"] = resource.MustParse("1")

@@ -140,6 +140,14 @@ func TestQuota(t *testing.T) {
 			quota(c, "best", list("pods", "4"), list("pods", "4")).Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
 			c.Add(gangOf(2, 8, none, spec(onlyGPUs)))
 		}},
+		{name: "the limits of a pod as a whole are its requests", code: answer.NSQuotaTooSmall, exit: 6, first: "quota cpu.*100 cpu in all, and the gang needs 128", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "cpu", list("requests.cpu", "100"), nil)
+			c.Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				onlyGPUs(p)
+				p.Resources = &corev1.ResourceRequirements{Limits: list("cpu", "64")}
+			})))
+		}},
 		{name: "they are not of the others", code: answer.Fits, exit: 3, never: []answer.Code{answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8)
 			quota(c, "others", list("pods", "1"), nil).Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort}

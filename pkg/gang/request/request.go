@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	resourcehelper "k8s.io/component-helpers/resource"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -48,7 +49,7 @@ func WithoutOverhead(pod *corev1.Pod) corev1.ResourceRequirements {
 }
 
 // OfTemplate returns the requests of one pod of a template. A template has not been through the API server's defaults, so a
-// limit without a request counts as one.
+// limit without a request counts as one, of a container and of the pod.
 func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	for i := range pod.Spec.InitContainers {
@@ -57,7 +58,30 @@ func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {
 	for i := range pod.Spec.Containers {
 		defaultRequests(&pod.Spec.Containers[i])
 	}
+	DefaultPodLevel(pod)
 	return Of(pod)
+}
+
+// DefaultPodLevel fills in what a pod requests as a whole, as the API server does once the containers have their defaults (defaultPodLevelRequests): of a
+// resource that can be overcommitted what the containers request together, else the limit of the pod. A pod that states nothing as a whole stays as it is.
+func DefaultPodLevel(pod *corev1.Pod) {
+	own := pod.Spec.Resources
+	if own == nil || len(own.Requests)+len(own.Limits) == 0 || !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources) {
+		return
+	}
+	fill := func(from corev1.ResourceList, fills func(corev1.ResourceName) bool) {
+		for name, q := range from {
+			if _, ok := own.Requests[name]; ok || !resourcehelper.IsSupportedPodLevelResource(name) || !fills(name) {
+				continue
+			}
+			if own.Requests == nil {
+				own.Requests = corev1.ResourceList{}
+			}
+			own.Requests[name] = q
+		}
+	}
+	fill(resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}), v1helper.IsOvercommitAllowed)
+	fill(own.Limits, func(corev1.ResourceName) bool { return true })
 }
 
 // OfResource returns the request of a pod for one resource, in the unit of [Amount]; a pod requests one of [corev1.ResourcePods].

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -34,6 +35,29 @@ func TestOfTemplate(t *testing.T) {
 	}
 	if _, ok := spec.Containers[1].Resources.Requests["amd.com/gpu"]; ok {
 		t.Error("the argument was changed")
+	}
+}
+
+// What a pod states as a whole is completed by the API server: by what its containers request, then by its limits.
+func TestPodLevelOfTemplate(t *testing.T) {
+	containers := []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "4", "nvidia.com/gpu", "1")}}, {Resources: corev1.ResourceRequirements{Limits: list("cpu", "1")}}}
+	for _, c := range []struct {
+		name string
+		own  *corev1.ResourceRequirements
+		want corev1.ResourceList
+	}{
+		{"nothing", nil, list("cpu", "3", "nvidia.com/gpu", "1")},
+		{"limits", &corev1.ResourceRequirements{Limits: list("cpu", "64", "memory", "256Gi")}, list("cpu", "3", "memory", "256Gi", "nvidia.com/gpu", "1")},
+		{"a request of its own", &corev1.ResourceRequirements{Requests: list("memory", "1Gi"), Limits: list("memory", "2Gi", "hugepages-2Mi", "4Mi")}, list("cpu", "3", "memory", "1Gi", "hugepages-2Mi", "4Mi", "nvidia.com/gpu", "1")},
+	} {
+		stated := c.own.DeepCopy()
+		got := OfTemplate(corev1.PodSpec{Containers: containers, Resources: c.own})
+		if !equality.Semantic.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+		if !equality.Semantic.DeepEqual(stated, c.own) {
+			t.Errorf("%s: the argument was changed", c.name)
+		}
 	}
 }
 
