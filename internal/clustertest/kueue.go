@@ -112,6 +112,15 @@ func Admit(u *unstructured.Unstructured, cluster, flavor, gpus string) {
 	}
 }
 
+// Reclaim makes the quota of some pods of an admitted Workload one that Kueue has taken back: they have ended. Count is how many pods there are; 0 leaves it out.
+func Reclaim(u *unstructured.Unstructured, count, ended int64) *unstructured.Unstructured {
+	if count > 0 {
+		Set([]any{map[string]any{"name": "worker", "count": count}}, "spec", "podSets")(u.Object)
+	}
+	Set([]any{map[string]any{"name": "worker", "count": ended}}, "status", "reclaimablePods")(u.Object)
+	return u
+}
+
 // Condition is a condition of an object without a type.
 func Condition(kind, status, reason, message string, ago time.Duration) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp(ago)}

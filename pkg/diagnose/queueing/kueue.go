@@ -13,9 +13,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
@@ -26,12 +26,17 @@ func QuotaTree(v *view.View) *cohort.Tree {
 		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
 }
 
-// PodSets are the roles of a gang, with what they request of their queue at least.
-func PodSets(g *gang.Gang) []cohort.PodSet {
+// PodSets are the roles of a gang, with what they request of their queue at least. Kueue counts the pods as admission would make them: with overhead, and with
+// what LimitRanges and limits make their requests (AdjustResources).
+func PodSets(v *view.View, g *gang.Gang) []cohort.PodSet {
 	var all []cohort.PodSet
 	for _, role := range g.Roles {
 		count := leastAdmitted(g, role)
-		requests := whatif.Needs([]gang.Role{role}, count)
+		requests := corev1.ResourceList{}
+		for name, q := range request.Of(v.Virtual(g, gang.Member{Role: role.Name})) {
+			q.Mul(int64(count))
+			requests[name] = q
+		}
 		requests[corev1.ResourcePods] = *resource.NewQuantity(int64(count), resource.DecimalSI)
 		all = append(all, cohort.PodSet{Name: role.Name, Spec: role.Template.Spec, Requests: requests})
 	}
@@ -65,7 +70,7 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 		return nil
 	}
 	f := gang.Fields{Object: local}
-	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), PodSets(g)...)
+	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), PodSets(v, g)...)
 	if admission == nil {
 		return nil
 	}

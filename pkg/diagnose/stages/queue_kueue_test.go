@@ -7,7 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -47,6 +50,26 @@ func TestKueue(t *testing.T) {
 			uses(c, "other", "cq", "8")
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
+		}},
+		{name: "of what another has used some is free again, as its pods have ended", code: answer.KueueQuota, exit: 3, first: "cq has 6 of 8 GPUs left .flavor f., and the gang needs 7, 1 more", wantText: []string{"team/other uses 2"}, fix: "to 9", build: func(c *clustertest.Cluster) {
+			pool(c, "8")
+			u := c.Workload("other", "lq", time.Hour)
+			clustertest.Admit(u, "cq", "f", "8")
+			clustertest.Reclaim(u, 8, 6)
+			c.Add(gangOf(7, 1, kueued))
+		}},
+		{name: "requests that a LimitRange adds count", code: answer.QueueTooSmall, exit: 6, first: "cq allows 8 cpu in all .flavor f., and the gang needs 16", fix: "to 16", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "8"}, gpuQuota("16"))
+			c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "defaults"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+				{Type: corev1.LimitTypeContainer, DefaultRequest: clustertest.List("cpu", "8")}}}})
+			c.Add(gangOf(2, 8, spec(onlyGPUs), kueued))
+		}},
+		{name: "overhead of the pods counts", code: answer.QueueTooSmall, exit: 6, first: "cq allows 16 cpu in all .flavor f., and the gang needs 18", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "16"}, gpuQuota("16"))
+			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Overhead: &nodev1.Overhead{PodFixed: clustertest.List("cpu", "1")}})
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.RuntimeClassName = ptr.To("kata") }), kueued))
 		}},
 		{name: "what is placed besides is reported too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")

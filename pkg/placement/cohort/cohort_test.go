@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -35,8 +37,10 @@ func gpus(nominal string, limits ...string) clustertest.Quota {
 }
 
 // uses lets a job use GPUs of a queue.
-func uses(c *clustertest.Cluster, queue, n string) {
-	clustertest.Admit(c.Workload("of-"+queue, "lq", 0), queue, "f", n)
+func uses(c *clustertest.Cluster, queue, n string) *unstructured.Unstructured {
+	u := c.Workload("of-"+queue, "lq", 0)
+	clustertest.Admit(u, queue, "f", n)
+	return u
 }
 
 func TestAmounts(t *testing.T) {
@@ -99,6 +103,24 @@ func TestAmounts(t *testing.T) {
 			c.Cohort("a", "b")
 			c.Cohort("b", "a")
 		}, 8, 8, 1},
+		{"what pods that have ended used is taken back", func(c *clustertest.Cluster) {
+			c.ClusterQueue("q", "", gpus("8"))
+			clustertest.Reclaim(uses(c, "q", "8"), 8, 6)
+		}, 6, 8, 1},
+		{"of a Workload that was admitted in part", func(c *clustertest.Cluster) {
+			c.ClusterQueue("q", "", gpus("8"))
+			u := clustertest.Reclaim(uses(c, "q", "8"), 8, 2)
+			f := gang.Fields{Object: u}
+			f.List("status", "admission", "podSetAssignments")[0]["count"] = int64(4)
+		}, 4, 8, 1},
+		{"no more than all of it", func(c *clustertest.Cluster) {
+			c.ClusterQueue("q", "", gpus("8"))
+			clustertest.Reclaim(uses(c, "q", "8"), 2, 3)
+		}, 8, 8, 1},
+		{"of a pod set without a count nothing is known", func(c *clustertest.Cluster) {
+			c.ClusterQueue("q", "", gpus("8"))
+			clustertest.Reclaim(uses(c, "q", "6"), 0, 3)
+		}, 2, 8, 1},
 		{"a finished Workload uses nothing", func(c *clustertest.Cluster) {
 			c.ClusterQueue("q", "", gpus("16"))
 			u := c.Workload("done", "lq", 0)

@@ -182,17 +182,40 @@ func AdmittedTo(workload *unstructured.Unstructured) string {
 	return f.String("status", "admission", "clusterQueue")
 }
 
+// usageOf is what a Workload uses of each flavor. Of a pod set some pods of which have ended, and are not made again, Kueue takes back their part.
 func usageOf(workload *unstructured.Unstructured) map[flavorResource]int64 {
 	f := gang.Fields{Object: workload}
 	used := map[flavorResource]int64{}
+	reclaimable, counts := podCounts(f.List("status", "reclaimablePods")), podCounts(f.List("spec", "podSets"))
 	for _, set := range f.List("status", "admission", "podSetAssignments") {
+		podSet := fmt.Sprint(set["name"])
+		count := cmp.Or(countOf(set), counts[podSet]) // the spec has more where it was admitted in part
+		left := max(0, count-reclaimable[podSet])
 		flavors, _ := set["flavors"].(map[string]any)
 		amounts, _ := set["resourceUsage"].(map[string]any)
 		for name, flavor := range flavors {
-			used[flavorResource{fmt.Sprint(flavor), corev1.ResourceName(name)}] += amount(corev1.ResourceName(name), amounts[name])
+			n := amount(corev1.ResourceName(name), amounts[name])
+			if left < count {
+				n = n / count * left
+			}
+			used[flavorResource{fmt.Sprint(flavor), corev1.ResourceName(name)}] += n
 		}
 	}
 	return used
+}
+
+// podCounts are the counts of a list about pod sets, by name.
+func podCounts(list []map[string]any) map[string]int64 {
+	counts := map[string]int64{}
+	for _, set := range list {
+		counts[fmt.Sprint(set["name"])] = countOf(set)
+	}
+	return counts
+}
+
+func countOf(set map[string]any) int64 {
+	f := gang.Fields{Object: &unstructured.Unstructured{Object: set}}
+	return int64(f.Int32("count"))
 }
 
 // Admission is what Kueue writes into the status of a Workload that it admits to a queue; nil if there is not enough for it.

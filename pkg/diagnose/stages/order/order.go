@@ -118,9 +118,9 @@ func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
 	}
 	available := queueing.QuotaTree(c.View).Available(queue.GetName())
 	for _, r := range first {
-		available.Assign(queueing.PodSets(r.Gang)...)
+		available.Assign(queueing.PodSets(c.View, r.Gang)...)
 	}
-	_, short := available.Assign(queueing.PodSets(c.Gang)...)
+	_, short := available.Assign(queueing.PodSets(c.View, c.Gang)...)
 	return short == nil
 }
 

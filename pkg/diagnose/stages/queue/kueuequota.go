@@ -29,14 +29,14 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 	if short := undeclared(c, out, potential, queue, wl); short != nil {
 		return kueueNever(c, queue, *short)
 	}
-	if _, short := potential.Assign(queueing.PodSets(c.Gang)...); short != nil {
+	if _, short := potential.Assign(queueing.PodSets(c.View, c.Gang)...); short != nil {
 		return kueueNever(c, queue, *short)
 	}
-	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.Gang)...)
+	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.View, c.Gang)...)
 	out.NodeLabels = map[string]map[string]string{}
 	if short != nil {
 		whole := tree.Potential(queue.GetName())
-		for _, set := range queueing.PodSets(c.Gang) {
+		for _, set := range queueing.PodSets(c.View, c.Gang) {
 			out.NodeLabels[set.Name] = whole.CommonLabels(set)
 		}
 		return kueueShort(c, tree, queue, wl, *short)
@@ -56,7 +56,7 @@ var unavailable = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue
 // undeclared finds a resource besides devices for which the queue has no quota. Whether Kueue leaves that out of account is in its configuration, which is
 // not seen: what it reported of the job decides.
 func undeclared(c *stage.Context, out *stage.Result, potential *cohort.Availability, queue, wl *unstructured.Unstructured) *cohort.Shortage {
-	all := potential.Undeclared(queueing.PodSets(c.Gang)...)
+	all := potential.Undeclared(queueing.PodSets(c.View, c.Gang)...)
 	if len(all) == 0 || wl != nil && queueing.Admitted(wl) {
 		return nil
 	}
