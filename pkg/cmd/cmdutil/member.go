@@ -14,11 +14,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // leaders are the roles that lead a job, the first that there is; a job without them is led by its first worker.
-var leaders = []string{"chief", "master", "launcher", "worker"}
+var leaders = []string{"chief", "master", "launcher", ray.Head, leaderworkerset.Leader, "worker"}
 
 // MemberFlags is which member is meant.
 type MemberFlags struct {
@@ -31,7 +33,7 @@ type MemberFlags struct {
 
 // AddFlags adds --role and --index.
 func (c *MemberFlags) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master, launcher or worker")
+	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master, launcher, head, leader or worker")
 	cmd.Flags().IntVar(&c.Index, "index", 0, "Index of the member in its role")
 	c.typed = cmd.Flags().Changed
 }

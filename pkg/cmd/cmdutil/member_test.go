@@ -1,12 +1,15 @@
 package cmdutil
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 const pods = "/api/v1/namespaces/research/pods"
@@ -49,6 +52,29 @@ func TestRunningMember(t *testing.T) {
 		switch failed := failure.From(err); {
 		case failed != nil && (failed.Code != tt.code || tt.want != "" && failed.Message != tt.want), failed == nil && (tt.code != 0 || m.Name() != tt.want):
 			t.Errorf("%s %q: got %v, %+v", tt.arg, tt.flags, m, failed)
+		}
+	}
+}
+
+// Without flags it is the member that leads the job, whatever its kind calls that one.
+func TestLeaderIsPicked(t *testing.T) {
+	for roles, want := range map[string]string{
+		"ps worker":         "worker-0",
+		"chief ps worker":   "chief-0",
+		"master worker":     "master-0",
+		"launcher worker":   "launcher-0",
+		"head worker":       "head-0",   // a RayJob
+		"leader worker":     "leader-0", // a LeaderWorkerSet
+		"driver executors":  "driver-0",
+		"worker evaluator":  "worker-0",
+		"worker head extra": "head-0",
+	} {
+		var members []summary.Row
+		for _, role := range strings.Fields(roles) {
+			members = append(members, summary.Row{Member: gang.Member{Role: role}}, summary.Row{Member: gang.Member{Role: role, Index: 1}})
+		}
+		if m, err := (&MemberFlags{}).pick("llama", members); err != nil || m.Name() != want {
+			t.Errorf("%s: got %v, %v", roles, m, err)
 		}
 	}
 }
