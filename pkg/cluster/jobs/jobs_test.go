@@ -257,6 +257,45 @@ func TestPodsOf(t *testing.T) {
 	}
 }
 
+// A pod of a Job is of what the Job is a part of, and of the Job itself where that is none of our kinds.
+func TestOfPodOfAJob(t *testing.T) {
+	by := func(version, kind string) *metav1.OwnerReference {
+		controller := true
+		return &metav1.OwnerReference{APIVersion: version, Kind: kind, Name: "nightly", UID: "o", Controller: &controller}
+	}
+	for name, tt := range map[string]struct {
+		owner   *metav1.OwnerReference
+		gang    bool
+		want    string
+		message string
+	}{
+		"by itself":                       {nil, true, "job.batch/nightly-29", ""},
+		"of a CronJob":                    {by("batch/v1", "CronJob"), true, "job.batch/nightly-29", ""},
+		"of a kind that is not known":     {by("example.com/v1", "Sweep"), true, "job.batch/nightly-29", ""},
+		"of an MPIJob":                    {by("kubeflow.org/v1", "MPIJob"), true, "mpijob.kubeflow.org/nightly", ""},
+		"of a CronJob, without a gang":    {by("batch/v1", "CronJob"), false, "", "pod research/nightly-29-0-abcde is no member of a job: its owner is Job nightly-29"},
+		"by itself, and without a gang":   {nil, false, "", "pod research/nightly-29-0-abcde is no member of a job: its owner is Job nightly-29"},
+		"of an MPIJob, as a launcher has": {by("kubeflow.org/v1", "MPIJob"), false, "mpijob.kubeflow.org/nightly", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := kubetest.New(t)
+			member := pod("nightly-29-0-abcde", "batch.kubernetes.io/job-name", "nightly-29", "Job-nightly-29")
+			member.OwnerReferences[0].APIVersion, member.OwnerReferences[0].Kind = "batch/v1", "Job"
+			s.Answer("GET "+podsPath+"/nightly-29-0-abcde", 200, member)
+			s.Answer("GET "+batchPath+"/nightly-29", 200, batch("nightly-29", tt.gang, tt.owner))
+			s.Answer("GET "+kubeflowPath+"mpijobs/nightly", 200, of("v1", "MPIJob", "nightly"))
+			client, err := s.Client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, _, err := OfPod(t.Context(), client, "research", "nightly-29-0-abcde")
+			if failed := failure.From(err); failed != nil && failed.Message != tt.message || failed == nil && (tt.message != "" || job.Ref() != tt.want) {
+				t.Errorf("got %v, %v", job, err)
+			}
+		})
+	}
+}
+
 // servePods answers a selector by a label with pods, and any other with none.
 func servePods(s *kubetest.Server, label string, all []*corev1.Pod) {
 	s.HandleFunc("GET "+podsPath, func(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // PodName is the name of the pod in pod/NAME.
@@ -32,15 +34,16 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 		return nil, nil, op.Wrap(err)
 	}
 	kind, owner := ownerOf(pod)
-	if kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+	if kind == batchjob.Reader().GroupKind {
 		// The launcher of an MPIJob is a pod of a Job of its own.
 		jobOp := failure.Op{Verb: "get", Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Kind: "Job", Namespace: namespace, Name: owner}
 		job, err := client.Typed.BatchV1().Jobs(namespace).Get(ctx, owner, metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, jobOp.Wrap(err)
 		}
-		if above, name := ownerOf(job); name != "" {
-			kind, owner = above, name
+		// One that a CronJob made, or another that is no job, is a job of its own.
+		if ref, whole := kinds.WholeOf(job); ref != nil {
+			kind, owner = whole.GroupKind, ref.Name
 		}
 	}
 	if whole, name := kinds.ByLabel(pod); name != "" {
@@ -48,13 +51,13 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 	}
 	reader, known := kinds.ByKind(kind)
 	if !known {
-		text := "it has no owner"
-		if owner != "" {
-			text = "its owner is " + kind.Kind + " " + owner
-		}
-		return nil, nil, failure.Errorf("pod %s/%s is no member of a job: %s", namespace, name, text).WithHint("see the jobs: gangctl list -n %s", namespace)
+		return nil, nil, noMember(pod, kind, owner)
 	}
 	job, err := Find(ctx, client, namespace, reader.Argument(owner))
+	var missing *gang.JobNotFoundError
+	if kind == batchjob.Reader().GroupKind && errors.As(err, &missing) { // it is there, and no gang
+		return nil, nil, noMember(pod, kind, owner)
+	}
 	if err != nil {
 		return nil, pod, err
 	}
@@ -68,6 +71,15 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 		}
 	}
 	return job, pod, nil
+}
+
+// noMember is the error of a pod that is of none of our jobs.
+func noMember(pod *corev1.Pod, kind schema.GroupKind, owner string) error {
+	text := "it has no owner"
+	if owner != "" {
+		text = "its owner is " + kind.Kind + " " + owner
+	}
+	return failure.Errorf("pod %s/%s is no member of a job: %s", pod.Namespace, pod.Name, text).WithHint("see the jobs: gangctl list -n %s", pod.Namespace)
 }
 
 // ownerOf is the controller of an object; empty for one without.
