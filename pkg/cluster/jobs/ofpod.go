@@ -66,7 +66,7 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 		switch {
 		case err == nil:
 			return whole, pod, nil
-		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+		case !errors.As(err, &missing) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 			return nil, pod, err
 		}
 	}

@@ -19,19 +19,19 @@ func rayObject(kind, name string, spec, status map[string]any, owners ...any) ma
 		"metadata": map[string]any{"namespace": "research", "name": name, "uid": kind + "-" + name, "ownerReferences": owners}}
 }
 
-// serveRay serves a RayJob, unless it is not to be seen, with the RayCluster that was made of it, one pod of that, and a RayCluster by itself.
-func serveRay(t *testing.T, seen bool) *kubetest.Server {
+// serveRay serves a RayJob, unless something hides it, with the RayCluster that was made of it, one pod of that, and a RayCluster by itself.
+func serveRay(t *testing.T, hide func(s *kubetest.Server, paths ...string)) *kubetest.Server {
 	s := kubetest.New(t)
 	cluster := map[string]any{"headGroupSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "ray"}}}}}}
 	owner := map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "llama", "uid": "RayJob-llama", "controller": true}
 	job := rayObject("RayJob", "llama", map[string]any{"rayClusterSpec": cluster}, map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "llama-x7k2p"})
 	made := rayObject("RayCluster", "llama-x7k2p", cluster, nil, owner)
 	s.Answer("GET "+rayPath+"rayclusters", 200, listOf("RayCluster", made, rayObject("RayCluster", "alone", cluster, nil)))
-	if seen {
+	if hide == nil {
 		s.Answer("GET "+rayPath+"rayjobs", 200, listOf("RayJob", job))
 		s.Answer("GET "+rayPath+"rayjobs/llama", 200, job)
 	} else {
-		forbid(s, rayPath+"rayjobs", rayPath+"rayjobs/llama")
+		hide(s, rayPath+"rayjobs", rayPath+"rayjobs/llama")
 	}
 	s.Answer("GET "+rayPath+"rayclusters/llama-x7k2p", 200, made)
 	controller := true
@@ -44,7 +44,7 @@ func serveRay(t *testing.T, seen bool) *kubetest.Server {
 
 // A RayJob is listed, and its RayCluster is not; its pods are those of the RayCluster.
 func TestTopmost(t *testing.T) {
-	client, err := serveRay(t, true).Client()
+	client, err := serveRay(t, nil).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +75,25 @@ func TestTopmost(t *testing.T) {
 
 // The RayCluster of a RayJob that one may not list is what is seen of it.
 func TestTopmostThatMayBeSeen(t *testing.T) {
-	client, err := serveRay(t, false).Client()
+	client, err := serveRay(t, forbid).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, err := List(t.Context(), client, Selection{Namespace: "research"})
 	if err != nil || len(all.Jobs) != 2 {
 		t.Errorf("got %+v, %v", all, err)
+	}
+	job, _, err := OfPod(t.Context(), client, "research", "h")
+	if err != nil || job.Ref() != "raycluster.ray.io/llama-x7k2p" {
+		t.Errorf("got %v, %v", job, err)
+	}
+}
+
+// So is the RayCluster of a RayJob that is gone.
+func TestTopmostThatIsThere(t *testing.T) {
+	client, err := serveRay(t, notFound).Client()
+	if err != nil {
+		t.Fatal(err)
 	}
 	job, _, err := OfPod(t.Context(), client, "research", "h")
 	if err != nil || job.Ref() != "raycluster.ray.io/llama-x7k2p" {
