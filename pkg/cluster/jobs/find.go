@@ -28,10 +28,6 @@ func split(arg string) (kind gang.JobReader, name string, err error) {
 		return gang.JobReader{}, name, nil
 	}
 	kind, known := kinds.ByName(typed)
-	if alone, group, printed := strings.Cut(typed, "."); !known && printed { // KIND.GROUP/NAME is how jobs are printed
-		kind, known = kinds.ByName(alone)
-		known = known && kind.Group == group
-	}
 	if !known {
 		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", arg, typed).
 			WithHint("the kinds are: %s", strings.Join(kinds.Names(), ", "))

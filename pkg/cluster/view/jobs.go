@@ -162,8 +162,11 @@ func (w *View) find(q Query) (*gang.Job, error) {
 
 // matches reports whether a typed kind is that of a job.
 func matches(s *gang.Job, typed string) bool {
+	if reader, known := kinds.ByName(typed); known {
+		return reader.GroupKind == s.Reader.GroupKind
+	}
 	typed = strings.ToLower(typed)
-	return typed == "" || typed == "job" || typed == "jobs" || slices.Contains(s.Reader.Names, typed)
+	return typed == "" || typed == "job" || typed == "jobs"
 }
 
 func (w *View) notFound(q Query) error {

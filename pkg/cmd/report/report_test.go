@@ -44,7 +44,11 @@ func TestPage(t *testing.T) {
 	if failed != nil {
 		t.Fatal(failed)
 	}
-	for name, page := range map[string]string{"live": live, "from a file": kept} {
+	printed, _, failed := run(t, nil, 0, "tfjob.kubeflow.org/"+historytest.Job, "--from", saved(t))
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	for name, page := range map[string]string{"live": live, "from a file": kept, "of a name as it is printed": printed} {
 		if !strings.HasPrefix(page, "<!doctype html>") || !strings.Contains(page, "worker-3") || !strings.Contains(page, "TOO_BIG") || strings.Contains(page, historytest.Secret) {
 			t.Errorf("%s: %.300s", name, page)
 		}

@@ -43,9 +43,13 @@ func ByResource(resource schema.GroupResource) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return r.Group == resource.Group && r.Resource == resource.Resource })
 }
 
-// ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
+// ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf, or by KIND.GROUP, as [gang.Job.Ref] prints it.
 func ByName(name string) (gang.JobReader, bool) {
-	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
+	name = strings.ToLower(name)
+	alone, group, _ := strings.Cut(name, ".")
+	return find(func(r gang.JobReader) bool {
+		return slices.Contains(r.Names, name) || r.Group == group && slices.Contains(r.Names, alone)
+	})
 }
 
 // WholeOf is the job that an object is a part of: its controller, if that is of a known kind. It is nil for an object of its own. Whether

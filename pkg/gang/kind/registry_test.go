@@ -176,8 +176,17 @@ func TestByName(t *testing.T) {
 			t.Errorf("%s: got %s", name, r.Kind)
 		}
 	}
-	if _, ok := ByName("pod"); ok {
-		t.Error("a pod is no job")
+	for _, name := range []string{"pod", "job", "", "tfjob.example.com", "tfjob.", ".kubeflow.org"} {
+		if r, ok := ByName(name); ok {
+			t.Errorf("%q is %s", name, r.Kind)
+		}
+	}
+	for _, r := range Readers() { // as they are printed
+		job := gang.Job{Kind: r.WithVersion(r.Versions[0]), Meta: metav1.ObjectMeta{Name: "llama"}}
+		printed, _, _ := strings.Cut(job.Ref(), "/")
+		if got, ok := ByName(printed); !ok || got.GroupKind != r.GroupKind {
+			t.Errorf("%s: got %s", printed, got.Kind)
+		}
 	}
 }
 
