@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -18,8 +19,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -59,7 +58,9 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	bare.Object = content
 	bare.SetName(o.NewName)
 	key, _ := dialect.OfTemplate(job)
-	leaveGang(bare, job.Meta.Name)
+	if err := o.leaveGang(bare, job.Meta.Name); err != nil {
+		return nil, nil, err
+	}
 	if all := job.Total(); kept != nil && len(o.Set) > 0 {
 		// submit wrote it for all members, whose number may change
 		at := []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
@@ -127,38 +128,49 @@ func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job,
 	return append(text, "---\n"...), err
 }
 
-// leaveGang takes pods out of the gang of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.
-func leaveGang(job *unstructured.Unstructured, old string) {
+// leaveGang takes pods out of the gangs of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.
+func (o *Options) leaveGang(job *unstructured.Unstructured, old string) error {
 	spec, _, _ := unstructured.NestedMap(job.Object, "spec")
 	delete(spec, "selector")
+	var failed error
 	visit(spec, func(template map[string]any) {
-		metadata, ok := template["metadata"].(map[string]any)
-		if !ok {
+		pods := &corev1.PodTemplateSpec{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, pods); err != nil {
+			failed = failure.Errorf("read the pods of %s %s: %w", job.GetKind(), old, err)
 			return
 		}
-		for _, field := range []string{"labels", "annotations"} {
-			values, ok := metadata[field].(map[string]any)
-			if !ok {
-				continue
-			}
-			for key, value := range values {
-				reference := key == labels.MinAvailableLabel || value == old
-				if reference && groupReferences[key] || provenance.Written(key) {
-					delete(values, key)
-				}
-			}
-			if len(values) == 0 {
-				delete(metadata, field)
-			}
+		dialect.Leave(pods, func(name string) string { return o.renamed(name, old) })
+		if pod, ok := template["spec"].(map[string]any); ok {
+			delete(pod, "schedulingGroup")
+		}
+		if metadata, ok := template["metadata"].(map[string]any); ok {
+			put(metadata, "labels", pods.Labels)
+			put(metadata, "annotations", pods.Annotations)
 		}
 	})
 	job.Object["spec"] = spec
+	return failed
 }
 
-// groupReferences are the labels and annotations that put a pod into a gang.
-var groupReferences = map[string]bool{
-	schedulerplugins.PodGroupLabel: true, labels.NameLabel: true, labels.MinAvailableLabel: true,
-	"scheduling.k8s.io/group-name": true, "pod-group.scheduling.sigs.k8s.io": true,
+// renamed is the name for the new job of something that has one after that of the old job, or another one.
+func (o *Options) renamed(name, old string) string {
+	if rest, ok := strings.CutPrefix(name, old); ok && (rest == "" || rest[0] == '-') {
+		return o.NewName + rest
+	}
+	return o.NewName + "-" + name
+}
+
+// put writes labels or annotations without those that programs wrote about the old job, and no empty map.
+func put(metadata map[string]any, field string, values map[string]string) {
+	left := map[string]any{}
+	for key, value := range values {
+		if !provenance.Written(key) {
+			left[key] = value
+		}
+	}
+	if metadata[field] = left; len(left) == 0 {
+		delete(metadata, field)
+	}
 }
 
 // visit calls see with every pod template below a value.

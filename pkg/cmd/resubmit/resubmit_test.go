@@ -2,6 +2,7 @@ package resubmit
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -192,6 +193,44 @@ func TestManifest(t *testing.T) {
 	if _, _, failed := run(t, s, "llama", "--name", "b", "--set", "spec.tfReplicaSpecs.Worker.replica=8"); failed == nil || failed.Code != failure.CodeUsage ||
 		failed.Message != "--set spec.tfReplicaSpecs.Worker.replica: there is no such field; did you mean replicas?" {
 		t.Errorf("got %+v", failed)
+	}
+}
+
+const (
+	batchPath = "/apis/batch/v1/namespaces/research/jobs"
+	setsPath  = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets"
+)
+
+// serve answers with an object that is written as YAML.
+func serve(t *testing.T, s *kubetest.Server, path, text string) {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	s.Answer("GET "+path, 200, object)
+}
+
+// Nothing of the pods names a gang of the old job, whatever that is called and by what it is named; one that only the pods declare is another.
+func TestGangOfItsOwn(t *testing.T) {
+	const batch = `{apiVersion: batch/v1, kind: Job, metadata: {name: llama, namespace: research}, spec: {parallelism: 2, template: {metadata: {labels: {team: llama%s}}, spec: {%scontainers: [{name: worker, image: i}]}}}}`
+	for name, tt := range map[string]struct{ path, job, args, gone, kept string }{
+		"native":                  {batchPath, fmt.Sprintf(batch, "", "schedulingGroup: {podGroupName: llama}, "), "submit -f - --namespace=research --dialect=native", "schedulingGroup", "team: llama"},
+		"a group of another name": {batchPath, fmt.Sprintf(batch, ", scheduling.x-k8s.io/pod-group: mine", ""), "submit -f - --namespace=research", "mine", "team: llama"},
+		"labels of another name":  {batchPath, fmt.Sprintf(batch, ", pod-group.scheduling.sigs.k8s.io/name: mine, pod-group.scheduling.sigs.k8s.io/min-available: '2'", ""), "submit -f - --namespace=research --dialect=labels", "pod-group", "team: llama"},
+		"only read": {batchPath, strings.Replace(fmt.Sprintf(batch, ", applicationId: llama-a", ""), "labels:", "annotations: {yunikorn.apache.org/task-group-name: w}, labels:", 1), "submit -f - --namespace=research",
+			"applicationId: llama-a", "applicationId: b-a"},
+		"a gang of each role": {setsPath, `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: llama, namespace: research}, spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [
+  {name: driver, template: {spec: {template: {metadata: {annotations: {scheduling.k8s.io/group-name: llama-driver}}, spec: {schedulerName: volcano, containers: [{name: c, image: i}]}}}}},
+  {name: workers, template: {spec: {parallelism: 2, template: {metadata: {annotations: {scheduling.k8s.io/group-name: llama-workers}}, spec: {schedulerName: volcano, containers: [{name: c, image: i}]}}}}}]}}`,
+			"submit -f - --namespace=research --dialect=volcano", "group-name", "schedulerName: volcano"},
+	} {
+		s := kubetest.New(t)
+		serve(t, s, tt.path+"/llama", tt.job)
+		did, _, failed := run(t, s, "llama", "--name", "b")
+		if failed != nil || did.args != tt.args || strings.Contains(did.input, tt.gone) || !strings.Contains(did.input, tt.kept) {
+			t.Errorf("%s: got %s, %v\n%s", name, did.args, failed, did.input)
+		}
 	}
 }
 

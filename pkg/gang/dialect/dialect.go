@@ -55,6 +55,11 @@ func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
 	template := job.Roles[0].Template
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace = job.Meta.Namespace
+	return named(pod)
+}
+
+// named is the gang that a pod references, as far as the pod shows.
+func named(pod *corev1.Pod) (key gang.Key, ok bool) {
 	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })
 }
 

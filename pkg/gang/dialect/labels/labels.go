@@ -35,6 +35,12 @@ func SetGroup(meta *metav1.ObjectMeta, name string, minAvailable int32) {
 	meta.Labels[MinAvailableLabel] = strconv.Itoa(int(minAvailable))
 }
 
+// RemoveMinimum removes the minimum that a member declares.
+func RemoveMinimum(meta *metav1.ObjectMeta) {
+	delete(meta.Labels, MinAvailableLabel)
+	delete(meta.Labels, minAvailableLabelX)
+}
+
 // NameOf returns the gang that a pod names; ok is false where it names none.
 func NameOf(pod metav1.Object) (name string, ok bool) {
 	name = first(pod.GetLabels(), NameLabel, nameLabelX)
