@@ -198,6 +198,7 @@ func TestManifest(t *testing.T) {
 
 const (
 	batchPath = "/apis/batch/v1/namespaces/research/jobs"
+	trainPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/research/trainjobs"
 	setsPath  = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets"
 )
 
@@ -220,6 +221,9 @@ func TestGangOfItsOwn(t *testing.T) {
 		"labels of another name":  {batchPath, fmt.Sprintf(batch, ", pod-group.scheduling.sigs.k8s.io/name: mine, pod-group.scheduling.sigs.k8s.io/min-available: '2'", ""), "submit -f - --namespace=research --dialect=labels", "pod-group", "team: llama"},
 		"only read": {batchPath, strings.Replace(fmt.Sprintf(batch, ", applicationId: llama-a", ""), "labels:", "annotations: {yunikorn.apache.org/task-group-name: w}, labels:", 1), "submit -f - --namespace=research",
 			"applicationId: llama-a", "applicationId: b-a"},
+		"a patch of a runtime": {trainPath, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: llama, namespace: research}, spec: {runtimeRef: {name: r}, runtimePatches: [{manager: gangctl.dev/submit,
+  trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {metadata: {labels: {team: llama, scheduling.x-k8s.io/pod-group: llama}}}}}}]}}}}]}}`,
+			"submit -f - --namespace=research", "pod-group", "team: llama"},
 		"a gang of each role": {setsPath, `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: llama, namespace: research}, spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [
   {name: driver, template: {spec: {template: {metadata: {annotations: {scheduling.k8s.io/group-name: llama-driver}}, spec: {schedulerName: volcano, containers: [{name: c, image: i}]}}}}},
   {name: workers, template: {spec: {parallelism: 2, template: {metadata: {annotations: {scheduling.k8s.io/group-name: llama-workers}}, spec: {schedulerName: volcano, containers: [{name: c, image: i}]}}}}}]}}`,

@@ -24,7 +24,7 @@ const patchManager = "gangctl.dev/submit"
 
 // CompleteTrainJob makes a gang of a TrainJob, whose pods come from its runtime: labels go into a patch of the runtime. Fields of pods that
 // a TrainJob may not patch, such as schedulerName, need a runtime that has them: where the job's has not, it gets one of its own, a copy
-// with these fields. A runtime of nil is not known: it is taken for one that has one step. A runtime that makes a PodGroup of every job is respected. The objects given are not changed.
+// with these fields. So does a job whose runtime is another TrainJob's, with which it would go. A runtime of nil is not known: it is taken for one that has one step. A runtime that makes a PodGroup of every job is respected. The objects given are not changed.
 func CompleteTrainJob(job, runtime *unstructured.Unstructured, podGroups []*unstructured.Unstructured, s FileSpec) (*Completed, error) {
 	t := &training{job: job.DeepCopy(), runtime: runtime, s: s}
 	if runtime == nil {
@@ -124,18 +124,25 @@ func (t *training) write(before *unstructured.Unstructured, c *Completed) error 
 	if err := trainjob.Patch(t.job, patchManager, patches); err != nil {
 		return err
 	}
-	if len(fields) == 0 {
-		return nil
+	owner := ""
+	if t.runtime != nil {
+		owner = trainjob.OwnerOf(t.runtime)
 	}
-	if t.runtime == nil {
+	switch {
+	case len(fields) == 0 && owner == "":
+		return nil
+	case t.runtime == nil:
 		c.Notes = append(c.Notes, fmt.Sprintf("its runtime was not read: unless that has %s, the job gets a copy of it that has", strings.Join(names(fields), " and ")))
 		return nil
 	}
 	c.trial = t.job.DeepCopy()
 	c.runtime = t.own(fields)
 	set(t.job, map[string]any{"apiGroup": trainjob.Group, "kind": trainjob.RuntimeKind, "name": c.runtime.GetName()}, "spec", "runtimeRef")
-	c.Notes = append(c.Notes, fmt.Sprintf("%s %s of its own is a copy of %s with %s, which a TrainJob cannot change itself",
-		trainjob.RuntimeKind, c.runtime.GetName(), t.runtime.GetName(), strings.Join(names(fields), " and ")))
+	why := fmt.Sprintf(", which goes when TrainJob %s goes", owner)
+	if len(fields) > 0 {
+		why = fmt.Sprintf(" with %s, which a TrainJob cannot change itself", strings.Join(names(fields), " and "))
+	}
+	c.Notes = append(c.Notes, fmt.Sprintf("%s %s of its own is a copy of %s%s", trainjob.RuntimeKind, c.runtime.GetName(), t.runtime.GetName(), why))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -74,11 +75,16 @@ func TestCompleteTrainJob(t *testing.T) {
 	itsName.SetKind("TrainingRuntime")
 	itsName.SetNamespace("research")
 	itsName.SetName("llama")
+	another := torchRuntime(t, "POD", scheduled)
+	another.SetKind("TrainingRuntime")
+	another.SetName("alpaca")
+	another.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "trainer.kubeflow.org/v1alpha1", Kind: "TrainJob", Name: "alpaca", UID: "u"}})
 	for name, tt := range map[string]struct {
 		runtime *unstructured.Unstructured
 		spec    FileSpec
 		want    result
 	}{
+		"the runtime of another job":     {another, fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4, notes: "TrainingRuntime llama of its own is a copy of alpaca, which goes when TrainJob alpaca goes"}},
 		"a runtime of the job's name":    {itsName, fileSpec(), result{runtime: "TrainingRuntime/llama-gang", patched: true, copied: true, group: 4, notes: "TrainingRuntime llama-gang of its own is a copy of llama with schedulerName"}},
 		"a rack for each job":            {torchRuntime(t, "METADATA", "    metadata: {annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}"), fileSpec(), result{cause: ErrSequential, refused: "only when its first has a node"}},
 		"a runtime that ships":           {torchRuntime(t), fileSpec(), result{runtime: "TrainingRuntime/llama", patched: true, copied: true, group: 4, notes: "a copy of torch-distributed with schedulerName"}},
@@ -143,6 +149,34 @@ func TestCompleteTrainJob(t *testing.T) {
 				t.Error("the object given was changed")
 			}
 		})
+	}
+}
+
+// The API server refuses two patches of one manager: a job that has one already, as one that is read from a cluster, keeps it, with what is added.
+func TestCompleteTrainJobTwice(t *testing.T) {
+	once, err := CompleteTrainJob(object(t, trainFile), torchRuntime(t, "POD", scheduled), nil, fileSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := once.Job
+	patches, _, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
+	own := patches[0].(map[string]any)
+	own["time"] = "2026-11-21T14:00:00Z"
+	jobs, _, _ := unstructured.NestedSlice(own, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")
+	pods := map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "vision"}}} // the gang was taken out
+	jobs[0].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"template": pods}}
+	own["trainingRuntimeSpec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}}
+	patches = []any{map[string]any{"manager": "another"}, own}
+	set(job, patches, "spec", "runtimePatches")
+	job.SetName("llama-2")
+	twice, err := CompleteTrainJob(job, torchRuntime(t, "POD", scheduled), nil, fileSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, _, _ = unstructured.NestedSlice(twice.Job.Object, "spec", "runtimePatches")
+	text := string(mustJSON(t, twice.Job))
+	if len(patches) != 2 || !strings.Contains(text, `"labels":{"scheduling.x-k8s.io/pod-group":"llama-2","team":"vision"}`) || strings.Contains(text, "2026") {
+		t.Errorf("got %s", text)
 	}
 }
 

@@ -50,6 +50,16 @@ func RuntimeOf(job *unstructured.Unstructured) (kind, name string, err error) {
 	}
 }
 
+// OwnerOf is the TrainJob that owns a runtime, which goes when that job goes; empty for a runtime that is there for any.
+func OwnerOf(runtime *unstructured.Unstructured) string {
+	for _, owner := range runtime.GetOwnerReferences() {
+		if group, _, _ := strings.Cut(owner.APIVersion, "/"); group == Group && owner.Kind == Kind {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
 // GroupOf is the dialect of the PodGroup that the controller makes of every TrainJob of a runtime by itself; empty if it makes none.
 func GroupOf(runtime *unstructured.Unstructured) gang.Dialect {
 	f := &gang.Fields{Object: runtime}
@@ -352,7 +362,8 @@ func KeepTimes(job, stored *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(job.Object, patches, "spec", "runtimePatches")
 }
 
-// Patch adds to a TrainJob, for a manager, a patch of its runtime with metadata of the pods of each replicated job by its name.
+// Patch adds to a TrainJob, for a manager, a patch of its runtime with metadata of the pods of each replicated job by its name. A manager has one patch:
+// what the job has of it already is merged with that.
 func Patch(job *unstructured.Unstructured, manager string, pods map[string]map[string]any) error {
 	if len(pods) == 0 {
 		return nil
@@ -365,7 +376,18 @@ func Patch(job *unstructured.Unstructured, manager string, pods map[string]map[s
 	if err != nil {
 		return fmt.Errorf("spec.runtimePatches: %w", err)
 	}
-	list = append(list, map[string]any{"manager": manager, "trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}}})
+	patch := map[string]any{"manager": manager, "trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}}}
+	i := slices.IndexFunc(list, func(each any) bool {
+		has, ok := each.(map[string]any)
+		return ok && has["manager"] == manager
+	})
+	if i < 0 {
+		list = append(list, patch)
+	} else {
+		has, _ := list[i].(map[string]any)
+		delete(has, "time") // of what it was before
+		merge(has, patch)
+	}
 	return unstructured.SetNestedSlice(job.Object, list, "spec", "runtimePatches")
 }
 
