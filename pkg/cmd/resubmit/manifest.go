@@ -61,12 +61,8 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	if err := o.leaveGang(bare, job.Meta.Name); err != nil {
 		return nil, nil, err
 	}
-	if all := job.Total(); kept != nil && len(o.Set) > 0 {
-		// submit wrote it for all members, whose number may change
-		at := []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
-		if minimum, ok, _ := unstructured.NestedInt64(bare.Object, at...); ok && minimum == int64(all) {
-			unstructured.RemoveNestedField(bare.Object, at...)
-		}
+	if kept != nil && len(o.Set) > 0 {
+		render.RemoveDerived(bare, *job) // submit writes it for the members as they are now
 	}
 	files, err := o.files(ctx, client, job, bare)
 	if err != nil {

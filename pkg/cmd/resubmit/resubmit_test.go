@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -193,6 +195,40 @@ func TestManifest(t *testing.T) {
 	if _, _, failed := run(t, s, "llama", "--name", "b", "--set", "spec.tfReplicaSpecs.Worker.replica=8"); failed == nil || failed.Code != failure.CodeUsage ||
 		failed.Message != "--set spec.tfReplicaSpecs.Worker.replica: there is no such field; did you mean replicas?" {
 		t.Errorf("got %+v", failed)
+	}
+}
+
+// What submit wrote into the policy for the members that there were is left to it for those that there are; what the user wrote stays.
+func TestPolicyOfTheOldSize(t *testing.T) {
+	const replicas, gpus = "spec.tfReplicaSpecs.Worker.replicas=2", `spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.nvidia\.com/gpu=4`
+	for name, tt := range map[string]struct {
+		minimum    int32
+		gpus, kept string
+		set        []string
+		want       string
+	}{
+		"fewer members":          {8, "16", "gangctl submit -f job.yaml", []string{replicas}, ""},
+		"larger ones":            {8, "16", "gangctl submit -f job.yaml", []string{gpus}, ""},
+		"a minimum of some":      {3, "6", "gangctl submit -f job.yaml", []string{gpus}, "minAvailable: 3"},
+		"an amount of one's own": {8, "20", "gangctl submit -f job.yaml", []string{replicas}, "minResources:\n        nvidia.com/gpu: \"20\""},
+		"not by submit":          {8, "16", "", []string{replicas}, "minAvailable: 8\n      minResources:\n        nvidia.com/gpu: \"16\""},
+		"as it was":              {8, "16", "gangctl submit -f job.yaml", nil, "minAvailable: 8\n      minResources:\n        nvidia.com/gpu: \"16\""},
+	} {
+		s := kubetest.New(t)
+		job := kubetest.Job("research", "llama", 8)
+		job.Annotations = map[string]string{"gangctl.dev/command": tt.kept}
+		job.Spec.RunPolicy.SchedulingPolicy = &kubeflowv1.SchedulingPolicy{MinAvailable: &tt.minimum, MinResources: &map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse(tt.gpus)}}
+		s.Answer("GET "+jobsPath+"/llama", 200, job)
+		args := []string{"llama", "--name", "b"}
+		for _, set := range tt.set {
+			args = append(args, "--set", set)
+		}
+		did, _, failed := run(t, s, args...)
+		_, policy, _ := strings.Cut(did.input, "schedulingPolicy:")
+		policy, _, _ = strings.Cut(policy, "tfReplicaSpecs:")
+		if got := strings.TrimSpace(strings.Trim(policy, " {}\n")); failed != nil || got != tt.want {
+			t.Errorf("%s: got %v, %q\n%s", name, failed, got, did.input)
+		}
 	}
 }
 

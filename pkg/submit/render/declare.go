@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -175,4 +176,24 @@ func (c *completion) minResources(minAvailable int32) corev1.ResourceList {
 		return declared
 	}
 	return gangResources(c.roles, minAvailable)
+}
+
+// RemoveDerived removes from the policy of a job that was changed what submit wrote there for the members that it had before: the minimum, if that was
+// all of them, and what the minimum requested. Another number or amount was meant so, and stays.
+func RemoveDerived(job *unstructured.Unstructured, before gang.Job) {
+	if len(before.Reader.Policy) == 0 {
+		return
+	}
+	at := func(field string) []string { return append(slices.Clone(before.Reader.Policy), field) }
+	minimum := before.Total()
+	if before.MinMember != nil {
+		minimum = *before.MinMember
+	}
+	f := gang.Fields{Object: job}
+	if has := f.Resources(at("minResources")...); has != nil && equality.Semantic.DeepEqual(has, gangResources(before.Roles, minimum)) {
+		unstructured.RemoveNestedField(job.Object, at("minResources")...)
+	}
+	if minimum == before.Total() && f.Int32(at("minAvailable")...) == minimum {
+		unstructured.RemoveNestedField(job.Object, at("minAvailable")...)
+	}
 }
