@@ -69,9 +69,9 @@ func (x *crossNode) addExclusiveClaims() {
 		if x.t.ignores(a, VolumeClaim) {
 			continue
 		}
-		mine := x.t.c.objects.exclusiveClaims(x.t.roles[a].rules.pod)
+		mine := x.t.c.exclusiveClaims(x.t.roles[a].rules.pod)
 		for b := a; b < len(x.t.roles) && len(mine) > 0; b++ {
-			if mine.HasAny(x.t.c.objects.exclusiveClaims(x.t.roles[b].rules.pod).UnsortedList()...) {
+			if mine.HasAny(x.t.c.exclusiveClaims(x.t.roles[b].rules.pod).UnsortedList()...) {
 				x.separations = append(x.separations, separationRule{x.key(everywhere), a, b, VolumeClaim})
 			}
 		}

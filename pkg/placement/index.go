@@ -48,8 +48,9 @@ type storeOf struct {
 	store   *store
 }
 
-// maxStores is how many are kept: those of volumes that have changed since are large.
-const maxStores = 2
+// maxStores is how many are kept, one for each kind of gang that may take turns: without volumes, with some, with claims of devices. Those of volumes that have
+// changed since are large.
+const maxStores = 3
 
 // storeOf returns the store of some objects.
 func (x *Index) storeOf(o *Objects) *store {

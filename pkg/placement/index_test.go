@@ -334,6 +334,43 @@ func TestIndexOfGangsThatAreApart(t *testing.T) {
 	}
 }
 
+// Gangs that read a data set which every node can have are planned without a look at every node, whichever it is; those whose volume is somewhere, or is counted, are not.
+func TestIndexOfGangsWithADataSet(t *testing.T) {
+	s := newRunning(rand.New(rand.NewPCG(1, 9)), fleetObjects(20))
+	for name, tt := range map[string]struct {
+		change func(o *Objects)
+		shapes int
+	}{
+		"as they come":         {func(*Objects) {}, 1},
+		"on some nodes":        {func(o *Objects) { o.PersistentVolumes[0] = aVolume("pv0", "c", corev1.LabelHostname, "n00003") }, 1},
+		"in a zone":            {func(o *Objects) { inZone(o.PersistentVolumes[0], "z1") }, 1},
+		"counted by a node":    {func(o *Objects) { o.CSINodes = []*storagev1.CSINode{limit("n00001", 0)} }, 0},
+		"of no CSI driver":     {func(o *Objects) { o.PersistentVolumes[0].Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{} }, 1},
+		"a claim is not bound": {func(o *Objects) { o.PersistentVolumeClaims[0] = aClaim("data0", "c", "") }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Objects{
+				PersistentVolumeClaims: claims(aClaim("data0", "c", "pv0", corev1.ReadWriteMany), aClaim("data1", "c", "pv1", corev1.ReadWriteMany)),
+				PersistentVolumes:      volumes(aVolume("pv0", "c"), aVolume("pv1", "c")),
+			}
+			tt.change(o)
+			x := NewIndex()
+			for _, claim := range []string{"data0", "data1", "data0"} {
+				g := Gang{Roles: []Role{role("W", 3, aPod("w", amounts("cpu", 1), using(claim)))}}
+				all := s.objects()
+				all.PersistentVolumeClaims, all.PersistentVolumes, all.CSINodes = o.PersistentVolumeClaims, o.PersistentVolumes, o.CSINodes
+				got, want := Place(t.Context(), s.update(x, o, false), g, Options{Pack: true}), Place(t.Context(), NewCluster(all), g, Options{Pack: true})
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("with %s: %s", claim, diff)
+				}
+			}
+			if len(x.shapes) != tt.shapes {
+				t.Errorf("%d shapes", len(x.shapes))
+			}
+		})
+	}
+}
+
 // What is prepared of the objects that volumes refer to stays while gangs without volumes take turns with those that have some.
 func TestStoresTakeTurns(t *testing.T) {
 	x, none, volumes := NewIndex(), &Objects{}, &Objects{CSINodes: []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
@@ -111,7 +110,7 @@ type store struct {
 	csi     csiNodes
 
 	volumesOnce sync.Once
-	volumes     map[string][]*corev1.PersistentVolume // by class
+	volumes     volumeIndex
 }
 
 // csiNodes finds the CSINodes by name.
@@ -123,18 +122,6 @@ func (s *store) csiNodes(o *Objects) csiNodes {
 		}
 	})
 	return s.csi
-}
-
-// offered returns the volumes of a StorageClass, bound or not.
-func (s *store) offered(o *Objects, class string) []*corev1.PersistentVolume {
-	s.volumesOnce.Do(func() {
-		s.volumes = map[string][]*corev1.PersistentVolume{}
-		for _, pv := range o.PersistentVolumes {
-			of := volume.GetPersistentVolumeClass(pv)
-			s.volumes[of] = append(s.volumes[of], pv)
-		}
-	})
-	return s.volumes[class]
 }
 
 // namespaceLabels returns the labels of each namespace.

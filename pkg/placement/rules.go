@@ -293,7 +293,7 @@ func (r *rules) avoids(n *corev1.Node) (count int) {
 // unmodelled names what a pod requests and this package does not evaluate.
 func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]int64) []string {
 	var out []string
-	for _, k := range c.objects.claims(pod) {
+	for _, k := range c.claims(pod) {
 		if k.class == nil || k.problem != "" {
 			continue
 		}

@@ -134,6 +134,7 @@ func (t *task) shapeKey() (string, error) {
 	for i := range t.roles {
 		alone := *t.roles[i].rules.pod
 		alone.Spec.TopologySpreadConstraints = nil // members of different gangs differ in what these select, and their anti-affinity
+		alone.Spec.Volumes = nil                   // they are to be had on every node
 		if a := alone.Spec.Affinity; a != nil {
 			alone.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity, PodAffinity: a.PodAffinity}
 		}

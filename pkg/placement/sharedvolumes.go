@@ -28,14 +28,14 @@ func (t *task) findSharedVolumes() {
 			continue
 		}
 		pod := t.roles[i].rules.pod
-		for _, k := range t.c.objects.claims(pod) {
+		for _, k := range t.c.claims(pod) {
 			if k.own || k.problem != "" || k.pv != nil || k.pvc.Annotations[volume.AnnSelectedNode] != "" {
 				continue
 			}
 			name := k.pvc.Namespace + "/" + k.pvc.Name
 			if shared[name] == nil {
 				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.roles))}
-				if len(t.c.store.offered(t.c.objects, k.class.Name)) > 0 {
+				if len(t.c.volumes().offered[k.class.Name]) > 0 {
 					rivals[k.class.Name]++
 				}
 			}

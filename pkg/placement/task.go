@@ -121,11 +121,11 @@ func (t *task) noteUnmodelled() {
 		for _, note := range t.roles[i].rules.unmodelled {
 			t.unmodelled[note] = true
 		}
-		if len(t.c.objects.claims(t.roles[i].rules.pod)) > 0 {
+		if len(t.c.claims(t.roles[i].rules.pod)) > 0 {
 			withVolumes++
 		}
 	}
-	limited := slices.ContainsFunc(t.c.objects.CSINodes, limitsVolumes)
+	limited := withVolumes > 0 && t.c.volumes().limited
 	if withVolumes > 1 && limited {
 		t.unmodelled["volume limits for members of different roles on one node"] = true
 	}

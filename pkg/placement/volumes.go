@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
@@ -29,28 +30,33 @@ type claim struct {
 }
 
 // claims looks up the claims of a pod. A generic ephemeral claim that does not exist yet is as in its template.
-func (o *Objects) claims(pod *corev1.Pod) []claim {
+func (c *Cluster) claims(pod *corev1.Pod) []claim {
 	var out []claim
 	for i := range pod.Spec.Volumes {
-		if k, ok := o.claimOf(pod, &pod.Spec.Volumes[i]); ok {
+		if k, ok := c.claimOf(pod, &pod.Spec.Volumes[i]); ok {
 			out = append(out, k)
 		}
 	}
 	return out
 }
 
+// pvc returns a claim by name, nil if there is none.
+func (c *Cluster) pvc(namespace, name string) *corev1.PersistentVolumeClaim {
+	return c.volumes().claims[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
 // claimOf looks up the claim of one volume of a pod; ok is false for a volume without one.
-func (o *Objects) claimOf(pod *corev1.Pod, v *corev1.Volume) (k claim, ok bool) {
+func (c *Cluster) claimOf(pod *corev1.Pod, v *corev1.Volume) (k claim, ok bool) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		name := v.PersistentVolumeClaim.ClaimName
-		return o.claim(name, find(o.PersistentVolumeClaims, pod.Namespace, name)), true
+		return c.claim(name, c.pvc(pod.Namespace, name)), true
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 		name := ephemeral.VolumeClaimName(pod, v)
-		if pvc := find(o.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
-			k = o.claim(name, pvc)
+		if pvc := c.pvc(pod.Namespace, name); pvc != nil {
+			k = c.claim(name, pvc)
 		} else {
-			k = o.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
+			k = c.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
 		}
 		k.own = true
 		return k, true
@@ -60,19 +66,19 @@ func (o *Objects) claimOf(pod *corev1.Pod, v *corev1.Volume) (k claim, ok bool) 
 
 // ClaimProblem is why no pod can use the claim of a volume of a pod now, on any node; empty if pods can, and for a volume without a claim.
 func (c *Cluster) ClaimProblem(pod *corev1.Pod, v *corev1.Volume) string {
-	k, _ := c.objects.claimOf(pod, v)
+	k, _ := c.claimOf(pod, v)
 	return k.problem
 }
 
 // plan judges a claim that will be made when its pod is there: of the default StorageClass if it names none. With a StorageClass that does
 // not wait for a consumer it will have a volume by the time the pod is placed.
-func (o *Objects) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
+func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
 	pvc := &corev1.PersistentVolumeClaim{Spec: *spec.DeepCopy()}
 	pvc.Namespace, pvc.Name = namespace, name
 	if spec.StorageClassName == nil {
-		pvc.Spec.StorageClassName = o.defaultClass()
+		pvc.Spec.StorageClassName = c.objects.defaultClass()
 	}
-	k := o.claim(name, pvc)
+	k := c.claim(name, pvc)
 	k.planned = true
 	if k.class != nil && k.class.Provisioner != volume.NotSupportedProvisioner {
 		k.problem = ""
@@ -95,7 +101,7 @@ func (o *Objects) defaultClass() *string {
 }
 
 // claim judges a claim as the volume binding plugin does before it looks at nodes.
-func (o *Objects) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
+func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 	k := claim{pvc: pvc}
 	switch {
 	case pvc == nil:
@@ -105,7 +111,7 @@ func (o *Objects) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 	case pvc.DeletionTimestamp != nil:
 		k.problem = fmt.Sprintf("claim %s is being deleted", name)
 	case pvc.Spec.VolumeName != "":
-		k.pv = find(o.PersistentVolumes, "", pvc.Spec.VolumeName)
+		k.pv = c.volumes().named[pvc.Spec.VolumeName]
 		_, completed := pvc.Annotations[volume.AnnBindCompleted]
 		switch {
 		case k.pv == nil:
@@ -115,7 +121,7 @@ func (o *Objects) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 		}
 	default:
 		class := volume.GetPersistentVolumeClaimClass(pvc)
-		k.class = find(o.StorageClasses, "", class)
+		k.class = find(c.objects.StorageClasses, "", class)
 		switch {
 		case class == "":
 			k.problem = fmt.Sprintf("claim %s is unbound and names no StorageClass", name)
@@ -131,12 +137,12 @@ func (o *Objects) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 // claimCheck rejects every node if a claim of the pod cannot be used at all.
 func claimCheck(c *Cluster, pod *corev1.Pod) check {
 	var problems []string
-	for _, k := range c.objects.claims(pod) {
+	for _, k := range c.claims(pod) {
 		if k.problem != "" {
 			problems = append(problems, k.problem)
 		}
 	}
-	for _, key := range sets.List(c.objects.exclusiveClaims(pod)) {
+	for _, key := range sets.List(c.exclusiveClaims(pod)) {
 		if (snapshot{c: c}).IsPVCUsedByPods(key) {
 			problems = append(problems, fmt.Sprintf("ReadWriteOncePod claim %s is in use", strings.TrimPrefix(key, pod.Namespace+"/")))
 		}
@@ -150,13 +156,13 @@ func claimCheck(c *Cluster, pod *corev1.Pod) check {
 }
 
 // exclusiveClaims returns the ReadWriteOncePod claims of a pod, as namespace/name.
-func (o *Objects) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
+func (c *Cluster) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
 	out := sets.New[string]()
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
-		pvc := find(o.PersistentVolumeClaims, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		pvc := c.pvc(pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 		if pvc != nil && slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			out.Insert(pvc.Namespace + "/" + pvc.Name)
 		}
@@ -166,8 +172,8 @@ func (o *Objects) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
 
 // volumeZoneCheck rejects nodes in another zone or region than a bound volume.
 func volumeZoneCheck(c *Cluster, pod *corev1.Pod) check {
-	claims := c.objects.claims(pod)
-	if len(claims) == 0 {
+	claims := c.claims(pod)
+	if c.volumes().anywhere(claims) {
 		return nil
 	}
 	var byLabel func(*node) string
@@ -229,8 +235,8 @@ func zonal(pv *corev1.PersistentVolume) bool {
 
 // volumeNodeCheck rejects nodes from which a bound volume cannot be reached, or for which an unbound one cannot be had.
 func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
-	claims := c.objects.claims(pod)
-	if len(claims) == 0 {
+	claims := c.claims(pod)
+	if c.volumes().anywhere(claims) {
 		return diskCheck(c, pod)
 	}
 	disks := diskCheck(c, pod)
@@ -266,7 +272,7 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 		return "is being provisioned for node " + selected
 	}
 	if !already {
-		if pv, err := volume.FindMatchingVolume(k.pvc, c.store.offered(c.objects, k.class.Name), n, taken, true, true); err == nil && pv != nil {
+		if pv, err := volume.FindMatchingVolume(k.pvc, c.volumes().offered[k.class.Name], n, taken, true, true); err == nil && pv != nil {
 			taken[pv.Name] = pv
 			return ""
 		}
@@ -302,20 +308,13 @@ func diskCheck(c *Cluster, pod *corev1.Pod) check {
 
 // volumeLimitCheck rejects nodes that have reached the number of volumes that a CSI driver can attach.
 func volumeLimitCheck(c *Cluster, pod *corev1.Pod) check {
-	claims := c.objects.claims(pod)
+	claims := c.claims(pod)
 	planned := slices.ContainsFunc(claims, func(k claim) bool { return k.planned })
-	if len(claims) == 0 || planned || claimCheck(c, pod) != nil {
+	if planned || c.volumes().anywhere(claims) || claimCheck(c, pod) != nil {
 		return nil
 	}
 	_, features := c.store.get(c.objects)
 	return checkOf(VolumeLimits, c.filterFor(mustFilter(nodevolumelimits.NewCSI(context.Background(), nil, c.handle(), features)), pod))
-}
-
-// limitsVolumes reports whether a node limits the volumes of some driver.
-func limitsVolumes(n *storagev1.CSINode) bool {
-	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
-		return d.Allocatable != nil && d.Allocatable.Count != nil
-	})
 }
 
 func hasEphemeral(pod *corev1.Pod) bool {

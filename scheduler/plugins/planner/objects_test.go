@@ -17,6 +17,15 @@ func TestReferredAreTheSame(t *testing.T) {
 	of := func(volumes []*corev1.PersistentVolume, slices ...*resourceapi.ResourceSlice) *placement.Objects {
 		return &placement.Objects{PersistentVolumes: volumes, ResourceSlices: slices}
 	}
+	listed := 0
+	latest := func(known *referred, versions string, now *placement.Objects) *placement.Objects {
+		t.Helper()
+		got, err := known.latest(nil, versions, func(o *placement.Objects) error { listed++; *o = *now; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
 	other := &corev1.PersistentVolume{}
 	first := of([]*corev1.PersistentVolume{volume, other}, slice)
 	for name, c := range map[string]struct {
@@ -31,12 +40,19 @@ func TestReferredAreTheSame(t *testing.T) {
 		"of another kind":  {of([]*corev1.PersistentVolume{volume, other, {}}), false},
 	} {
 		var known referred
-		known.latest(first)
+		before := latest(&known, "1 1", first)
 		if got := known.same(c.now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if latest := known.latest(c.now); (latest == first) != c.want || !known.same(c.now) {
-			t.Errorf("%s: the latest are those before: %t", name, latest == first)
+		listed = 0
+		if got := latest(&known, "1 1", c.now); got != before || listed > 0 {
+			t.Errorf("%s: objects of the same versions are listed", name)
+		}
+		if got := latest(&known, "1 2", c.now); (got == before) != c.want || !known.same(c.now) || listed != 1 {
+			t.Errorf("%s: the latest are those before: %t", name, got == before)
+		}
+		if latest(&known, "", c.now); listed != 2 {
+			t.Errorf("%s: objects of unknown versions are not listed", name)
 		}
 	}
 	if (&referred{}).same(&placement.Objects{}) {

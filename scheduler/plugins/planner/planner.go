@@ -104,9 +104,9 @@ type Planner struct {
 	index       *placement.Index
 	changed     *engine.ChangedNodes // of the index
 	classesOnly *placement.Objects   // for gangs that refer to no other objects
-	namespaces  referred             // for gangs whose places depend on the labels of namespaces
-	referred    referred             // for gangs with volumes or claims
-	proofs      sharedProofs
+	// Those for gangs whose places depend on the labels of namespaces, that have volumes, and that have claims of devices.
+	withNamespaces, withVolumes, withDevices referred
+	proofs                                   sharedProofs
 }
 
 // New returns a planner for the profiles of a scheduler. Groups are those of the gangs, each deleted by a [GroupSink]; nil where the engine

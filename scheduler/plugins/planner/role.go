@@ -25,8 +25,8 @@ type memberRoles struct {
 	// signatures are equal for equal roles, by role.
 	signatures []string
 	// interPod: members have inter-pod affinity or spread constraints; namespaced: they, or pods with anti-affinity that are there, have terms with
-	// namespace selectors; refersToClaims: members have volume or resource claims.
-	interPod, namespaced, refersToClaims bool
+	// namespace selectors; refersToClaims: members have volume or resource claims; refersToDevices: they have resource claims.
+	interPod, namespaced, refersToClaims, refersToDevices bool
 	// prefers: members have preferred affinity or spread.
 	prefers bool
 }
@@ -112,7 +112,8 @@ func (p *memberRoles) spreadOver(pods []*corev1.Pod) bool {
 
 // inspect records which constraints a member has.
 func (p *memberRoles) inspect(pod *corev1.Pod) {
-	p.refersToClaims = p.refersToClaims || len(pod.Spec.ResourceClaims) > 0
+	p.refersToDevices = p.refersToDevices || len(pod.Spec.ResourceClaims) > 0
+	p.refersToClaims = p.refersToClaims || p.refersToDevices
 	for _, v := range pod.Spec.Volumes {
 		p.refersToClaims = p.refersToClaims || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
 	}
