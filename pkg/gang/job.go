@@ -49,6 +49,8 @@ type Job struct {
 	// Deadline is how long the job may be active; 0 is no limit. Started is when that began.
 	Deadline time.Duration
 	Started  time.Time
+	// LeftFor is how long after its end the job is deleted, with pods that would stay otherwise; 0 if it has no such pods, or they do stay.
+	LeftFor time.Duration
 	// Seen reports whether a controller has written a status.
 	Seen bool
 	// End is how the job ended; nil while it has not.
@@ -92,6 +94,8 @@ type Role struct {
 	Multiple int32
 	// After is what has to be before members of the role are made, of a job that is divided by role; empty if nothing has.
 	After string
+	// Stays reports whether its pods stay when the job ends, until somebody deletes it: they do not end by themselves, and the controller leaves them.
+	Stays bool
 	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.
 	TemplateOf string
 }
@@ -99,6 +103,15 @@ type Role struct {
 // MainContainer is the place of the container that does the work; -1 if it is not there.
 func (r Role) MainContainer() int {
 	return slices.IndexFunc(r.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == r.Main })
+}
+
+// Stays reports whether a pod of the job stays when the job ends: by its role, unless the pod has a deadline of its own.
+func (j *Job) Stays(pod *corev1.Pod) bool {
+	if !slices.ContainsFunc(j.Roles, func(r Role) bool { return r.Stays }) || j.Reader.RoleIndexOf == nil || pod.Spec.ActiveDeadlineSeconds != nil {
+		return false
+	}
+	place, ok := j.Reader.RoleIndexOf(j, pod)
+	return ok && slices.ContainsFunc(j.Roles, func(r Role) bool { return r.Stays && strings.EqualFold(r.Name, place.Role) })
 }
 
 // End is how a job ended.

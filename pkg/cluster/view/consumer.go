@@ -78,7 +78,25 @@ func (h *Consumer) Going(now time.Time) bool {
 }
 
 // Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
-func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil }
+func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil && h.Job.LeftFor == 0 }
+
+// Keeps reports whether a pod stays whatever ends: the consumer does not, or leaves this pod when it does.
+func (h *Consumer) Keeps(pod *corev1.Pod) bool {
+	return !h.Ends || h.Job != nil && h.Job.Stays(pod)
+}
+
+// Ending is the consumer with no more than the pods that go when it ends; nil if none does.
+func (h *Consumer) Ending() *Consumer {
+	i := slices.IndexFunc(h.Pods, h.Keeps)
+	if i < 0 {
+		return h
+	}
+	part := *h
+	if part.Pods = slices.DeleteFunc(slices.Clone(h.Pods), h.Keeps); len(part.Pods) == 0 {
+		return nil
+	}
+	return &part
+}
 
 // Total is the amount of one resource that its pods are charged.
 func (h *Consumer) Total(name corev1.ResourceName) int64 {
@@ -152,6 +170,9 @@ func (w *View) indexConsumers() consumerIndex {
 		if h.Deadline, h.Source = deadline(h, w.Now); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
 			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
 		}
+		if h.Job != nil && h.Job.LeftFor > 0 && h.Job.End == nil && !h.Deadline.IsZero() {
+			h.Deadline, h.Source = h.Deadline.Add(h.Job.LeftFor), h.Source+" and its ttlSecondsAfterFinished"
+		}
 	}
 	slices.SortFunc(x.all, func(a, b *Consumer) int {
 		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind))
@@ -222,6 +243,12 @@ func endsSomeDay(root owner, pod *corev1.Pod) bool {
 
 // deadline is the earliest end that is declared, or what the job reports itself.
 func deadline(h *Consumer, now time.Time) (time.Time, string) {
+	if h.Job != nil && h.Job.End != nil {
+		if h.Leftover() || h.Job.End.At.IsZero() {
+			return time.Time{}, ""
+		}
+		return h.Job.End.At.Add(h.Job.LeftFor), "ttlSecondsAfterFinished of " + h.Kind + " " + h.String()
+	}
 	if end, source := reported(h.Job, now); !end.IsZero() {
 		return end, source
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // maxDepth is how many gangs stand one behind the other in an estimate at most.
@@ -23,6 +24,9 @@ func (s waiter) ahead(known []*view.Consumer) []*view.Consumer {
 		first := slices.ContainsFunc(s.base.Ahead, func(a stage.Ahead) bool { return a.Rival.Name() == job.Name() })
 		if !first || job.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == job }) || s.spent() {
 			continue
+		}
+		if slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return r.Stays }) {
+			continue // what it leaves has the room then
 		}
 		r := s.diagnose(s.w, job)
 		if !r.Starts() && r.Verdict != answer.Waiting {

@@ -91,7 +91,7 @@ func (s evictor) evictCommand(h *view.Consumer) (cmd, cost string) {
 	kind := kindOf(h)
 	resource := strings.ToLower(kind.Kind)
 	switch {
-	case h.Job != nil && h.Leftover():
+	case h.Job != nil && h.Job.End != nil:
 		return command.DeletePods(h.Namespace, h.Pods), "has ended already"
 	case h.Job != nil && s.admission(h) != "": // Kueue would resume what another client suspends
 		return command.MergePatch(h.Namespace, "workload."+kueue.Group, s.admission(h), map[string]any{"spec": map[string]any{"active": false}}),

@@ -42,13 +42,18 @@ func (s waiter) waits() []answer.Action {
 	return all
 }
 
-// ending are the jobs that end without anybody's help. A gang that waits for this one does not.
-func (s waiter) ending() []*view.Consumer {
+// ending are the jobs that end without anybody's help, each with the pods that go with it. A gang that waits for this one does not end.
+func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
-	return s.otherConsumers(func(h *view.Consumer) bool {
+	for _, h := range s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
 		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
-	})
+	}) {
+		if part := h.Ending(); part != nil {
+			jobs = append(jobs, part)
+		}
+	}
+	return jobs
 }
 
 // waitFor is the action that any count of some jobs end. The gang starts with the end of the last of the first of them: when

@@ -21,6 +21,16 @@ func limit(d time.Duration) func(map[string]any) {
 	}
 }
 
+// mpi is an MPIJob with its workers on n1 and n2 and its launcher on n3, or n1 where there is none, that has run for an hour with a run policy.
+func mpi(policy map[string]any) clustertest.Gang {
+	return clustertest.Gang{Namespace: "research", Name: "a", Kind: "MPIJob", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Age: time.Hour,
+		More: []clustertest.Role{{Name: "Launcher", Replicas: 1, Nodes: []string{"n3"}}}, Job: func(job map[string]any) {
+			if policy != nil {
+				job["spec"].(map[string]any)["runPolicy"] = policy
+			}
+		}}
+}
+
 func TestWait(t *testing.T) {
 	runCases(t, answer.Wait, []testCase{
 		{"either of two", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8)) },
@@ -35,6 +45,11 @@ func TestWait(t *testing.T) {
 		}, []string{"count=1 jobs=[research/a]", "count=2 jobs=[research/b research/c]"}},
 		{"whole jobs, also where a part would do", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(1, 8)) },
 			[]string{"count=1 jobs=[research/a]"}},
+		{"workers that stay when their job ends", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(mpi(nil)).Add(gangOf(2, 8)) }, nil},
+		{"the launcher of workers that stay", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("n3", 0)
+			c.Add(mpi(nil)).Add(gangOf(1, 0, func(g *clustertest.Gang) { g.CPU = "90" }))
+		}, []string{"count=1 jobs=[research/a]"}},
 		{"services do not end", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, nil},
 		{"what ends is not enough", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Runs("a", 8, "n2").Add(gangOf(2, 8))
@@ -84,6 +99,15 @@ func TestWaitETA(t *testing.T) {
 		}, "all of research/a, research/b end: unknown"},
 		"over its limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(limited("a", -10*time.Minute, "n1")).Add(gangOf(1, 8)) },
 			"research/a ends: 14:00, activeDeadlineSeconds of TFJob research/a"},
+		"workers that go with their job": {func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi(map[string]any{"cleanPodPolicy": "Running", "activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
+		}, "research/a ends: 15:00, activeDeadlineSeconds of MPIJob research/a"},
+		"workers that go later than their job": {func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi(map[string]any{"ttlSecondsAfterFinished": int64(600), "activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
+		}, "research/a ends: 15:10, activeDeadlineSeconds of MPIJob research/a and its ttlSecondsAfterFinished"},
+		"workers that stay": {func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi(map[string]any{"activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
+		}, "no wait"},
 		"no limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8)) }, "research/a ends: unknown"},
 	}
 	for name, tt := range tests {
@@ -147,7 +171,8 @@ func TestWaitBehindOthers(t *testing.T) {
 			}
 			return c
 		}(), "team/first-9, which is ahead, ends: 16:00, " + a + ", then median of 5 earlier runs of first"},
-		"the first can never start": {behind(unlimited, func(g *clustertest.Gang) { g.GPUs = 16 }), "no wait"},
+		"the first leaves its workers": {behind(ends(30*time.Minute), func(g *clustertest.Gang) { g.Kind = "MPIJob"; runsFor(time.Hour)(g) }), "no wait"},
+		"the first can never start":    {behind(unlimited, func(g *clustertest.Gang) { g.GPUs = 16 }), "no wait"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -114,13 +114,13 @@ func (c *Context) isOf(h *view.Consumer) bool {
 	return h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
 }
 
-// EndsAlone reports whether a pod goes without help: it belongs to a job that ends, or is on its way out; but not
+// EndsAlone reports whether a pod goes without help: it belongs to a job that ends and takes it along, or is on its way out; but not
 // if it is stuck there.
 func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 	if view.Stuck(pod, c.View.Now) {
 		return false
 	}
-	return h.Ends || pod.DeletionTimestamp != nil
+	return !h.Keeps(pod) || pod.DeletionTimestamp != nil
 }
 
 // AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
@@ -219,6 +219,7 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 	type line struct {
 		amount int64
 		holder *view.Consumer
+		pods   []*corev1.Pod
 		on     []string
 	}
 	var lines []line
@@ -229,18 +230,19 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 		}
 		var amount int64
 		var on []string
+		var pods []*corev1.Pod
 		for _, p := range h.Pods {
 			if !among.Has(p.Spec.NodeName) {
 				continue
 			}
 			if n := request.OfResource(p, name); n > 0 {
 				amount += n
-				on = append(on, p.Spec.NodeName)
+				on, pods = append(on, p.Spec.NodeName), append(pods, p)
 			}
 		}
 		if amount > 0 {
 			slices.Sort(on)
-			lines = append(lines, line{amount, h, slices.Compact(on)})
+			lines = append(lines, line{amount, h, pods, slices.Compact(on)})
 		}
 	}
 	more := ""
@@ -255,7 +257,7 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 	}
 	texts := make([]string, 0, len(lines)+1)
 	for _, l := range lines {
-		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.holder), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.holder)))
+		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.holder), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.holder, l.pods...)))
 	}
 	if more != "" {
 		texts = append(texts, more)
@@ -263,8 +265,8 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 	return texts
 }
 
-// Prospects ends a sentence about a consumer: whether and when it will go.
-func (c *Context) Prospects(h *view.Consumer) string {
+// Prospects ends a sentence about some pods of a consumer: whether and when they will go.
+func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 	now := c.View.Now
 	switch {
 	case len(h.Stuck(now)) > 0:
@@ -273,6 +275,8 @@ func (c *Context) Prospects(h *view.Consumer) string {
 		return ", is going"
 	case h.Leftover():
 		return ", left over by a job that has ended"
+	case h.Ends && slices.ContainsFunc(pods, h.Keeps):
+		return ", stays when the job ends (cleanPodPolicy None)"
 	case !h.Deadline.IsZero():
 		return ", ends about " + phrase.Clock(h.Deadline, now)
 	case !h.Ends:

@@ -31,6 +31,24 @@ func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 	return clustertest.Gang{Namespace: "research", Name: name, Workers: len(nodes), GPUs: gpus, Nodes: nodes, Age: 2 * time.Hour}
 }
 
+// mpi is an MPIJob of an API version on n1 and n2, with a run policy. Its workers do not end by themselves.
+func mpi(version string, policy map[string]any) clustertest.Gang {
+	g := other("a", 8, "n1", "n2")
+	g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, Nodes: []string{"n1"}}}
+	g.Job = func(job map[string]any) {
+		set("kubeflow.org/"+version, "apiVersion")(job)
+		set(policy, "spec", "runPolicy")(job)
+	}
+	return g
+}
+
+// withServer is a TFJob of a worker with GPUs and a parameter server with most cpu of its node.
+func withServer(worker, server string) clustertest.Gang {
+	g := other("a", 8, worker)
+	g.More = []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "80", Nodes: []string{server}}}
+	return g
+}
+
 func TestBusy(t *testing.T) {
 	check(t, []testCase{
 		{name: "only who has what it needs may be preempted", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a .priority 0 < 50., and has not yet"}, build: func(c *clustertest.Cluster) {
@@ -109,6 +127,38 @@ func TestBusy(t *testing.T) {
 		}},
 		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(2, 8))
+		}},
+		{name: "workers that stay when their job ends", code: answer.NodesBusy, exit: 5, first: "what MPIJob research/a leaves when it ends .cleanPodPolicy None. holds the room and never ends: 0 of 16 GPUs",
+			wantText: []string{"MPIJob research/a holds 16 GPUs on n1, n2, stays when the job ends .cleanPodPolicy None."}, not: []string{"ends about"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(mpi("v2beta1", map[string]any{"activeDeadlineSeconds": int64(10800)})).Add(gangOf(2, 8))
+			}},
+		{name: "workers that stay, of a job that v1 has", code: answer.NodesBusy, exit: 5, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi("v1", map[string]any{"cleanPodPolicy": "None"})).Add(gangOf(2, 8))
+		}},
+		{name: "workers that go when their job ends", code: answer.NodesBusy, exit: 3, wantText: []string{"MPIJob research/a holds 16 GPUs on n1, n2, ends about 15:00"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi("v2beta1", map[string]any{"cleanPodPolicy": "Running", "activeDeadlineSeconds": int64(10800)})).Add(gangOf(2, 8))
+		}},
+		{name: "workers that go some time after their job has ended", code: answer.NodesBusy, exit: 3, wantText: []string{"n1, n2, ends about 15:10"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi("v1", map[string]any{"ttlSecondsAfterFinished": int64(600), "activeDeadlineSeconds": int64(10800)})).Add(gangOf(2, 8))
+		}},
+		{name: "workers that go soon, as their job has ended", code: answer.NodesBusy, exit: 3, wantText: []string{"n1, n2, ends about 14:05"}, not: []string{"left over"}, build: func(c *clustertest.Cluster) {
+			ended := mpi("v1", map[string]any{"ttlSecondsAfterFinished": int64(600)})
+			running := ended.Job
+			ended.Job = func(job map[string]any) {
+				running(job)
+				set([]any{map[string]any{"type": "Succeeded", "status": "True", "lastTransitionTime": "2026-11-21T13:55:00Z"}}, "status", "conditions")(job)
+			}
+			c.Nodes(2, 8).Add(ended).Add(gangOf(2, 8))
+		}},
+		{name: "workers that stay, as the MPI Operator deletes the launcher's Job alone", code: answer.NodesBusy, exit: 5, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(mpi("v2beta1", map[string]any{"ttlSecondsAfterFinished": int64(600)})).Add(gangOf(2, 8))
+		}},
+		{name: "a parameter server that stays", code: answer.NodesBusy, exit: 5, first: "what TFJob research/a leaves when it ends", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(withServer("n1", "n2")).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "32" }))
+		}},
+		{name: "a parameter server that stays, and the workers' room is enough", code: answer.NodesBusy, exit: 3, wantText: []string{"TFJob research/a holds 8 GPUs on n1"}, not: []string{"stays when"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 0)
+			c.Add(withServer("n1", "n2")).Add(gangOf(1, 8))
 		}},
 		{name: "pods that have ended hold nothing", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			o := other("a", 8, "n1")

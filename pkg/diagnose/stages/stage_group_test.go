@@ -110,7 +110,7 @@ func TestKinds(t *testing.T) {
 				c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, of))
 			}},
 			{name: kind + ": a job of its kind holds the room", code: answer.NodesBusy, exit: 3, wantText: []string{kind + " research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
-				c.Nodes(2, 8).Add(gangOf(1, 8, of, func(g *clustertest.Gang) { g.Namespace, g.Name, g.Nodes, g.More = "research", "a", []string{"n1"}, nil })).Add(gangOf(2, 8))
+				c.Nodes(2, 8).Add(gangOf(1, 8, of, func(g *clustertest.Gang) { g.Namespace, g.Name, g.Nodes, g.More = "research", "a", []string{"n1"}, nil }, job(set("Running", "spec", "runPolicy", "cleanPodPolicy")))).Add(gangOf(2, 8))
 			}},
 			{name: kind + ": runs", exit: 0, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, of, func(g *clustertest.Gang) {

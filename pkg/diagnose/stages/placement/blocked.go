@@ -44,7 +44,7 @@ func repairs(c *stage.Context) []repair {
 		nodes(placement.AtCapacity, unhealthy),
 		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
 		nodes(placement.Uncordoned, cordoned),
-		pods(func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }, services),
+		pods(func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }, services),
 	}
 	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
 }
@@ -168,13 +168,17 @@ func services(c *stage.Context, r placement.Room, causes placement.Causes) *stag
 	}
 	holds := onNodesOf(r, uses(constraint, r))
 	for _, h := range c.Others() {
-		if !h.Ends && slices.ContainsFunc(h.Pods, holds) {
+		switch {
+		case !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return h.Keeps(p) && holds(p) }):
+		case h.Ends:
+			names = append(names, "what "+c.Title(h)+" leaves when it ends (cleanPodPolicy None)")
+		default:
 			names = append(names, c.Title(h))
 		}
 	}
 	if len(names) > 0 {
 		f.Message = fmt.Sprintf("%s %s %s and never %s: %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), room, phrase.Verb(len(names), "ends", "end"), what)
-		service := func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }
+		service := func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }
 		if after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
 			f.Detail("without %s it would start when jobs end, without any action", phrase.Names(names))
 		}

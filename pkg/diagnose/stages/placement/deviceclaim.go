@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -204,15 +205,15 @@ func claimConsumers(c *stage.Context) []string {
 	}
 	var lines []string
 	for _, h := range c.Others() {
-		n, on := 0, map[string]bool{}
+		n, on, having := 0, map[string]bool{}, []*corev1.Pod{}
 		for _, p := range h.Pods {
 			if has := devices[p.Namespace+"/"+p.Name]; has > 0 {
 				n += has
-				on[p.Spec.NodeName] = true
+				on[p.Spec.NodeName], having = true, append(having, p)
 			}
 		}
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf("%s has %s on %s%s", c.Title(h), phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h)))
+			lines = append(lines, fmt.Sprintf("%s has %s on %s%s", c.Title(h), phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h, having...)))
 		}
 	}
 	return lines

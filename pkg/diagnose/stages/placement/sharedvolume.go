@@ -49,7 +49,7 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 			if !c.EndsAlone(h, h.Pods[i]) {
 				verdict, who = answer.Blocked, answer.User
 			}
-			return stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h)).At(answer.StagePlacement).As(verdict, who).
+			return stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i])).At(answer.StagePlacement).As(verdict, who).
 				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String()), h
 		}
 	}

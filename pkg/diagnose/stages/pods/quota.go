@@ -190,13 +190,15 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 		if h.Namespace != q.Namespace || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
-		u := quotaUser{ends: h.Ends, pods: h.Pods}
+		u, stays := quotaUser{ends: h.Ends, pods: h.Pods}, false
 		for _, p := range h.Pods {
 			if quota.Applies(q, p) {
 				u.charge.Add(quota.Held(p)[key])
 				u.ends = u.ends || c.EndsAlone(h, p)
+				stays = stays || h.Ends && h.Keeps(p)
 			}
 		}
+		u.ends = u.ends && !stays
 		if !u.charge.IsZero() {
 			u.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, u.charge.String())
 			users = append(users, u)

@@ -70,7 +70,7 @@ func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
 	slices.Sort(nodes)
 	for _, h := range c.Others() {
 		if i := slices.IndexFunc(h.Pods, elsewhere); i >= 0 {
-			f.Detail("pod %s of %s has it on %s%s", h.Pods[i].Name, c.Title(h), h.Pods[i].Spec.NodeName, c.Prospects(h))
+			f.Detail("pod %s of %s has it on %s%s", h.Pods[i].Name, c.Title(h), h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i]))
 		}
 	}
 	mode := corev1.ReadWriteOnce

@@ -24,6 +24,8 @@ type Layout struct {
 	Container string
 	// Order is that in which roles are shown, in lower case.
 	Order []string
+	// Endless is the role whose pods do not end by themselves, in lower case; empty if all do.
+	Endless string
 }
 
 // Template is the path of the pod template of a role.
@@ -46,6 +48,7 @@ func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
 	at := func(field ...string) []string { return append(slices.Clone(policy), field...) }
 	job.Suspended, job.Unsuspendable = f.Bool(at("suspend")...), beforeSuspend(u)
 	job.Deadline = f.Seconds(at("activeDeadlineSeconds")...)
+	readCleaning(&job, f, layout, at)
 	if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, at("schedulingPolicy", "minAvailable")...); ok {
 		n := f.Int32(at("schedulingPolicy", "minAvailable")...)
 		job.MinMember = &n
@@ -57,6 +60,26 @@ func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
 	}
 	readStatus(&job, f)
 	return job, f.Err
+}
+
+// readCleaning reads whether pods of the endless role stay when the job ends. The operators of today leave them unless the job states otherwise, those of the first versions
+// did not. The Training Operator deletes a job with a time to live, with all pods; the MPI Operator hands that to the Job of the launcher alone.
+func readCleaning(job *gang.Job, f *gang.Fields, layout Layout, at func(...string) []string) {
+	version, ttl := job.Kind.Version, at("ttlSecondsAfterFinished")
+	byDefault := "Running"
+	if version == "v1" || version == "v2beta1" {
+		byDefault = "None"
+	}
+	policy := cmp.Or(f.String(at("cleanPodPolicy")...), f.String("spec", "cleanPodPolicy"), byDefault)
+	i := slices.IndexFunc(job.Roles, func(r gang.Role) bool { return strings.EqualFold(r.Name, layout.Endless) })
+	if policy != "None" || i < 0 {
+		return
+	}
+	if value, _, _ := unstructured.NestedFieldNoCopy(f.Object.Object, ttl...); value != nil && version != "v2beta1" {
+		job.LeftFor = f.Seconds(ttl...)
+		return
+	}
+	job.Roles[i].Stays = true
 }
 
 // beforeSuspend reports whether a job is kept by an operator that does not know suspend: Training Operator 1.7 and the MPI

@@ -19,7 +19,7 @@ func Versions() []string { return []string{"v2beta1", "v1"} }
 
 // Reader reads this kind.
 func Reader() gang.JobReader {
-	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
+	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}, Endless: "worker"} // sshd, or sleep
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
 		Versions: []string{"v1", "v2beta1"}, Names: []string{"mpijob", "mpijobs", "mpi"},

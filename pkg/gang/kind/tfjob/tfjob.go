@@ -35,7 +35,7 @@ var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
 
 // Reader reads TFJobs of every API version.
 func Reader() gang.JobReader {
-	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}
+	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder, Endless: "ps"}
 	return gang.JobReader{
 		GroupKind: kubeflowv1.GroupVersion.WithKind(Kind).GroupKind(), Resource: GVR().Resource, Versions: []string{GVR().Version},
 		Names: []string{"tfjob", "tfjobs", "tf"},
