@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -48,6 +49,10 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 	}
 	kept := provenance.Argv(provenance.CommandLine(job.Object))
 	bare := provenance.Bare(job.Object)
+	before, err := job.Reader.Job(bare.DeepCopy()) // without a status it has all its members, even if it has ended
+	if err != nil {
+		return nil, nil, failure.Errorf("%w", err)
+	}
 	if err := o.resume(bare, job); err != nil {
 		return nil, nil, err
 	}
@@ -62,22 +67,47 @@ func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.J
 		return nil, nil, err
 	}
 	if kept != nil && len(o.Set) > 0 {
-		render.RemoveDerived(bare, *job) // submit writes it for the members as they are now
+		render.RemoveDerived(bare, *before) // submit writes it for the members as they are now
 	}
-	files, err := o.files(ctx, client, job, bare)
+	text, err := o.documents(ctx, client, before, bare)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := yaml.Marshal(bare.Object)
-	if err != nil {
-		return nil, nil, err
-	}
-	text = append(files, text...)
 	args := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
+	if job.BatchJob != nil {
+		args = slices.Insert(args, 1, "job") // be it of one pod
+	}
 	if w, ok := dialect.WriterOf(key.Dialect); ok && w.Dialect != gang.SchedulerPlugins {
 		args = append(args, "--dialect="+string(key.Dialect))
 	}
 	return append(args, o.passed...), bytes.NewBuffer(text), nil
+}
+
+// documents are the new job, after the objects that submit made for the old one, which it has and owns, too.
+func (o *Options) documents(ctx context.Context, client *kube.Client, before *gang.Job, bare *unstructured.Unstructured) ([]byte, error) {
+	files, err := o.files(ctx, client, before, bare)
+	if err != nil {
+		return nil, err
+	}
+	service, err := o.indexed(ctx, client, before, bare)
+	if err != nil {
+		return nil, err
+	}
+	var documents [][]byte
+	for _, object := range []*unstructured.Unstructured{files, service, bare} {
+		if object == nil {
+			continue
+		}
+		if object != bare {
+			render.Own(object, bare) // which has no uid yet
+		}
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, text)
+	}
+	return bytes.Join(documents, []byte("---\n")), nil
 }
 
 // resume has the new job run where the old one is suspended: whoever did that, be it a scheduler, would not resume the new one. Kueue suspends what it
@@ -95,9 +125,8 @@ func (o *Options) resume(bare *unstructured.Unstructured, old *gang.Job) error {
 	return unstructured.SetNestedField(bare.Object, false, field...)
 }
 
-// files are the local files that submit put into a ConfigMap of the old job, as a document before that of the new one, which then
-// refers to its own.
-func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job, bare *unstructured.Unstructured) ([]byte, error) {
+// files are the local files that submit put into a ConfigMap of the old job, in one of the new job, which then refers to that; nil if there are none.
+func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job, bare *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	old, name := render.FilesName(job.Meta.Name), render.FilesName(o.NewName)
 	found := false
 	visit(bare.Object["spec"], func(template map[string]any) {
@@ -119,9 +148,8 @@ func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job,
 	if err != nil {
 		return nil, failure.Errorf("get ConfigMap %s/%s, which has the files of %s: %w", job.Meta.Namespace, old, job, err)
 	}
-	text, err := yaml.Marshal(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+	return render.Unstructured(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: job.Meta.Namespace, Labels: kept.Labels}, Data: kept.Data, BinaryData: kept.BinaryData})
-	return append(text, "---\n"...), err
 }
 
 // leaveGang takes pods out of the gangs of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.

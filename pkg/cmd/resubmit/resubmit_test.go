@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +25,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/submit"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
@@ -252,10 +257,10 @@ func serve(t *testing.T, s *kubetest.Server, path, text string) {
 func TestGangOfItsOwn(t *testing.T) {
 	const batch = `{apiVersion: batch/v1, kind: Job, metadata: {name: llama, namespace: research}, spec: {parallelism: 2, template: {metadata: {labels: {team: llama%s}}, spec: {%scontainers: [{name: worker, image: i}]}}}}`
 	for name, tt := range map[string]struct{ path, job, args, gone, kept string }{
-		"native":                  {batchPath, fmt.Sprintf(batch, "", "schedulingGroup: {podGroupName: llama}, "), "submit -f - --namespace=research --dialect=native", "schedulingGroup", "team: llama"},
-		"a group of another name": {batchPath, fmt.Sprintf(batch, ", scheduling.x-k8s.io/pod-group: mine", ""), "submit -f - --namespace=research", "mine", "team: llama"},
-		"labels of another name":  {batchPath, fmt.Sprintf(batch, ", pod-group.scheduling.sigs.k8s.io/name: mine, pod-group.scheduling.sigs.k8s.io/min-available: '2'", ""), "submit -f - --namespace=research --dialect=labels", "pod-group", "team: llama"},
-		"only read": {batchPath, strings.Replace(fmt.Sprintf(batch, ", applicationId: llama-a", ""), "labels:", "annotations: {yunikorn.apache.org/task-group-name: w}, labels:", 1), "submit -f - --namespace=research",
+		"native":                  {batchPath, fmt.Sprintf(batch, "", "schedulingGroup: {podGroupName: llama}, "), "submit job -f - --namespace=research --dialect=native", "schedulingGroup", "team: llama"},
+		"a group of another name": {batchPath, fmt.Sprintf(batch, ", scheduling.x-k8s.io/pod-group: mine", ""), "submit job -f - --namespace=research", "mine", "team: llama"},
+		"labels of another name":  {batchPath, fmt.Sprintf(batch, ", pod-group.scheduling.sigs.k8s.io/name: mine, pod-group.scheduling.sigs.k8s.io/min-available: '2'", ""), "submit job -f - --namespace=research --dialect=labels", "pod-group", "team: llama"},
+		"only read": {batchPath, strings.Replace(fmt.Sprintf(batch, ", applicationId: llama-a", ""), "labels:", "annotations: {yunikorn.apache.org/task-group-name: w}, labels:", 1), "submit job -f - --namespace=research",
 			"applicationId: llama-a", "applicationId: b-a"},
 		"a patch of a runtime": {trainPath, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: llama, namespace: research}, spec: {runtimeRef: {name: r}, runtimePatches: [{manager: gangctl.dev/submit,
   trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {metadata: {labels: {team: llama, scheduling.x-k8s.io/pod-group: llama}}}}}}]}}}}]}}`,
@@ -270,6 +275,89 @@ func TestGangOfItsOwn(t *testing.T) {
 		did, _, failed := run(t, s, "llama", "--name", "b")
 		if failed != nil || did.args != tt.args || strings.Contains(did.input, tt.gone) || !strings.Contains(did.input, tt.kept) {
 			t.Errorf("%s: got %s, %v\n%s", name, did.args, failed, did.input)
+		}
+	}
+}
+
+// submitted are the objects that `gangctl submit` would create, by their kinds, without the command line that the job keeps.
+func submitted(t *testing.T, stdin string, args ...string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	streams, in, out, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Time))
+	in.WriteString(stdin)
+	root := &cobra.Command{Use: "gangctl", SilenceErrors: true, SilenceUsage: true}
+	kube.NewFactory("test", io.Discard).AddFlags(root.PersistentFlags())
+	f := &cmdutil.Factory{IO: streams, Args: args, Namespace: func() (string, error) { return "research", nil }}
+	root.AddCommand(submit.NewCommand(f))
+	if err := commandtest.Execute(t.Context(), root, append(args, "--dry-run=client", "--output=json")...); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, errOut, stdin)
+	}
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(out.Bytes()); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	all := map[string]*unstructured.Unstructured{}
+	for _, u := range list.Items {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "gangctl.dev/command")
+		if len(u.GetAnnotations()) == 0 {
+			u.SetAnnotations(nil)
+		}
+		all[u.GetKind()] = &u
+	}
+	return all
+}
+
+// A Job that has files is made again as submit would make it under the new name: with its own Service, by which its members find each other and not those
+// of the old one, and its own files, which it owns.
+func TestIndexedJob(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.yaml")
+	if err := os.WriteFile(path, []byte("rate: 0.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, set := range map[string]string{
+		"--workers=4 --framework=torch": "", "--workers=4 --framework=tensorflow --label=team=vision": "", "--workers=1": "", "--workers=2 --framework=none --dialect=labels": "",
+		"--workers=2 --framework=torch": "--set=spec.template.spec.terminationGracePeriodSeconds=5",
+	} {
+		args := append(strings.Fields(flags), "--image=i", "--config-file="+path+":/etc/t.yaml", "--namespace=research")
+		old := submitted(t, "", append([]string{"submit", "job", "llama"}, args...)...)
+		want := submitted(t, "", append([]string{"submit", "job", "llama-2"}, append(args, strings.Fields(set)...)...)...)
+		if group := want["PodGroup"]; group != nil {
+			group.SetLabels(nil) // submit -f has none for it
+		}
+		job := old["Job"].DeepCopy()
+		job.SetUID("u")
+		job.SetAnnotations(map[string]string{"gangctl.dev/command": "gangctl submit job llama --config-file t.yaml:/etc/t.yaml"})
+		for _, at := range []string{"labels", "matchLabels"} { // as the API server does
+			fields := map[string][]string{"labels": {"spec", "template", "metadata", "labels"}, "matchLabels": {"spec", "selector", "matchLabels"}}[at]
+			if err := unstructured.SetNestedField(job.Object, "u", append(fields, "batch.kubernetes.io/controller-uid")...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := unstructured.SetNestedField(job.Object, int64(4), "status", "succeeded"); err != nil { // it has ended
+			t.Fatal(err)
+		}
+		s := kubetest.New(t)
+		s.Answer("GET "+batchPath+"/llama", 200, job.Object)
+		s.Answer("GET /api/v1/namespaces/research/configmaps/llama-files", 200, old["ConfigMap"].Object)
+		s.Answer("GET /api/v1/namespaces/research/services/llama", 200, old["Service"].Object)
+		did, _, failed := run(t, s, append([]string{"llama", "--name=llama-2"}, strings.Fields(set)...)...)
+		if failed != nil || strings.Count(did.input, "ownerReferences") != 2 || !strings.HasPrefix(did.args, "submit job -f - ") {
+			t.Fatalf("%s: got %s, %v\n%s", flags, did.args, failed, did.input)
+		}
+		if diff := cmp.Diff(want, submitted(t, did.input, strings.Fields(did.args)...)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", flags, diff)
+		}
+	}
+}
+
+// A Service that may have the pods of the new job behind it as well is not the old job's: they keep its name.
+func TestServiceOfTheUser(t *testing.T) {
+	for selector, subdomain := range map[string]string{"{batch.kubernetes.io/job-name: llama}": "b", "{job-name: llama}": "b", "{team: vision}": "llama"} {
+		s := kubetest.New(t)
+		serve(t, s, batchPath+"/llama", `{apiVersion: batch/v1, kind: Job, metadata: {name: llama, namespace: research}, spec: {parallelism: 2, template: {metadata: {labels: {scheduling.x-k8s.io/pod-group: llama}}, spec: {subdomain: llama, containers: [{name: worker, image: i}]}}}}`)
+		serve(t, s, "/api/v1/namespaces/research/services/llama", `{apiVersion: v1, kind: Service, metadata: {name: llama, namespace: research}, spec: {clusterIP: None, selector: `+selector+`}}`)
+		did, _, failed := run(t, s, "llama", "--name", "b")
+		if failed != nil || !strings.Contains(did.input, "subdomain: "+subdomain+"\n") || strings.Contains(did.input, "kind: Service") != (subdomain == "b") {
+			t.Errorf("%s: got %v\n%s", selector, failed, did.input)
 		}
 	}
 }

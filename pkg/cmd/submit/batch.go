@@ -18,6 +18,8 @@ type batch struct {
 	jobs []*desiredJob
 	// others are created first, as jobs may need them.
 	others []*unstructured.Unstructured
+	// owned are other objects that jobs own, which are created after these.
+	owned []*unstructured.Unstructured
 	// namespace is that of others for which only the API server knows that they have one.
 	namespace string
 }
@@ -66,11 +68,12 @@ func (b *batch) jobsNamespace() string {
 
 // addOthers is the cluster once it has what the jobs need.
 func (b *batch) addOthers(snap *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	if len(b.others) == 0 {
+	all := slices.Concat(b.others, b.owned)
+	if len(all) == 0 {
 		return snap, nil
 	}
 	c := snap.Clone()
-	for _, other := range b.others {
+	for _, other := range all {
 		other = other.DeepCopy()
 		if namespaced, known := namespacedKind(other.GroupVersionKind().GroupKind()); other.GetNamespace() == "" && (namespaced || !known) {
 			other.SetNamespace(b.namespace)

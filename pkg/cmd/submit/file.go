@@ -151,8 +151,9 @@ func (o *FileOptions) batchOf(m *manifest.Manifest) (*batch, error) {
 			o.runtimes = append(o.runtimes, other)
 		}
 	}
-	b := &batch{others: m.Others, namespace: namespace}
+	b := &batch{others: ownedBy(parts, m.Others), namespace: namespace}
 	for _, p := range parts {
+		b.owned = append(b.owned, p.owned...)
 		j, err := o.job(p)
 		if err != nil {
 			return nil, err
@@ -188,6 +189,7 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 				return nil, nil, o.explain(p.job, err)
 			}
 			objects := c.Objects()
+			objects.Owned = slices.Concat(objects.Owned, p.owned)
 			enqueue(objects, d.LocalQueue)
 			return objects, c.Notes, nil
 		},
@@ -235,7 +237,7 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 		}
 		all = append(all, data)
 	}
-	m, err := manifest.Parse(bytes.Join(all, []byte("\n---\n")))
+	m, err := manifest.ParseOf(o.Kind, bytes.Join(all, []byte("\n---\n")))
 	if err == nil {
 		return m, nil
 	}

@@ -224,6 +224,20 @@ func TestFileIsCreated(t *testing.T) {
 	}
 }
 
+// What names a job of the file as its owner is created after that, and goes with it: the uid that it had is another's.
+func TestFileOwnsObjects(t *testing.T) {
+	s := serving(t, nil)
+	owned := strings.Replace(settingsFile, "{name: settings}", "{name: settings, ownerReferences: [{apiVersion: kubeflow.org/v1, kind: TFJob, name: llama, uid: gone}]}", 1)
+	out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+owned+strings.Replace(settingsFile, "name: settings", "name: more", 1)))
+	if failed != nil || errOut != "" || out != "configmap/more created\ntfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\nconfigmap/settings created\n" {
+		t.Fatalf("got %v, %q, %q", failed, out, errOut)
+	}
+	requests := s.Requests()
+	if body := s.Body(len(requests) - 1); !strings.Contains(body, `"name":"settings"`) || !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-llama"}]`) {
+		t.Errorf("got %s", body)
+	}
+}
+
 func TestFileIsRolledBack(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))

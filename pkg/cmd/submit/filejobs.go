@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
 )
 
@@ -139,8 +140,37 @@ type part struct {
 	read gang.Job
 	// groups are the objects in the file that declare its gang: one, unless the job has several gangs.
 	groups []*unstructured.Unstructured
+	// owned are further objects of the file that name it as their owner.
+	owned []*unstructured.Unstructured
 	// runtime is that of a TrainJob; nil for other kinds.
 	runtime *runtimeOf
+}
+
+// ownedBy gives each job the objects of the file that name it as their only owner, as they do where they were read from a cluster, and returns the rest. The
+// uid that they have of it is not the one that it will have. A runtime has to be there before its job.
+func ownedBy(parts []part, others []*unstructured.Unstructured) (rest []*unstructured.Unstructured) {
+	for _, other := range others {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.owns(other) })
+		if i < 0 {
+			rest = append(rest, other)
+			continue
+		}
+		other.SetOwnerReferences(nil)
+		other.SetNamespace(parts[i].job.GetNamespace())
+		parts[i].owned = append(parts[i].owned, other)
+	}
+	return rest
+}
+
+// owns reports whether an object names the job as its owner.
+func (p part) owns(u *unstructured.Unstructured) bool {
+	owners, kind := u.GetOwnerReferences(), u.GroupVersionKind().GroupKind()
+	if len(owners) != 1 || kind.Group == trainjob.Group || u.GetNamespace() != "" && u.GetNamespace() != p.job.GetNamespace() {
+		return false
+	}
+	namespaced, known := namespacedKind(kind)
+	group, _, _ := strings.Cut(owners[0].APIVersion, "/")
+	return (namespaced || !known) && group == p.kind.Group && owners[0].Kind == p.kind.Kind && owners[0].Name == p.job.GetName()
 }
 
 // pair finds the job of each group: the one whose pods name it, or that is called like it, or the only one there is. A gang is

@@ -38,7 +38,11 @@ type Manifest struct {
 var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
 
 // Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
-func Parse(data []byte) (*Manifest, error) {
+func Parse(data []byte) (*Manifest, error) { return ParseOf(schema.GroupKind{}, data) }
+
+// ParseOf is Parse for a file of which is known what kind of job it holds: where that is a Job of Kubernetes itself and there is no other, one that
+// runs one pod at a time is meant.
+func ParseOf(kind schema.GroupKind, data []byte) (*Manifest, error) {
 	docs, err := document.Split(data)
 	if err != nil {
 		return nil, err
@@ -59,6 +63,15 @@ func Parse(data []byte) (*Manifest, error) {
 		if err := m.add(p, u); err != nil {
 			return nil, err
 		}
+	}
+	if kind == batchjob.Reader().GroupKind && len(m.Jobs) == 0 {
+		m.Others = slices.DeleteFunc(m.Others, func(u *unstructured.Unstructured) bool {
+			meant := u.GroupVersionKind().GroupKind() == kind
+			if meant {
+				m.Jobs = append(m.Jobs, u)
+			}
+			return meant
+		})
 	}
 	if i := slices.IndexFunc(m.Others, ray.UsesAnother); i >= 0 && len(m.Jobs) == 0 {
 		return nil, fmt.Errorf("RayJob %s runs on a RayCluster that is there (clusterSelector), whose pods are the gang: there is nothing to start together; create it with kubectl", nameOf(m.Others[i]))

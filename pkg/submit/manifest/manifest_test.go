@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const job = `apiVersion: kubeflow.org/v1
@@ -80,6 +81,17 @@ func TestServerFieldsAreDropped(t *testing.T) {
 	}
 	if job := m.Jobs[0]; job.GetUID() != "" || job.GetResourceVersion() != "" || job.Object["status"] != nil {
 		t.Errorf("got %v", job.Object)
+	}
+}
+
+// A Job of one pod prepares something, unless it is known that the file is about it.
+func TestParseOfAJobOfOnePod(t *testing.T) {
+	one := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: one}\nspec: {parallelism: 1}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: one}\n"
+	for text, want := range map[string]string{one: "one", one + "---\n" + strings.Replace(one, "one}\nspec: {parallelism: 1", "four}\nspec: {parallelism: 4", 1): "four"} {
+		m, err := ParseOf(schema.GroupKind{Group: "batch", Kind: "Job"}, []byte(text))
+		if err != nil || len(m.Jobs) != 1 || m.Jobs[0].GetName() != want || slices.ContainsFunc(m.Others, func(u *unstructured.Unstructured) bool { return u.GetName() == want && u.GetKind() == "Job" }) {
+			t.Errorf("%s: got %+v, %v", want, m, err)
+		}
 	}
 }
 

@@ -213,22 +213,28 @@ type IndexedSize struct {
 // ResizeIndexed changes, in the container that does the work of an Indexed Job, what [IndexedJob] wrote there for a job of a size into what
 // it would write for another. What another client wrote stays. Processes that were one a device stay so.
 func ResizeIndexed(c *corev1.Container, namespace, name string, from, to IndexedSize) {
+	RepeatIndexed(c, namespace, name, name, from, to)
+}
+
+// RepeatIndexed is [ResizeIndexed] for a job that is made again under another name, by which its members are found.
+func RepeatIndexed(c *corev1.Container, namespace, was, is string, from, to IndexedSize) {
 	for _, framework := range []Framework{TensorFlow, Torch} {
 		variable := map[Framework]string{TensorFlow: "TF_CONFIG", Torch: "WORLD_SIZE"}[framework]
 		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
 			continue // nothing is written out that would be compared with nothing
 		}
-		before := Spec{Name: name, Namespace: namespace, Framework: framework, ProcessesPerNode: processesOf(c.Env)}
+		before := Spec{Name: was, Namespace: namespace, Framework: framework, ProcessesPerNode: processesOf(c.Env)}
 		after := before
+		after.Name = is
 		if n, err := strconv.ParseInt(before.ProcessesPerNode, 10, 64); err == nil && n == from.Devices && to.Devices > 0 {
 			after.ProcessesPerNode = strconv.FormatInt(to.Devices, 10)
 		}
-		was, is := frameworkEnv(Role{Replicas: from.Members}, before), frameworkEnv(Role{Replicas: to.Members}, after)
-		if len(was) == 0 || !written(c.Env, was) {
+		old, env := frameworkEnv(Role{Replicas: from.Members}, before), frameworkEnv(Role{Replicas: to.Members}, after)
+		if len(old) == 0 || !written(c.Env, old) {
 			continue
 		}
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return slices.ContainsFunc(was, sameVariable(e)) })
-		c.Env = append(c.Env, is...)
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return slices.ContainsFunc(old, sameVariable(e)) })
+		c.Env = append(c.Env, env...)
 	}
 }
 
@@ -267,17 +273,22 @@ func tfConfig(role Role, s Spec) string {
 	return fmt.Sprintf(`{"cluster":%s,"task":{"type":"worker","index":$(%s)},"environment":"cloud"}`, cluster, indexEnv)
 }
 
-// service lets members find each other from the moment in which they have an address: they wait for each other to be ready.
+// service lets members find each other.
 func service(s Spec) (*unstructured.Unstructured, error) {
+	var ports []corev1.ServicePort
+	if port := map[Framework]int32{TensorFlow: tensorFlowPort, Torch: torchPort}[s.Framework]; port > 0 {
+		ports = []corev1.ServicePort{{Name: string(s.Framework), Port: port, TargetPort: intstr.FromInt32(port)}}
+	}
+	return IndexedService(s.Namespace, s.Name, s.Labels, ports)
+}
+
+// IndexedService lets the members of an Indexed Job find each other from the moment in which they have an address: they wait for each other to be
+// ready. It has the name of the job.
+func IndexedService(namespace, job string, labels map[string]string, ports []corev1.ServicePort) (*unstructured.Unstructured, error) {
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels},
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true,
-			Selector: map[string]string{batchv1.JobNameLabel: s.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: job, Namespace: namespace, Labels: labels},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{batchv1.JobNameLabel: job}, Ports: ports},
 	}
 	svc.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	port := map[Framework]int32{TensorFlow: tensorFlowPort, Torch: torchPort}[s.Framework]
-	if port > 0 {
-		svc.Spec.Ports = []corev1.ServicePort{{Name: string(s.Framework), Port: port, TargetPort: intstr.FromInt32(port)}}
-	}
 	return Unstructured(svc)
 }

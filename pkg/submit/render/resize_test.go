@@ -34,3 +34,22 @@ func TestResizeIndexed(t *testing.T) {
 		t.Errorf("of one member: %s", strings.TrimSpace(c.Env[0].Name))
 	}
 }
+
+// Under another name members have other hosts, in whatever size; those that another client wrote stay.
+func TestRepeatIndexed(t *testing.T) {
+	env := func(framework Framework, name string, members int32) []corev1.EnvVar {
+		return frameworkEnv(Role{Replicas: members}, Spec{Name: name, Namespace: "team", Framework: framework})
+	}
+	own := corev1.EnvVar{Name: "COORDINATOR", Value: "llama-0.llama.team.svc"}
+	for name, tt := range map[string]struct{ before, want []corev1.EnvVar }{
+		"TensorFlow":  {env(TensorFlow, "llama", 4), env(TensorFlow, "llama-2", 2)},
+		"torch":       {env(Torch, "llama", 4), env(Torch, "llama-2", 2)},
+		"another job": {env(Torch, "alpaca", 4), env(Torch, "alpaca", 4)},
+	} {
+		c := &corev1.Container{Env: append([]corev1.EnvVar{own}, tt.before...)}
+		RepeatIndexed(c, "team", "llama", "llama-2", IndexedSize{Members: 4}, IndexedSize{Members: 2})
+		if diff := cmp.Diff(append([]corev1.EnvVar{own}, tt.want...), c.Env); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
