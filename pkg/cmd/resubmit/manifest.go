@@ -156,6 +156,7 @@ func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job,
 func (o *Options) leaveGang(job *unstructured.Unstructured, old string) error {
 	spec, _, _ := unstructured.NestedMap(job.Object, "spec")
 	delete(spec, "selector")
+	relabel(spec, old, o.NewName)
 	var failed error
 	visit(spec, func(template map[string]any) {
 		pods := &corev1.PodTemplateSpec{}
@@ -174,6 +175,23 @@ func (o *Options) leaveGang(job *unstructured.Unstructured, old string) error {
 	})
 	job.Object["spec"] = spec
 	return failed
+}
+
+// relabel has members attract or repel each other, and not those of the old job.
+func relabel(value any, was, is string) {
+	switch v := value.(type) {
+	case map[string]any:
+		if v[render.MemberLabel] == was {
+			v[render.MemberLabel] = is
+		}
+		for _, item := range v {
+			relabel(item, was, is)
+		}
+	case []any:
+		for _, item := range v {
+			relabel(item, was, is)
+		}
+	}
 }
 
 // renamed is the name for the new job of something that has one after that of the old job, or another one.

@@ -314,7 +314,7 @@ func TestIndexedJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flags, set := range map[string]string{
-		"--workers=4 --framework=torch": "", "--workers=4 --framework=tensorflow --label=team=vision": "", "--workers=1": "", "--workers=2 --framework=none --dialect=labels": "",
+		"--workers=4 --framework=torch": "", "--workers=4 --framework=tensorflow --label=team=vision": "", "--workers=1": "", "--workers=2 --framework=none --dialect=labels --affinity-policy=spread": "",
 		"--workers=2 --framework=torch": "--set=spec.template.spec.terminationGracePeriodSeconds=5",
 	} {
 		args := append(strings.Fields(flags), "--image=i", "--config-file="+path+":/etc/t.yaml", "--namespace=research")
