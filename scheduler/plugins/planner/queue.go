@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -170,8 +171,12 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// Update implements internalqueue.SchedulingQueue.
+// Update implements internalqueue.SchedulingQueue. The engine asks all members of a gang that waits whether an update of one may help, while it holds the lock of its
+// queue: the statuses that it writes to a thousand members would be a million questions. Where a member fails, it takes the pod as the informer has it.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
+	if _, member := engine.GroupOf(after); member && before != nil && changesConditionsOnly(before, after) {
+		return
+	}
 	q.SchedulingQueue.Update(ctx, before, after)
 	if group, ok := engine.GroupOf(after); ok && changesRequests(before, after) {
 		q.planner.Wake(group)
@@ -189,6 +194,16 @@ func changesRequests(before, after *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// changesConditionsOnly reports whether an update changes nothing of a waiting pod but its conditions, which no attempt reads.
+func changesConditionsOnly(before, after *corev1.Pod) bool {
+	without := func(pod *corev1.Pod) *corev1.Pod {
+		other := *pod
+		other.ResourceVersion, other.ManagedFields, other.Status.Conditions = "", nil, nil
+		return &other
+	}
+	return equality.Semantic.DeepEqual(without(before), without(after))
 }
 
 // AddAttemptedPodGroupIfNeeded implements internalqueue.SchedulingQueue: it ends an attempt.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,10 @@ type recordingQueue struct {
 	activated []string
 	moves     int
 	check     internalqueue.PreEnqueueCheck
+	updates   int
 }
+
+func (q *recordingQueue) Update(context.Context, *corev1.Pod, *corev1.Pod) { q.updates++ }
 
 func (q *recordingQueue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	for name := range pods {
@@ -84,6 +88,37 @@ func TestEventsOfOneGang(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is written on a member that waits is no question to the others of its gang: a thousand members would be a million.
+func TestConditionsOfMembers(t *testing.T) {
+	handle := engine.NewHandle()
+	inner := &recordingQueue{}
+	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)), engine: handle}}
+	for name, tt := range map[string]struct {
+		pod    *corev1.Pod
+		change func(*corev1.Pod)
+		passed int
+	}{
+		"a condition": {pod("a", "g"), func(p *corev1.Pod) {
+			p.ResourceVersion, p.ManagedFields = "2", []metav1.ManagedFieldsEntry{{Manager: "gang-scheduler"}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
+		}, 0},
+		"a condition of a pod alone": {pod("c", ""), func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }, 1},
+		"a nomination":               {pod("a", "g"), func(p *corev1.Pod) { p.Status.NominatedNodeName = "n1" }, 1},
+		"a claim":                    {pod("a", "g"), func(p *corev1.Pod) { p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu"}} }, 1},
+		"a label":                    {pod("a", "g"), func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }, 1},
+		"an annotation":              {pod("a", "g"), func(p *corev1.Pod) { p.Annotations = map[string]string{"app": "x"} }, 1},
+		"a toleration":               {pod("a", "g"), func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "x"}} }, 1},
+		"it leaves":                  {pod("a", "g"), func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, 1},
+	} {
+		after := tt.pod.DeepCopy()
+		tt.change(after)
+		inner.updates = 0
+		if q.Update(t.Context(), tt.pod, after); inner.updates != tt.passed {
+			t.Errorf("%s: passed on %d times", name, inner.updates)
+		}
 	}
 }
 
