@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -53,6 +54,39 @@ func Pod(namespace, job string, index int, node, reason string) *corev1.Pod {
 	pod.Spec.NodeName = node
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.0.%d", index+1)}
 	return pod
+}
+
+// RayJobs is where RayJobs are served.
+func RayJobs() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
+}
+
+// RayJob is a RayJob of a head and a worker, which was made into a RayCluster; an empty name is none yet.
+func RayJob(namespace, name, cluster string) *unstructured.Unstructured {
+	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "ray"}}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": map[string]any{"rayClusterSpec": map[string]any{
+		"headGroupSpec":    map[string]any{"template": template},
+		"workerGroupSpecs": []any{map[string]any{"groupName": "worker", "replicas": int64(1), "template": template}}}}}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetUID(uid(namespace, name))
+	if cluster != "" {
+		u.Object["status"] = map[string]any{"jobDeploymentStatus": "Initializing", "rayClusterName": cluster}
+	}
+	return u
+}
+
+// RayPod is a pod of a RayCluster that runs: its head, or of its group of workers.
+func RayPod(namespace, cluster, role string) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-" + role, UID: uid(namespace, cluster+"-"+role), CreationTimestamp: Created,
+			Labels:          map[string]string{"ray.io/cluster": cluster, "ray.io/node-type": role, "ray.io/group": role},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: cluster, UID: uid(namespace, cluster), Controller: &controller}}},
+		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "ray"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
 }
 
 // JobList is what a LIST of TFJobs answers; next is the token of the next page, if any.

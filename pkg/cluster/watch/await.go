@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,8 +48,8 @@ type Waiter struct {
 	Client *kube.Client
 	IO     *iostreams.IOStreams
 	Target Target
-	// PodSelector is that of [Follower].
-	PodSelector string
+	// Known are those of [Follower].
+	Known []*corev1.Pod
 	// Timeout is how long; 0 is no limit.
 	Timeout time.Duration
 	// Why explains in one line why a job waits, for one that has not come to its target in time; nil leaves that out.
@@ -71,7 +72,7 @@ func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 		defer cancel()
 	}
 	last, line := summary.Summary{State: gang.Pending}, ""
-	f := &Follower{Client: w.Client, Job: job, PodSelector: w.PodSelector, Trouble: func(err error) {
+	f := &Follower{Client: w.Client, Job: job, Known: w.Known, Trouble: func(err error) {
 		fmt.Fprintf(w.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
 	err := f.Run(limited, func(s Snapshot) (bool, error) {

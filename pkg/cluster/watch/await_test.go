@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
@@ -51,7 +52,9 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t: t, job: job, typed: fake.NewClientset(),
+	typed := fake.NewClientset()
+	kubetest.SelectWatched(&typed.Fake, typed.Tracker())
+	return &cluster{t: t, job: job, typed: typed,
 		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, u)}
 }
 
@@ -91,13 +94,19 @@ func (c *cluster) condition(kind kubeflowv1.JobConditionType, message string) {
 
 // waitFor runs the waiter; each time it reports a new line of progress, the next step is taken.
 func waitFor(ctx context.Context, c *cluster, w *Waiter, steps ...func()) (string, error) {
+	w.Client = c.client()
+	return waitForJob(ctx, c.t, mustUnstructured(c.t, c.job), w, steps...)
+}
+
+func waitForJob(ctx context.Context, t *testing.T, u *unstructured.Unstructured, w *Waiter, steps ...func()) (string, error) {
+	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	stderr := &stepper{steps: steps}
 	io.ErrOut = stderr
-	w.Client, w.IO = c.client(), io
-	job, err := jobs.Read(mustUnstructured(c.t, c.job))
+	w.IO = io
+	job, err := jobs.Read(u)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	err = w.Wait(ctx, job)
 	return stderr.text.String(), err
@@ -143,6 +152,41 @@ func TestWaitReached(t *testing.T) {
 				t.Errorf("got %v\n%s", err, stderr)
 			}
 		})
+	}
+}
+
+// A RayJob is stored before its RayCluster has a name, which its pods carry, and gets another one where KubeRay tries again.
+func TestWaitForARayJob(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	u := kubetest.RayJob("research", "llama", "")
+	typed, dyn := fake.NewClientset(kubetest.RayPod("research", "other-k2f9c", "head")), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{kubetest.RayJobs(): "RayJobList"}, u)
+	kubetest.SelectWatched(&typed.Fake, typed.Tracker())
+	makes := func(cluster string) {
+		if _, err := dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(ctx, kubetest.RayJob("research", "llama", cluster), metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	runs := func(cluster, role string) {
+		if _, err := typed.CoreV1().Pods("research").Create(ctx, kubetest.RayPod("research", cluster, role), metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	stderr, err := waitForJob(ctx, t, u, &Waiter{Client: &kube.Client{Typed: typed, Dynamic: dyn}, Target: Running},
+		func() { makes("llama-x7k2p"); runs("llama-x7k2p", "head") },
+		func() { makes("llama-b4r9z") },
+		func() { runs("llama-b4r9z", "head") },
+		func() { runs("llama-b4r9z", "worker") },
+	)
+	want := `llama: Pending, 0/2 scheduled, 0/2 running
+llama: Degraded, 1/2 scheduled, 1/2 running
+llama: Pending, 0/2 scheduled, 0/2 running
+llama: Degraded, 1/2 scheduled, 1/2 running
+llama: Running, 2/2 scheduled, 2/2 running
+`
+	if err != nil || stderr != want {
+		t.Errorf("got %v\n%s", err, stderr)
 	}
 }
 

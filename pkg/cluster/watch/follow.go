@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,10 +26,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Snapshot is a job and the pods that carry its name, at one time.
+// Snapshot is a job and the pods that may be its, at one time.
 type Snapshot struct {
 	// Job is nil if there is none.
-	Job  *gang.Job
+	Job *gang.Job
+	// Pods are the job's and others': [gang.Job.Owns] distinguishes them.
 	Pods []*corev1.Pod
 }
 
@@ -39,8 +39,8 @@ type Follower struct {
 	Client *kube.Client
 	// Job is the one, as it was when it was found: its kind, its namespace and its name are what counts.
 	Job *gang.Job
-	// PodSelector selects the pods that may be the job's; empty is the label that its operator gives them today.
-	PodSelector string
+	// Known are the pods of the job when it was found, by which the release of its operator is known; nil stands for today's.
+	Known []*corev1.Pod
 	// Trouble is called about a connection that is being restored, once an outage; it is called from several goroutines, but
 	// from one at a time.
 	Trouble func(error)
@@ -220,10 +220,14 @@ func (f *Follower) jobs() cache.ListerWatcher {
 	return kube.ListWatch(f.Client.Dynamic, reporting[*unstructured.UnstructuredList]{client, f, f.jobOp()}, func(o *metav1.ListOptions) { o.FieldSelector = only })
 }
 
-// pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
+// pods lists and watches the pods that carry the job's name. An older job of the same name may still have some. What a RayJob is made into has a
+// name of its own, which it gets later than the job, and another one each time it is made again: all pods with a label for such a name are watched.
 func (f *Follower) pods() cache.ListerWatcher {
 	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
-	only := cmp.Or(f.PodSelector, f.Job.PodSelector(nil))
+	only := f.Job.PodSelector(f.Known)
+	if r := f.Job.Reader; !r.Makes.Empty() && r.Join == nil {
+		only, _ = f.Job.NameLabel(f.Known)
+	}
 	return kube.ListWatch(f.Client.Typed, reporting[*corev1.PodList]{client, f, f.podOp()}, func(o *metav1.ListOptions) { o.LabelSelector = only })
 }
 

@@ -100,9 +100,9 @@ func (o *Options) run(ctx context.Context) error {
 	var failures []error
 	var deleted []*gang.Job
 	who := &caller{o: o, client: client}
-	selectors := map[types.UID]string{}
+	pods := map[types.UID][]*corev1.Pod{}
 	for i, name := range o.Names {
-		job, selector, err := o.deleteOne(ctx, who, namespace, name)
+		job, known, err := o.deleteOne(ctx, who, namespace, name)
 		if failure.Interrupted(err) {
 			failures = append(failures, cmdutil.Untried(err, o.Names[i:])...)
 			stop() // at a prompt, which does not end the context
@@ -112,7 +112,7 @@ func (o *Options) run(ctx context.Context) error {
 			failures = append(failures, err)
 			continue
 		}
-		selectors[job.Meta.UID] = selector
+		pods[job.Meta.UID] = known
 		deleted = append(deleted, job)
 		if !o.Wait {
 			fmt.Fprintf(o.IO.Out, "%s deleted\n", job.Ref())
@@ -122,7 +122,7 @@ func (o *Options) run(ctx context.Context) error {
 		if !o.Wait {
 			continue
 		}
-		if err := o.waitGone(ctx, client, job, selectors[job.Meta.UID]); err != nil {
+		if err := o.waitGone(ctx, client, job, pods[job.Meta.UID]); err != nil {
 			failures = append(failures, err)
 			continue
 		}
@@ -131,27 +131,27 @@ func (o *Options) run(ctx context.Context) error {
 	return failure.All(failures...)
 }
 
-// deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
-func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*gang.Job, string, error) {
+// deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, its pods are read.
+func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*gang.Job, []*corev1.Pod, error) {
 	client := who.client
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if err := who.may(ctx, job); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	var pods []*corev1.Pod
 	if o.Wait {
 		if pods, err = jobs.PodsOf(ctx, client, job); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 	}
 	background, uid := metav1.DeletePropagationBackground, job.Meta.UID
 	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}}
 	err = client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
 	if errors.Is(err, context.Canceled) {
-		return nil, "", cmdutil.Sent(jobs.Op(job, "delete"))
+		return nil, nil, cmdutil.Sent(jobs.Op(job, "delete"))
 	}
-	return job, job.PodSelector(pods), jobs.Op(job, "delete").Wrap(err)
+	return job, pods, jobs.Op(job, "delete").Wrap(err)
 }

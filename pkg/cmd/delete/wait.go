@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
@@ -16,14 +18,14 @@ import (
 var errTimedOut = errors.New("timed out")
 
 // waitGone returns when neither the job of the uid nor any pod of it is left. Only then are its resources free.
-func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.Job, podSelector string) error {
+func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.Job, known []*corev1.Pod) error {
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimedOut)
 		defer cancel()
 	}
 	left, reported := "", ""
-	f := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
+	f := &watch.Follower{Client: client, Job: job, Known: known, Trouble: func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
 	err := f.Run(ctx, func(s watch.Snapshot) (bool, error) {
@@ -34,7 +36,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		reported = left
 		return left == "", nil
 	})
-	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get %s,pods -l %s`", job.Meta.Namespace, job.Reader.Resource+"."+job.Kind.Group, podSelector)
+	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get %s,pods -l %s`", job.Meta.Namespace, job.Reader.Resource+"."+job.Kind.Group, job.PodSelector(known))
 	switch {
 	case errors.Is(context.Cause(ctx), errTimedOut) && errors.Is(err, context.DeadlineExceeded):
 		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but after %s there is still %s", job, o.Timeout, left).WithHint("%s", hint)

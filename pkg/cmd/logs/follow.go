@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +45,7 @@ type following struct {
 }
 
 // follow prints what members print until the job ends.
-func (o *Options) follow(ctx context.Context, client *kube.Client, job *gang.Job, podSelector string, members int) error {
+func (o *Options) follow(ctx context.Context, client *kube.Client, job *gang.Job, known []*corev1.Pod, members int) error {
 	s := o.sink()
 	f := &following{o: o, client: client, job: job, sink: s, logs: &logs.Follower{
 		Client: client.Typed, Sink: s, Clock: o.IO.Clock, Request: o.request(), MaxStreams: o.MaxStreams, TakeTurns: members > o.MaxStreams}}
@@ -54,7 +55,7 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, job *gang.Job
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go f.end(watched, cancel)
-	watcher := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
+	watcher := &watch.Follower{Client: client, Job: job, Known: known, Trouble: func(err error) {
 		s.note("note: %s; trying again", failure.From(err).Message)
 	}}
 	err := watcher.Run(watched, func(snapshot watch.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
@@ -203,5 +204,5 @@ func Follow(ctx context.Context, io *iostreams.IOStreams, client *kube.Client, j
 	if err := o.validate(); err != nil {
 		return err
 	}
-	return o.follow(ctx, client, job, "", int(job.Total()))
+	return o.follow(ctx, client, job, nil, int(job.Total()))
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -37,8 +40,14 @@ type followed struct {
 
 func startFollow(t *testing.T, pod *corev1.Pod) *followed {
 	t.Helper()
-	f := &followed{t: t, typed: fake.NewClientset(pod), out: &kubetest.Screen{}, errOut: &kubetest.Screen{}, ended: make(chan *failure.Error, 1),
-		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, object(t, kubetest.Job("research", "llama", 1)))}
+	return startFollowOf(t, object(t, kubetest.Job("research", "llama", 1)), pod)
+}
+
+func startFollowOf(t *testing.T, job *unstructured.Unstructured, pods ...runtime.Object) *followed {
+	t.Helper()
+	f := &followed{t: t, typed: fake.NewClientset(pods...), out: &kubetest.Screen{}, errOut: &kubetest.Screen{}, ended: make(chan *failure.Error, 1),
+		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList", kubetest.RayJobs(): "RayJobList"}, job)}
+	kubetest.SelectWatched(&f.typed.Fake, f.typed.Tracker())
 	io, _, _, _ := iostreams.Test(clock.RealClock{})
 	io.SetOut(f.out)
 	io.ErrOut = f.errOut
@@ -103,6 +112,35 @@ func TestFollowEndsWithItsJob(t *testing.T) {
 			t.Errorf("no %q, or more than one, in %q", note, f.errOut)
 		}
 	}
+}
+
+// A RayJob that KubeRay tries again is followed to the pods of its next RayCluster.
+func TestFollowARayJob(t *testing.T) {
+	f := startFollowOf(t, kubetest.RayJob("research", "llama", "llama-x7k2p"), failing(kubetest.RayPod("research", "llama-x7k2p", "head")), failing(kubetest.RayPod("research", "other-k2f9c", "head")))
+	poll.Until(t, "watches of the job and its pods", func() bool { return watches(f.dyn.Actions(), "rayjobs") && watches(f.typed.Actions(), "pods") })
+	if _, err := f.dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(t.Context(), kubetest.RayJob("research", "llama", "llama-b4r9z"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.typed.CoreV1().Pods("research").Create(t.Context(), failing(kubetest.RayPod("research", "llama-b4r9z", "head")), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the logs of both heads", func() bool { return f.out.String() == "[head-0] fake logs\n[head-0] fake logs\n" })
+	f.stop()
+	if failed := f.end(); failed == nil || failed.Code != failure.CodeInterrupted {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+// failing is a pod whose container has ended with an error.
+func failing(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: ended(1, "Error", time.Minute)}}}
+	pod.Status.Phase = corev1.PodFailed
+	return pod
+}
+
+// watches reports whether a resource is watched: a fake client sends no changes from before.
+func watches(actions []clienttesting.Action, resource string) bool {
+	return slices.ContainsFunc(actions, func(a clienttesting.Action) bool { return a.Matches("watch", resource) })
 }
 
 // A member that runs on when its job is over does not keep it indefinitely.

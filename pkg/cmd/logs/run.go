@@ -33,7 +33,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if o.Follow {
-		return o.follow(ctx, client, job, job.PodSelector(pods), len(members))
+		return o.follow(ctx, client, job, pods, len(members))
 	}
 	return o.once(ctx, client, job, members)
 }

@@ -60,6 +60,6 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &watch.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: job.PodSelector(pods), Why: cmdutil.WhyPendingLine(client, o.IO.Clock.Now)}
+	w := &watch.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, Known: pods, Why: cmdutil.WhyPendingLine(client, o.IO.Clock.Now)}
 	return w.Wait(ctx, job)
 }
