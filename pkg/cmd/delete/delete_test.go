@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
@@ -129,6 +130,33 @@ func TestWaitsForPods(t *testing.T) {
 	default:
 		t.Error("it did not wait for the pod")
 	}
+}
+
+// Pods count of a RayCluster that got its name after the RayJob was read.
+func TestWaitsForPodsOfALaterRayCluster(t *testing.T) {
+	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{kubetest.RayJobs(): "RayJobList"}, kubetest.RayJob("research", "llama", ""))
+	dyn.PrependReactor("delete", "rayjobs", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil }) // it has a finalizer
+	typed := fake.NewClientset(kubetest.RayPod("research", "other-k2f9c", "head"))
+	kubetest.SelectWatched(&typed.Fake, typed.Tracker())
+	f, _ := commandtest.Factory("research", time.Time{}, 0, func() (*kube.Client, error) { return &kube.Client{Typed: typed, Dynamic: dyn}, nil })
+	stderr := &kubetest.Screen{}
+	f.IO.ErrOut = stderr
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- commandtest.Execute(ctx, NewCommand(f, nil), "llama") }()
+	watched := func(actions []clienttesting.Action, resource string) bool {
+		return slices.ContainsFunc(actions, func(a clienttesting.Action) bool { return a.Matches("watch", resource) })
+	}
+	poll.Until(t, "watches of the job and its pods", func() bool { return watched(dyn.Actions(), "rayjobs") && watched(typed.Actions(), "pods") })
+	if _, err := dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(ctx, kubetest.RayJob("research", "llama", "llama-x7k2p"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed.CoreV1().Pods("research").Create(ctx, kubetest.RayPod("research", "llama-x7k2p", "head"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the pod", func() bool { return stderr.String() == "llama: waiting for the job with 1 pod\n" })
+	interrupt()
+	<-ended
 }
 
 // A deletion that was interrupted may have had its effect.

@@ -1,6 +1,7 @@
 package delete
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
 	err := f.Run(ctx, func(s watch.Snapshot) (bool, error) {
+		if s.Job != nil && s.Job.Meta.UID == job.Meta.UID {
+			job.MadeAs = cmp.Or(s.Job.MadeAs, job.MadeAs) // a RayCluster may have got its name after the job was read
+		}
 		left = remains(s, job)
 		if left != "" && left != reported && reported != "" {
 			fmt.Fprintf(o.IO.ErrOut, "%s: waiting for %s\n", job.Meta.Name, left)
