@@ -132,6 +132,27 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
+// A Job is tried with its pods where a job of another kind has its name.
+func TestRehearseBesideAnotherKind(t *testing.T) {
+	s := kubetest.New(t)
+	template := map[string]any{"metadata": map[string]any{"labels": map[string]any{"scheduling.x-k8s.io/pod-group": "g"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "i"}}}}
+	submitted := Object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "team", "name": "j"}, "spec": map[string]any{"template": template}}},
+		schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}}
+	s.Answer("POST /apis/batch/v1/namespaces/team/jobs", 201, submitted.Object)
+	s.Answer(podsOfTeam, 201, map[string]any{"apiVersion": "v1", "kind": "Pod"})
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := &snapshot.Snapshot{}
+	if err := snap.PutUntyped(job()[0].Unstructured); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rehearse(t.Context(), client, snap, submitted); err != nil || len(snap.Probes) != 2 {
+		t.Errorf("got %+v, %v", snap.Probes, err)
+	}
+}
+
 func TestRehearseFails(t *testing.T) {
 	for name, status := range map[string]*metav1.Status{
 		"it exists":    kubetest.Status(409, metav1.StatusReasonAlreadyExists, "exists", &metav1.StatusDetails{Name: "j"}),

@@ -56,7 +56,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 		return nil, err
 	}
 	if o.Probe {
-		probePods(ctx, client, s, missing(s, view.Query{Namespace: o.Namespace, Name: o.Name}))
+		probePods(ctx, client, s, missing(s, view.Query{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
 	}
 	caller(ctx, client, s)
 	s.Finish()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -168,6 +169,27 @@ func TestProbe(t *testing.T) {
 		posted := slices.DeleteFunc(s.Requests(), func(r string) bool { return !strings.HasPrefix(r, "POST") || strings.HasPrefix(r, "POST "+whoAmI) })
 		if len(posted) != 1 || !strings.Contains(posted[0], "dryRun=All") {
 			t.Errorf("writes: %v", posted)
+		}
+	}
+}
+
+// A probe is for the job of the query: of its kind, where another has the name, and of its pod.
+func TestProbeOfTheQuery(t *testing.T) {
+	yes := true
+	job := map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "j", "uid": "u"},
+		"spec": map[string]any{"tfReplicaSpecs": map[string]any{"Worker": map[string]any{"replicas": 2, "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "tensorflow"}}}}}}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j-worker-1", UID: "p", Labels: map[string]string{"training.kubeflow.org/job-name": "j", "training.kubeflow.org/replica-type": "worker",
+		"training.kubeflow.org/replica-index": "1"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "j", UID: "u", Controller: &yes}}}}
+	for _, o := range []Options{{Kind: "tfjob", Name: "j"}, {Kind: "pod", Name: "j-worker-1"}} {
+		s := server(t)
+		s.Answer("GET /apis/kubeflow.org/v1/tfjobs", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJobList", "items": []any{job}})
+		s.Answer("GET /apis/batch/v1/jobs", 200, batchv1.JobList{Items: []batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "other"}}}})
+		s.Answer("GET /api/v1/pods", 200, pods(pod))
+		s.Refuse("POST /api/v1/namespaces/team/pods", http.StatusForbidden, metav1.StatusReasonForbidden, `pods "j-worker-0" is forbidden: exceeded quota: q`, nil)
+		o.Namespace, o.Probe = "team", true
+		got, err := collect(t, s, o)
+		if err != nil || len(got.Probes) != 1 || got.Probes[0].Name != "j-worker-0" {
+			t.Errorf("%s/%s: got %v, %v", o.Kind, o.Name, got.Probes, err)
 		}
 	}
 }

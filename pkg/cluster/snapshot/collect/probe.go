@@ -98,7 +98,7 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 		}
 	}
 	job := objects[0]
-	probePods(ctx, client, s, missing(assumed, view.Query{Kind: strings.ToLower(job.GetKind()), Namespace: job.GetNamespace(), Name: job.GetName()}))
+	probePods(ctx, client, s, missing(assumed, view.Query{Kind: job.GroupVersionKind().GroupKind().String(), Namespace: job.GetNamespace(), Name: job.GetName()}))
 	caller(ctx, client, s)
 	return nil, nil
 }
