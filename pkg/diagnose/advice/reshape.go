@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -17,7 +18,7 @@ import (
 const maxReshape = 512
 
 // single are the roles of which an operator accepts one member only.
-var single = []string{"chief", "master", "launcher", "evaluator"}
+var single = []string{"chief", "master", "launcher", "evaluator", ray.Head}
 
 // request is what a role's containers request, with limits where they give no request.
 func request(role gang.Role) corev1.ResourceList {

@@ -119,6 +119,17 @@ func TestReshapeKeepsTheShare(t *testing.T) {
 	t.Errorf("got %+v", found.Actions)
 }
 
+// A RayCluster has one head: two smaller ones would be one with half of the devices.
+func TestAHeadIsNotSplit(t *testing.T) {
+	for _, kind := range []string{"RayJob", "RayCluster"} {
+		c := fragmented(clustertest.New()).Add(clustertest.Gang{Name: "gang", Kind: kind, Workers: 1, GPUs: 1, NoGroup: true, More: []clustertest.Role{{Name: "Head", Replicas: 1, GPUs: 8}}})
+		_, found := look(t, c, advice.Options{})
+		if got := offers(found.Actions, answer.Reshape); len(found.Actions) == 0 || len(got) > 0 {
+			t.Errorf("%s: got %q of %d", kind, got, len(found.Actions))
+		}
+	}
+}
+
 // What several roles state alike is one edit of the job, and one line.
 func TestOneEditForAllRoles(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "none"} }),
