@@ -365,41 +365,44 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A refusal by a quota that nothing explains is gone where another limit is assumed, or other pods; another change leaves it.
+// A refusal by a quota that nothing explains counts with what is assumed to change of the quota, and of the pods.
 func TestRefusedByQuotaAssumed(t *testing.T) {
 	c := clustertest.New().Nodes(4, 8)
 	quota(c, "gpus", clustertest.List("requests.nvidia.com/gpu", "64"), nil)
 	c.Add(gangOf(2, 8, none))
 	c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=60", "requests.nvidia.com/gpu=64")
 	w := view.New(c.Done())
-	found := func(s *snapshot.Snapshot) *stage.Diagnosis {
-		v := w
-		if s != nil {
-			v = w.Assume(s)
-		}
+	found := func(v *view.View) *stage.Finding {
 		job, err := v.Find(view.Query{Namespace: "team", Name: "gang"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stages.Evaluate(context.Background(), v, job, stages.Options{})
+		return stages.Evaluate(context.Background(), v, job, stages.Options{}).Primary
 	}
-	now := found(nil)
-	if now.Primary.Code != answer.NSQuota || len(now.Primary.Fixes) != 1 {
-		t.Fatalf("got %+v", now.Primary)
+	now := found(w)
+	if now.Code != answer.NSQuota || len(now.Fixes) != 1 {
+		t.Fatalf("got %+v", now)
 	}
-	smaller := whatif.Edit(w.Snap, kindOf("kubeflow.org", "TFJob"), "team", "gang", func(u *unstructured.Unstructured) {
-		spec := u.Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		resources := spec["containers"].([]any)[0].(map[string]any)["resources"].(map[string]any)
-		for _, list := range resources {
-			list.(map[string]any)["nvidia.com/gpu"] = "2"
+	with := func(gpus string) *snapshot.Snapshot {
+		return whatif.Edit(w.Snap, kindOf("kubeflow.org", "TFJob"), "team", "gang", func(u *unstructured.Unstructured) {
+			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers")
+			set(map[string]any{"nvidia.com/gpu": gpus}, "resources", "limits")(containers[0].(map[string]any))
+			set(map[string]any{"nvidia.com/gpu": gpus}, "resources", "requests")(containers[0].(map[string]any))
+			whatif.Set(u, containers, "spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers")
+		})
+	}
+	for _, tt := range []struct {
+		what    string
+		s       *snapshot.Snapshot
+		refused bool
+	}{
+		{"a limit that is high enough", now.Fixes[0].Apply(w.Snap), false},
+		{"pods that are small enough", with("2"), false},
+		{"pods that are smaller, and not enough", with("3"), true},
+		{"another node", whatif.MoreNodes(w.Snap, w.Snap.Nodes[0], nil, 1), true},
+	} {
+		if f := found(w.Assume(tt.s)); (f.Code == answer.NSQuota) != tt.refused {
+			t.Errorf("%s: got %s", tt.what, f.Message)
 		}
-	})
-	for what, s := range map[string]*snapshot.Snapshot{"a higher limit": now.Primary.Fixes[0].Apply(w.Snap), "smaller pods": smaller} {
-		if f := found(s).Primary; f.Code == answer.NSQuota {
-			t.Errorf("%s: got %s", what, f.Message)
-		}
-	}
-	if f := found(whatif.MoreNodes(w.Snap, w.Snap.Nodes[0], nil, 1)).Primary; f.Code != answer.NSQuota {
-		t.Errorf("another node: got %s", f.Code)
 	}
 }

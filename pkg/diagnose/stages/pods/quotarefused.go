@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -19,8 +18,8 @@ import (
 // quotaRefused finds what a quota has refused just now, and what is read of it does not explain: a webhook adds to what the pods request, or others
 // have been charged since. The refusals have the amounts; those of all roles go into one finding.
 func quotaRefused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Refusal) {
-	used, limit, ok := r.Amounts()
-	if !ok || !r.Probed || explained(out, r) || !asProbed(c, r) {
+	used, limit, ok := amounts(c, r)
+	if !ok || !r.Probed || explained(out, r) {
 		return
 	}
 	q := &corev1.ResourceQuota{}
@@ -35,7 +34,7 @@ func quotaRefused(c *stage.Context, out *stage.Result, missing []absent, r refus
 		for _, other := range refusal.Of(c.View, c.Gang) {
 			if other.Kind == r.Kind && other.Object == r.Object && other.Probed {
 				n := countOf(missing, refusal.RoleOf(c.Gang, other))
-				charge := other.Requested()[key]
+				charge := requested(c, other)[key]
 				charge.Mul(n)
 				want.Add(charge)
 				count += n
@@ -43,7 +42,7 @@ func quotaRefused(c *stage.Context, out *stage.Result, missing []absent, r refus
 		}
 		total := used[key].DeepCopy()
 		total.Add(want)
-		if !want.IsZero() && total.Cmp(limit[key]) > 0 {
+		if want.Sign() > 0 && total.Cmp(limit[key]) > 0 {
 			out.Add(overQuota(c, q, key, want, ownCharge(c, q, key), used[key], limit[key], total, count))
 		}
 	}
@@ -69,27 +68,43 @@ func countOf(missing []absent, role string) int64 {
 	return 0
 }
 
-// asProbed reports whether the quota of a refusal, and what a pod is charged, are as they were when the API server answered. Where another quota, or another
-// job, is assumed, what is computed of them counts.
-func asProbed(c *stage.Context, r refusal.Refusal) bool {
-	present := c.View.Present()
-	if present == c.View {
-		return true
+// amounts are what is used and what is allowed of a quota by its refusal, and by what is assumed to have changed of it since.
+func amounts(c *stage.Context, r refusal.Refusal) (used, limit corev1.ResourceList, ok bool) {
+	used, limit, ok = r.Amounts()
+	was, now := quotaIn(c.View.Present(), c.Gang.Meta.Namespace, r.Object), quotaIn(c.View, c.Gang.Meta.Namespace, r.Object)
+	if !ok || was == nil {
+		return used, limit, ok
 	}
-	ns := c.Gang.Meta.Namespace
-	now, was := quotaIn(c.View, ns, r.Object), quotaIn(present, ns, r.Object)
-	if (now == nil) != (was == nil) || now != nil && !equality.Semantic.DeepEqual(now.Status, was.Status) {
-		return false
+	if now == nil {
+		return nil, nil, false
 	}
-	job := present.Lookup(c.Gang.Kind.GroupKind(), ns, c.Gang.Meta.Name)
-	if job == nil {
-		return false
+	return shifted(used, was.Status.Used, now.Status.Used), shifted(limit, quota.Hard(was), quota.Hard(now)), true
+}
+
+// requested is what the refused pod is charged by the refusal, and by what is assumed to have changed of the job since.
+func requested(c *stage.Context, r refusal.Refusal) corev1.ResourceList {
+	charge, present := r.Requested(), c.View.Present()
+	job := present.Lookup(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name)
+	if present == c.View || job == nil {
+		return charge
 	}
-	g, m := present.Gang(job), gang.Member{Role: refusal.RoleOf(c.Gang, r)}
-	if c.Gang.RoleByName(m.Role) == nil || g.RoleByName(m.Role) == nil {
-		return false
+	was, m := present.Gang(job), gang.Member{Role: refusal.RoleOf(c.Gang, r)}
+	if was.RoleByName(m.Role) == nil || c.Gang.RoleByName(m.Role) == nil {
+		return charge
 	}
-	return equality.Semantic.DeepEqual(quota.Charge(c.View.Virtual(c.Gang, m)), quota.Charge(present.Virtual(g, m)))
+	return shifted(charge, quota.Charge(present.Virtual(was, m)), quota.Charge(c.View.Virtual(c.Gang, m)))
+}
+
+// shifted are amounts with the difference of two others.
+func shifted(list, from, to corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range list {
+		q = q.DeepCopy()
+		q.Add(to[name])
+		q.Sub(from[name])
+		out[name] = q
+	}
+	return out
 }
 
 // quotaIn is the quota of that name in a view; nil if there is none, or it may not be read.
