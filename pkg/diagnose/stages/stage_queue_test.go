@@ -17,6 +17,19 @@ func inQueue(name string) func(*clustertest.Gang) {
 	return func(g *clustertest.Gang) { none(g); g.Volcano = name }
 }
 
+// reserves makes it a gang that queue q of Volcano has admitted, with other minResources, or none.
+func reserves(resources map[string]any) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) {
+		g.Volcano = "q"
+		g.Group = func(group map[string]any) {
+			spec := group["spec"].(map[string]any)
+			if delete(spec, "minResources"); resources != nil {
+				spec["minResources"] = resources
+			}
+		}
+	}
+}
+
 func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
 
 func TestVolcanoQueue(t *testing.T) {
@@ -84,6 +97,30 @@ func TestVolcanoQueue(t *testing.T) {
 		{name: "admitted already: what it holds is counted", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "admitted without minResources: nothing is reserved for it", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16", wantText: []string{"team/other uses 16"}, fix: "to 32", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(nil)))
+		}},
+		{name: "admitted with minResources that leave the device out", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(map[string]any{"cpu": "16"})))
+		}},
+		{name: "it runs in part, and its own use is no one else's", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.QueueQuota}, wantText: []string{"queue q has 0 of 16 GPUs left, and the gang needs 8: 16 are used", "the gang itself uses 8", "nvidia.com/gpu of queue q to 24"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
+		}},
+		{name: "it runs in part, and the whole is too much", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.QueueTooSmall}, wantText: []string{"queue q allows 8 GPUs in all, and the gang needs 16"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("8"))
+			c.Nodes(4, 8).Add(gangOf(2, 8, reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
+		}},
+		{name: "members that have done their work need no more", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.QueueQuota, answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(gangOf(3, 8, reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
+				if i == 0 {
+					p.Status.Phase = corev1.PodSucceeded
+				}
+			})))
 		}},
 		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)

@@ -25,9 +25,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// needs is what the members that the gang cannot do without request together.
+// needs is what the members that the gang cannot do without request together, but for those that have done their work.
 func needs(c *stage.Context) corev1.ResourceList {
-	return whatif.Needs(c.Gang.Roles, min(c.Gang.Min, c.Gang.Total()))
+	roles, least := slices.Clone(c.Gang.Roles), min(c.Gang.Min, c.Gang.Total())
+	for _, m := range c.Gang.Members {
+		i := slices.IndexFunc(roles, func(r gang.Role) bool { return r.Name == m.Role })
+		if m.State == gang.Succeeded && i >= 0 {
+			roles[i].Replicas--
+			least--
+		}
+	}
+	return whatif.Needs(roles, max(0, least))
 }
 
 // share is what one gang uses of a queue.
@@ -36,25 +44,23 @@ type share struct {
 	amount int64
 }
 
-// capacity compares what the gang needs with what each queue from its own to the root allows.
+// capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows.
 func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *unstructured.Unstructured) {
-	if admitted(c) {
-		return
-	}
 	need := needs(c)
 	for range 8 { // queues do not nest deeper; a cycle must not hang
 		for _, limit := range ceilings(kind, q) {
-			want := request.Amount(limit.name, need[limit.name])
-			if want == 0 || limit.firm && (c.Gang.Decl == nil || preemptible(c, *c.Gang.Decl)) {
+			own := held(c.Gang.ExistingPods(), limit.name)
+			want := request.Amount(limit.name, need[limit.name]) - own
+			if want <= 0 || admitted(c, limit.name) || limit.firm && (c.Gang.Decl == nil || preemptible(c, *c.Gang.Decl)) {
 				continue
 			}
 			shares := shares(c, kind, q.GetName(), limit)
-			var used int64
+			used := own
 			for _, s := range shares {
 				used += s.amount
 			}
 			if used+want > limit.limit {
-				out.Add(overQueue(kind, q, limit, want, used, shares))
+				out.Add(overQueue(kind, q, limit, want, own, used, shares))
 				return
 			}
 		}
@@ -67,10 +73,21 @@ func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *uns
 	}
 }
 
-// admitted reports whether the gang has passed its queue: what it holds is counted already.
-func admitted(c *stage.Context) bool {
+// admitted reports whether the gang has passed its queue with a resource, which is reserved for it. Volcano admits a gang with what its minResources have; of
+// all else it compares each pod with the queue when it allocates.
+func admitted(c *stage.Context, name corev1.ResourceName) bool {
 	d := c.Gang.Decl
-	return d != nil && d.Key.Dialect == gang.Volcano && (d.Phase == volcano.PhaseInqueue || d.Phase == "Running")
+	return d != nil && d.Key.Dialect == gang.Volcano && (d.Phase == volcano.PhaseInqueue || d.Phase == "Running") && request.Amount(name, d.MinResources[name]) > 0
+}
+
+// held is the amount of a resource that those of some pods request that have nodes.
+func held(pods []*corev1.Pod, name corev1.ResourceName) (amount int64) {
+	for _, pod := range pods {
+		if placement.Holds(pod) {
+			amount += request.Amount(name, request.Of(pod)[name])
+		}
+	}
+	return amount
 }
 
 // shares are what other gangs use of a queue and of the queues below it: what their bound pods are charged, or what is
@@ -93,12 +110,7 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 		if limit.firm && preemptible(c, d) {
 			continue
 		}
-		var amount int64
-		for _, pod := range c.View.GroupPods(d) {
-			if placement.Holds(pod) {
-				amount += request.Amount(name, request.Of(pod)[name])
-			}
-		}
+		amount := held(c.View.GroupPods(d), name)
 		if d.Phase == volcano.PhaseInqueue {
 			amount = max(amount, request.Amount(name, d.MinResources[name]))
 		}
@@ -109,7 +121,8 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 	return all
 }
 
-func overQueue(kind schema.GroupKind, q *unstructured.Unstructured, limit ceiling, want, used int64, shares []share) *stage.Finding {
+// overQueue is the finding that a gang wants more of a queue than is left. Used is what is used of it, of which own by the gang itself.
+func overQueue(kind schema.GroupKind, q *unstructured.Unstructured, limit ceiling, want, own, used int64, shares []share) *stage.Finding {
 	name := limit.name
 	text := func(n int64) string { return phrase.Quantity(name, n) }
 	firm := ""
@@ -117,9 +130,9 @@ func overQueue(kind schema.GroupKind, q *unstructured.Unstructured, limit ceilin
 		firm = " for gangs that cannot be preempted"
 	}
 	var f *stage.Finding
-	if want > limit.limit {
+	if own+want > limit.limit {
 		f = stage.Found(answer.QueueTooSmall, "queue %s allows %s in all%s, and the gang needs %s",
-			q.GetName(), phrase.Amount(name, limit.limit), firm, text(want))
+			q.GetName(), phrase.Amount(name, limit.limit), firm, text(own+want))
 	} else {
 		f = stage.Found(answer.QueueQuota, "queue %s has %s of %s left%s, and the gang needs %s: %s are used",
 			q.GetName(), text(limit.limit-used), phrase.Amount(name, limit.limit), firm, text(want), text(used))
@@ -132,6 +145,9 @@ func overQueue(kind schema.GroupKind, q *unstructured.Unstructured, limit ceilin
 		Fact("queue", q.GetName()).Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", limit.limit).Fact("available", limit.limit-used)
 	for _, s := range shares {
 		f.Detail("%s uses %s", s.job, text(s.amount))
+	}
+	if own > 0 {
+		f.Detail("the gang itself uses %s", text(own))
 	}
 	total := used + want
 	return f.Fix(stage.Fix{

@@ -16,7 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // overcommit is by how much Volcano admits more than the cluster has, unless configured otherwise.
@@ -64,12 +63,7 @@ func reservations(c *stage.Context, name corev1.ResourceName) []reservation {
 		if d.Key.Dialect != gang.Volcano || d.Phase != volcano.PhaseInqueue || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
 			continue
 		}
-		amount := request.Amount(name, d.MinResources[name])
-		for _, pod := range c.View.GroupPods(d) {
-			if placement.Holds(pod) {
-				amount -= request.Amount(name, request.Of(pod)[name])
-			}
-		}
+		amount := request.Amount(name, d.MinResources[name]) - held(c.View.GroupPods(d), name)
 		if amount <= 0 {
 			continue
 		}
