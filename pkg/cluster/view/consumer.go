@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -25,7 +26,7 @@ const stuckAfter = 2 * time.Minute
 // Consumer is a job or a service, as a whole, that uses nodes.
 type Consumer struct {
 	Kind, Namespace, Name string
-	// Pods are its pods that use resources of nodes.
+	// Pods are its pods that use resources of nodes; of [View.Unplaced], those that use none yet.
 	Pods []*corev1.Pod
 	// Ends reports whether it completes without a user's action.
 	Ends bool
@@ -134,7 +135,22 @@ type consumerIndex struct {
 	of  map[*corev1.Pod]*Consumer
 }
 
-func (w *View) indexConsumers() consumerIndex {
+func (w *View) indexConsumers() consumerIndex { return w.consumersOf(placement.Holds) }
+
+// Unplaced are the jobs and services of a namespace that have pods without a node, which a quota is charged for, each with these pods alone.
+func (w *View) Unplaced(namespace string) []*Consumer {
+	type unplaced struct{}
+	return Once(w, unplaced{}, func() map[string][]*Consumer {
+		in := map[string][]*Consumer{}
+		for _, h := range w.consumersOf(func(p *corev1.Pod) bool { return p.Spec.NodeName == "" && !podutil.IsPodTerminal(p) }).all {
+			in[h.Namespace] = append(in[h.Namespace], h)
+		}
+		return in
+	})[namespace]
+}
+
+// consumersOf are the jobs and services behind pods that match.
+func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 	type key struct {
 		kind            schema.GroupKind
 		namespace, name string
@@ -147,7 +163,7 @@ func (w *View) indexConsumers() consumerIndex {
 	}
 	owners := w.owners()
 	for _, pod := range w.Snap.Pods {
-		if !placement.Holds(pod) {
+		if !match(pod) {
 			continue
 		}
 		root := rootOf(pod, owners)

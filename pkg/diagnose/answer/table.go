@@ -104,7 +104,7 @@ var entries = []Entry{
 		Remedy:   "Bind a role that may.",
 	},
 	{
-		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended count until they are deleted"}},
+		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended, or wait and cannot start, count until they are deleted"}},
 		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
 		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",

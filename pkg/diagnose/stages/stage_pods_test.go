@@ -169,6 +169,43 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
 			c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=17", "requests.nvidia.com/gpu=24")
 		}},
+		{name: "pods that wait themselves and never start are charged", code: answer.NSQuota, exit: 4, first: "16 of 16 GPUs used, 1 more members need 8", fix: "delete or suspend hog",
+			wantText: []string{"TFJob hog is charged 16 for pods without a node", "why hog does not start: "}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8)
+				quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+				c.Add(clustertest.Gang{Name: "hog", Workers: 2, GPUs: 8, Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }}).Add(gangOf(1, 8, none))
+			}},
+		{name: "pods that wait for nodes that are busy start and end one day", code: answer.NSQuota, exit: 3, wantText: []string{"TFJob hog is charged 16 for pods without a node"}, not: []string{"delete or suspend"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+			c.Add(clustertest.Gang{Name: "hog", Workers: 2, GPUs: 8}).Add(gangOf(1, 8, none))
+		}},
+		{name: "two gangs with half of their pods each wait for each other", code: answer.NSQuota, exit: 4, fix: "delete or suspend hog", wantText: []string{"TFJob hog is charged 8 for pods without a node"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+			c.Add(clustertest.Gang{Name: "hog", Workers: 2, GPUs: 8, Missing: 1}).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "one of two with half of their pods has enough when another job has ended", code: answer.NSQuota, exit: 3, not: []string{"delete or suspend"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}})
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "24"))
+			c.Add(clustertest.Gang{Name: "hog", Workers: 2, GPUs: 8, Missing: 1}).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "it takes the end of both jobs that cannot start", code: answer.NSQuota, exit: 4, fix: "delete or suspend hog and pig", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+			for _, name := range []string{"hog", "pig"} {
+				c.Add(clustertest.Gang{Name: name, Workers: 1, GPUs: 8, Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }})
+			}
+			c.Add(gangOf(2, 8, none))
+		}},
+		{name: "a service that has no node is charged, and never ends", code: answer.NSQuota, exit: 5, wantText: []string{"Deployment web is charged 8 for pods without a node", "no end of a job frees enough"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "8"))
+			c.Serves("web", 8, "")
+			p := c.S.Pods[len(c.S.Pods)-1]
+			p.Namespace = "team"
+			c.Add(gangOf(1, 8, none))
+		}},
 		{name: "a field is mandatory, and the quota is there", code: answer.QuotaNeedsField, exit: 4, first: "must specify limits.cpu for: tensorflow", build: func(c *clustertest.Cluster) {
 			quota(c, "q", list("limits.cpu", "80"), nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))

@@ -118,13 +118,14 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	}
 	f.Fix(raiseQuota(q, key, total))
 	if f.Code == answer.NSQuota {
+		goesOn(c, q, key, users, used, limit)
 		lasting(c, f, users, own, used, total, limit)
 	}
 	return f
 }
 
 // lasting makes a finding about a used quota one that no wait helps, where what is charged to jobs that end is not enough, and all users are known. Pods that have
-// ended, and count as objects, are for the user to delete.
+// ended, and count as objects, are for the user to delete, and so are jobs whose pods cannot get nodes.
 func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, total, limit resource.Quantity) {
 	known, after, cleared := own.DeepCopy(), total.DeepCopy(), total.DeepCopy()
 	var ended []*corev1.Pod
@@ -144,6 +145,10 @@ func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, t
 	}
 	f.As(answer.Blocked, answer.Admin)
 	if len(ended) == 0 || cleared.Cmp(limit) > 0 {
+		if fixes := withoutStuck(c, f, users, after, limit); len(fixes) > 0 {
+			f.As(answer.Blocked, answer.User).Fixes = append(fixes, f.Fixes...)
+			return
+		}
 		f.Detail("no end of a job frees enough of it")
 		return
 	}
@@ -182,6 +187,9 @@ type quotaUser struct {
 	pods   []*corev1.Pod
 	// ends is whether the charge goes without help; ended, whether it is for pods that have ended.
 	ends, ended bool
+	// job is the one behind pods without a node, and why, if that was found, why they have none.
+	job *gang.Job
+	why *stage.Diagnosis
 }
 
 // quotaUsers are the others that are charged.
@@ -204,7 +212,7 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 			users = append(users, u)
 		}
 	}
-	return append(users, endedUsers(c, q, key)...)
+	return slices.Concat(users, unplacedUsers(c, q, key), endedUsers(c, q, key))
 }
 
 // endedUsers are the pods of others that have ended and still count, by what owns them.
