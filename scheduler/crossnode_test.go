@@ -275,3 +275,27 @@ func TestAntiAffinity(t *testing.T) {
 		t.Errorf("%d pods are where others keep them off", n)
 	}
 }
+
+// A gang that has no place is proven to have none, though filters of the engine are replaced by ours: unproven, it would be tried every ten seconds.
+func TestProofsNextToOurFilters(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", 2)
+	p := r.startWhole(preemption.Name, aging.Name)
+	registry := metrics.NewKubeRegistry()
+	p.planner.Register(registry.MustRegister)
+	r.gangOn("big", 3, func(*corev1.Pod) {})
+	r.waitMessage("big-0", "fit")
+	families, err := registry.Gather()
+	r.must(err)
+	plans := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "gangctl_scheduler_plans_total" {
+				plans[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	if plans["impossible"] == 0 || plans["unproven"] > 0 {
+		t.Errorf("plans by result: %v", plans)
+	}
+}

@@ -58,6 +58,16 @@ var (
 	}
 )
 
+// Replaced is the engine's plugin that one of ours is at Points; other plugins are themselves.
+func Replaced(name string) string {
+	for _, r := range []Rule{Spread, Affinity} {
+		if name == r.Name {
+			return r.Replaces
+		}
+	}
+	return name
+}
+
 // Points are the extension points of the plugins in a configuration.
 func Points(p *schedulerconfig.Plugins) []*schedulerconfig.PluginSet {
 	return []*schedulerconfig.PluginSet{&p.PreFilter, &p.Filter}

@@ -32,6 +32,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
+	"github.com/gangctl/gangctl/scheduler/plugins/crossnode"
 )
 
 // Name is the name of the plugin in a configuration file.
@@ -94,7 +95,7 @@ func (pl *Plugin) enforcesAll() bool {
 		}
 		on := sets.New[string]()
 		for _, f := range lister.ListPlugins().Filter.Enabled {
-			on.Insert(f.Name)
+			on.Insert(crossnode.Replaced(f.Name))
 		}
 		pl.enforcement.complete = on.HasAll(provenFilters...) && !pl.planner.ignoresResources(pl.handle.ProfileName())
 	})
