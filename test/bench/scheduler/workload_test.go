@@ -67,6 +67,9 @@ var workloads = []workload{
 	{name: "full", text: "G2 beside 50,000 pods that run, ten on each node", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", held: true, fillers: 10, filled: "200m"},
 	{name: "apart", text: "G2 beside 5,000 pods that keep those of their service off their node, ten a service", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi",
 		held: true, fillers: 1, filled: "200m", apart: true},
+	{name: "hosts", text: "G2 with members that keep each other off their nodes", gangs: equal(1000, 3), cpu: "100m", memory: "100Mi", held: true, shape: func(_ int, pod *corev1.Pod) {
+		pod.Spec.Affinity = offNodesWith(gangLabel, pod)
+	}},
 	{name: "short", text: "300 gangs of 3 that wait when the scheduler starts, 500 nodes", gangs: equal(300, 3), cpu: "100m", memory: "100Mi", held: true, nodes: 500},
 }
 
@@ -139,11 +142,16 @@ func (w workload) filler(i int) *corev1.Pod {
 	requests(pod, w.filled, w.memory)
 	if w.apart {
 		pod.Labels["app"] = fmt.Sprint("service-", i/10)
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}},
-		}}}}
+		pod.Spec.Affinity = offNodesWith("app", pod)
 	}
 	return pod
+}
+
+// offNodesWith keeps a pod off the nodes of those that have its label, and them off its.
+func offNodesWith(key string, pod *corev1.Pod) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: pod.Labels[key]}},
+	}}}}
 }
 
 func gangName(gang int) string { return fmt.Sprintf("gang-%d", gang) }

@@ -43,6 +43,9 @@ func unplacedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.Resourc
 	return users
 }
 
+// maxDiagnosed is how many jobs that a quota charges for pods without a node are diagnosed. Of those beyond it is not known that they do not go on.
+const maxDiagnosed = 32
+
 // goesOn finds out which of the users without a node get there and end without help. One that is blocked does not; nor do those that lack something of this
 // very quota, where it has too little for each of them when all others have ended: they wait for each other.
 func goesOn(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, users []quotaUser, used, limit resource.Quantity) {
@@ -51,14 +54,15 @@ func goesOn(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, 
 	}
 	free := limit.DeepCopy()
 	free.Sub(used)
-	lacks := map[int]resource.Quantity{} // of those that may go on
+	lacks, diagnosed := map[int]resource.Quantity{}, 0 // of those that may go on
 	for i := range users {
 		u := &users[i]
 		switch {
 		case !u.ends:
-		case u.job == nil:
+		case u.job == nil || diagnosed == maxDiagnosed:
 			free.Add(u.charge)
 		default:
+			diagnosed++
 			u.ends, u.why = false, c.Diagnose(u.job)
 			if lacking, waits := lacksOf(u.why, q, key); waits || u.why.Verdict != answer.Blocked {
 				lacks[i] = lacking
