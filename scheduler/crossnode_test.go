@@ -133,6 +133,33 @@ func TestSpreadNextToAHeldPlace(t *testing.T) {
 	}
 }
 
+// A place that is held for a pod that is gone is no pod to be near: members with affinity to it wait until it is there.
+func TestAffinityToAHeldPlace(t *testing.T) {
+	r := newRig(t)
+	r.startWhole(preemption.Name, aging.Name)
+	r.zoned("a", 4)
+	r.zoned("b", 8)
+	in := func(zone string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			labelled("runs", 3)(p)
+			p.Spec.NodeSelector = map[string]string{zoneKey: zone}
+			p.Labels["app"] = map[string]string{"a": "db"}[zone]
+		}
+	}
+	r.create(r.pod("runs-0", DefaultName, in("a")), r.pod("runs-1", DefaultName, in("b")), r.pod("runs-2", DefaultName, in("b")))
+	r.waitPlaced("runs-0", "runs-1", "runs-2")
+	r.delete("runs-0")
+	r.gangOn("g", 2, func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: zoneKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+		}}}}
+	})
+	r.waitMessage("g-0", "affinity")
+	if n := r.placed("g-0", "g-1"); n != 0 {
+		t.Errorf("%d members are placed near nobody", n)
+	}
+}
+
 // checkedBy returns who checked pods by a rule, and how often.
 func checkedBy(t *testing.T, p parts, rule crossnode.Rule) func() map[string]float64 {
 	t.Helper()

@@ -94,7 +94,7 @@ type Role struct {
 	Multiple int32
 	// After is what has to be before members of the role are made, of a job that is divided by role; empty if nothing has.
 	After string
-	// Stays reports whether its pods stay when the job ends, until somebody deletes it: they do not end by themselves, and the controller leaves them.
+	// Stays reports whether its pods stay when the job ends, until it is deleted: they do not end by themselves, and the controller leaves them.
 	Stays bool
 	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.
 	TemplateOf string
@@ -105,8 +105,19 @@ func (r Role) MainContainer() int {
 	return slices.IndexFunc(r.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == r.Main })
 }
 
-// Stays reports whether a pod of the job stays when the job ends: by its role, unless the pod has a deadline of its own.
-func (j *Job) Stays(pod *corev1.Pod) bool {
+// Stays reports whether a pod of the job stays when the job ends, until somebody deletes the job.
+func (j *Job) Stays(pod *corev1.Pod) bool { return j.LeftFor == 0 && j.leaves(pod) }
+
+// Left is how long after its end the job is deleted with a pod that would stay otherwise; 0 for a pod that goes with the end, or stays.
+func (j *Job) Left(pod *corev1.Pod) time.Duration {
+	if j.LeftFor == 0 || !j.leaves(pod) {
+		return 0
+	}
+	return j.LeftFor
+}
+
+// leaves reports whether the controller leaves a pod when the job ends: by its role, unless the pod has a deadline of its own.
+func (j *Job) leaves(pod *corev1.Pod) bool {
 	if !slices.ContainsFunc(j.Roles, func(r Role) bool { return r.Stays }) || j.Reader.RoleIndexOf == nil || pod.Spec.ActiveDeadlineSeconds != nil {
 		return false
 	}

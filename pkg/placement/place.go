@@ -23,11 +23,13 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	g.Topology = c.withDomains(g.Topology)
 	t := newTask(ctx, c, g, opts)
 	t.noteUnmodelled()
-	t.findConstraints(ctx)                  //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
-	if found, ok := t.placeByShape(g); ok { //nolint:contextcheck // as above
-		r := t.result(g, t.bounded(found))
-		r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
-		return r
+	t.findConstraints(ctx) //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
+	if !t.overBudget {     // else not every constraint is known
+		if found, ok := t.placeByShape(g); ok { //nolint:contextcheck // as above
+			r := t.result(g, t.bounded(found))
+			r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
+			return r
+		}
 	}
 	t.findCandidates() //nolint:contextcheck // as above
 	t.order()

@@ -86,17 +86,49 @@ func (h *Consumer) Keeps(pod *corev1.Pod) bool {
 	return !h.Ends || h.Job != nil && h.Job.Stays(pod)
 }
 
-// Ending is the consumer with no more than the pods that go when it ends; nil if none does.
-func (h *Consumer) Ending() *Consumer {
-	i := slices.IndexFunc(h.Pods, h.Keeps)
-	if i < 0 {
-		return h
+// Left is how long after the end of the consumer one of some pods of it is deleted; 0 where all go with the end, or stay.
+func (h *Consumer) Left(pods []*corev1.Pod) (longest time.Duration) {
+	if h.Job == nil || h.Job.End != nil { // whose deadline has that already
+		return 0
 	}
-	part := *h
-	if part.Pods = slices.DeleteFunc(slices.Clone(h.Pods), h.Keeps); len(part.Pods) == 0 {
+	for _, pod := range pods {
+		longest = max(longest, h.Job.Left(pod))
+	}
+	return longest
+}
+
+// Ending is the consumer with no more than the pods that go when it ends; nil if none does. Where most of it, by devices and else by pods, goes some time later with the
+// job, that is its end, and those pods are in it.
+func (h *Consumer) Ending() *Consumer {
+	at, later, part := []*corev1.Pod(nil), []*corev1.Pod(nil), *h
+	for _, pod := range h.Pods {
+		switch {
+		case h.Keeps(pod):
+		case h.Left([]*corev1.Pod{pod}) > 0:
+			later = append(later, pod)
+		default:
+			at = append(at, pod)
+		}
+	}
+	part.Pods = at
+	if more := cmp.Compare(devices(later), devices(at)); len(later) > 0 && (more > 0 || more == 0 && len(later) >= len(at)) {
+		part.Pods = append(at, later...)
+		if !part.Deadline.IsZero() {
+			part.Deadline, part.Source = part.Deadline.Add(h.Left(later)), part.Source+" and its ttlSecondsAfterFinished"
+		}
+	}
+	if len(part.Pods) == 0 {
 		return nil
 	}
 	return &part
+}
+
+// devices is how many devices some pods request.
+func devices(pods []*corev1.Pod) (sum int64) {
+	for _, pod := range pods {
+		sum += request.Devices(request.Of(pod))
+	}
+	return sum
 }
 
 // Total is the amount of one resource that its pods are charged.
@@ -185,9 +217,6 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 	for _, h := range x.all {
 		if h.Deadline, h.Source = deadline(h, w.Now); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
 			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
-		}
-		if h.Job != nil && h.Job.LeftFor > 0 && h.Job.End == nil && !h.Deadline.IsZero() {
-			h.Deadline, h.Source = h.Deadline.Add(h.Job.LeftFor), h.Source+" and its ttlSecondsAfterFinished"
 		}
 	}
 	slices.SortFunc(x.all, func(a, b *Consumer) int {

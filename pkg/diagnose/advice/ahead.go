@@ -7,6 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -25,7 +26,7 @@ func (s waiter) ahead(known []*view.Consumer) []*view.Consumer {
 		if !first || job.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == job }) || s.spent() {
 			continue
 		}
-		if slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return r.Stays }) {
+		if job.LeftFor == 0 && slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return r.Stays && whatif.Devices(r) > 0 }) {
 			continue // what it leaves has the room then
 		}
 		r := s.diagnose(s.w, job)

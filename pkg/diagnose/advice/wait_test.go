@@ -105,6 +105,16 @@ func TestWaitETA(t *testing.T) {
 		"workers that go later than their job": {func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(mpi(map[string]any{"ttlSecondsAfterFinished": int64(600), "activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
 		}, "research/a ends: 15:10, activeDeadlineSeconds of MPIJob research/a and its ttlSecondsAfterFinished"},
+		"workers that go with their job, and a server that goes later": {func(c *clustertest.Cluster) {
+			a := limited("a", time.Hour, "n1")
+			limit := a.Job
+			a.More = []clustertest.Role{{Name: "PS", Replicas: 1, Nodes: []string{"n1"}}}
+			a.Job = func(job map[string]any) {
+				limit(job)
+				job["spec"].(map[string]any)["runPolicy"].(map[string]any)["ttlSecondsAfterFinished"] = int64(604800)
+			}
+			c.Nodes(1, 8).Add(a).Add(gangOf(1, 8))
+		}, "research/a ends: 15:00, activeDeadlineSeconds of TFJob research/a"},
 		"workers that stay": {func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(mpi(map[string]any{"activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
 		}, "no wait"},

@@ -267,7 +267,10 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 
 // Prospects ends a sentence about some pods of a consumer: whether and when they will go.
 func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
-	now := c.View.Now
+	now, stay := c.View.Now, ""
+	if kept := len(pods) - len(slices.DeleteFunc(slices.Clone(pods), h.Keeps)); h.Ends && kept > 0 && kept < len(pods) {
+		stay = fmt.Sprintf(", but %d of its pods stay then (cleanPodPolicy None)", kept)
+	}
 	switch {
 	case len(h.Stuck(now)) > 0:
 		return ", stuck in Terminating"
@@ -275,10 +278,10 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 		return ", is going"
 	case h.Leftover():
 		return ", left over by a job that has ended"
-	case h.Ends && slices.ContainsFunc(pods, h.Keeps):
+	case h.Ends && len(pods) > 0 && stay == "" && h.Keeps(pods[0]):
 		return ", stays when the job ends (cleanPodPolicy None)"
 	case !h.Deadline.IsZero():
-		return ", ends about " + phrase.Clock(h.Deadline, now)
+		return ", ends about " + phrase.Clock(h.Deadline.Add(h.Left(pods)), now) + stay
 	case !h.Ends:
 		return ", never ends"
 	}

@@ -169,6 +169,20 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
 			c.S.Probes = exceeds("gang-worker-0", "gpus", "requests.nvidia.com/gpu=8", "requests.nvidia.com/gpu=17", "requests.nvidia.com/gpu=24")
 		}},
+		{name: "a parameter server that stays is not charged the workers' GPUs", code: answer.NSQuota, exit: 3, wantText: []string{"TFJob a is charged 8"}, not: []string{"that stay"}, build: func(c *clustertest.Cluster) {
+			a := withServer("n1", "n2")
+			a.Namespace = "team"
+			c.Nodes(4, 8).Add(a)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "8"))
+			c.Add(gangOf(1, 8, none))
+		}},
+		{name: "a parameter server that stays keeps its part of the quota", code: answer.NSQuota, exit: 5, wantText: []string{"TFJob a is charged 80 for pods that stay when it ends"}, build: func(c *clustertest.Cluster) {
+			a := withServer("n1", "n2")
+			a.Namespace = "team"
+			c.Nodes(4, 8).Add(a)
+			quota(c, "cpus", list("requests.cpu", "100"), list("requests.cpu", "88"))
+			c.Add(gangOf(1, 8, none, func(g *clustertest.Gang) { g.CPU = "32" }))
+		}},
 		{name: "pods that wait themselves and never start are charged", code: answer.NSQuota, exit: 4, first: "16 of 16 GPUs used, 1 more members need 8", fix: "delete or suspend hog",
 			wantText: []string{"TFJob hog is charged 16 for pods without a node", "why hog does not start: "}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8)

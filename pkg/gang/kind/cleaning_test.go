@@ -22,7 +22,7 @@ func TestStays(t *testing.T) {
 		"TFJob without a run policy":               {kind: "TFJob", version: "v1", stays: "PS"},
 		"TFJob that cleans":                        {kind: "TFJob", version: "v1", policy: fields{"cleanPodPolicy": "Running"}},
 		"TFJob that cleans all":                    {kind: "TFJob", version: "v1", policy: fields{"cleanPodPolicy": "All"}},
-		"TFJob with a time to live":                {kind: "TFJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": int64(60)}, leftFor: time.Minute},
+		"TFJob with a time to live":                {kind: "TFJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": int64(60)}, stays: "PS", leftFor: time.Minute},
 		"TFJob that is deleted at once":            {kind: "TFJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": int64(0)}},
 		"TFJob with a time to live of nothing":     {kind: "TFJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": nil}, stays: "PS"},
 		"TFJob that cleans, with a time to live":   {kind: "TFJob", version: "v1", policy: fields{"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": int64(60)}},
@@ -33,7 +33,7 @@ func TestStays(t *testing.T) {
 		"MPIJob with a time to live":               {kind: "MPIJob", version: "v2beta1", policy: fields{"ttlSecondsAfterFinished": int64(60)}, stays: "Worker"},
 		"MPIJob of v1":                             {kind: "MPIJob", version: "v1", policy: fields{}, stays: "Worker"},
 		"MPIJob of v1 that cleans by its spec":     {kind: "MPIJob", version: "v1", policy: fields{}, spec: fields{"cleanPodPolicy": "Running"}},
-		"MPIJob of v1 with a time to live":         {kind: "MPIJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": int64(60)}, leftFor: time.Minute},
+		"MPIJob of v1 with a time to live":         {kind: "MPIJob", version: "v1", policy: fields{"ttlSecondsAfterFinished": int64(60)}, stays: "Worker", leftFor: time.Minute},
 		"PyTorchJob, whose pods end by themselves": {kind: "PyTorchJob", version: "v1", policy: fields{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,6 +112,12 @@ func TestAmounts(t *testing.T) {
 			u := clustertest.Reclaim(uses(c, "q", "8"), 8, 2)
 			f := gang.Fields{Object: u}
 			f.List("status", "admission", "podSetAssignments")[0]["count"] = int64(4)
+		}, 0, 8, 1},
+		{"of a Workload that was admitted in part, with fewer pods left", func(c *clustertest.Cluster) {
+			c.ClusterQueue("q", "", gpus("8"))
+			u := clustertest.Reclaim(uses(c, "q", "8"), 8, 6)
+			f := gang.Fields{Object: u}
+			f.List("status", "admission", "podSetAssignments")[0]["count"] = int64(4)
 		}, 4, 8, 1},
 		{"no more than all of it", func(c *clustertest.Cluster) {
 			c.ClusterQueue("q", "", gpus("8"))

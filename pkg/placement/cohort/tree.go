@@ -182,7 +182,8 @@ func AdmittedTo(workload *unstructured.Unstructured) string {
 	return f.String("status", "admission", "clusterQueue")
 }
 
-// usageOf is what a Workload uses of each flavor. Of a pod set some pods of which have ended, and are not made again, Kueue takes back their part.
+// usageOf is what a Workload uses of each flavor. Of a pod set some pods of which have ended, and are not made again, Kueue takes back their part, once fewer are left
+// than were admitted (totalRequestsFromAdmission).
 func usageOf(workload *unstructured.Unstructured) map[flavorResource]int64 {
 	f := gang.Fields{Object: workload}
 	used := map[flavorResource]int64{}
@@ -190,7 +191,7 @@ func usageOf(workload *unstructured.Unstructured) map[flavorResource]int64 {
 	for _, set := range f.List("status", "admission", "podSetAssignments") {
 		podSet := fmt.Sprint(set["name"])
 		count := cmp.Or(countOf(set), counts[podSet]) // the spec has more where it was admitted in part
-		left := max(0, count-reclaimable[podSet])
+		left := min(count, max(0, cmp.Or(counts[podSet], count)-reclaimable[podSet]))
 		flavors, _ := set["flavors"].(map[string]any)
 		amounts, _ := set["resourceUsage"].(map[string]any)
 		for name, flavor := range flavors {

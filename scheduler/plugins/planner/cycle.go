@@ -257,7 +257,7 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 				}
 			}
 		}
-		wait := p.slow.wait(group)
+		wait := p.slow.wait(group, false)
 		if postponed {
 			wait = c.verdict.postponed
 			atMost, helped = wait, false

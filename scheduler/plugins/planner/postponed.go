@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -19,14 +20,20 @@ const (
 	memberLimit  = 20 * time.Millisecond
 )
 
+func inGang(pod *corev1.Pod) bool {
+	_, member := engine.GroupOf(pod)
+	return member
+}
+
 func hasClaims(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 }
 
 // postponement is for how long pods of one gang, or one pod on its own, are not tried, and why; 0 if they may be now.
-func (a *Attempts) postponement(group types.NamespacedName, pods ...*corev1.Pod) (wait time.Duration, why string) {
+func (p *Planner) postponement(group types.NamespacedName, pods ...*corev1.Pod) (wait time.Duration, why string) {
 	if slices.ContainsFunc(pods, hasClaims) {
-		wait, why = a.devices.wait(group.Namespace), "the search for devices by the resource claims of this namespace took too long"
+		wait, why = p.devices.wait(group.Namespace), "the search for devices by the resource claims of this namespace took too long"
 	}
-	if more := a.slow.wait(group); more > wait {
+	takesTurns := slices.ContainsFunc(pods, inGang) && len(p.claims.Nodes(group)) == 0 // a gang for which nodes are kept loses them if it waits
+	if more := p.slow.wait(group, takesTurns); more > wait {
 		wait, why = more, "the search for a placement of this gang took too long"
 	}
 	return wait, why

@@ -196,7 +196,7 @@ func changesRequests(before, after *corev1.Pod) bool {
 	return false
 }
 
-// changesConditionsOnly reports whether an update changes nothing of a waiting pod but its conditions, which no attempt reads.
+// changesConditionsOnly reports whether an update changes nothing of a waiting pod but its conditions, which no attempt reads of the pod in the queue.
 func changesConditionsOnly(before, after *corev1.Pod) bool {
 	without := func(pod *corev1.Pod) *corev1.Pod {
 		other := *pod

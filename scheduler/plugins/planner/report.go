@@ -68,6 +68,9 @@ func (p *Planner) refusal(c *cycle, pod *corev1.Pod) *reasons.Reason {
 	if c.reason == nil {
 		return nil
 	}
+	if now := p.engine.Pod(pod); now != nil { // the engine's queue need not have its conditions
+		pod = now
+	}
 	reported, again := p.reasons.Report(c.group, *c.reason, alreadyReported(pod, c.reason))
 	c.reported, c.again = &reported, again
 	return c.reported

@@ -95,19 +95,31 @@ func (p *memberRoles) assign(found placement.Result) (nodes map[types.UID]string
 	return nodes, sequence
 }
 
-// spreadOver reports whether a topology spread constraint of a member counts one of some pods.
-func (p *memberRoles) spreadOver(pods []*corev1.Pod) bool {
-	for _, r := range p.roles {
+// dependsOn reports whether a topology spread constraint of a member counts one of some pods, or required affinity of one may be to it.
+func (p *memberRoles) dependsOn(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(p.roles, func(r placement.Role) bool {
 		for _, c := range r.Pod.Spec.TopologySpreadConstraints {
-			selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
-			if err != nil || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-				return pod.Namespace == r.Pod.Namespace && selector.Matches(labels.Set(pod.Labels))
-			}) {
+			if selectsOneOf(pods, c.LabelSelector, func(pod *corev1.Pod) bool { return pod.Namespace == r.Pod.Namespace }) {
 				return true
 			}
 		}
-	}
-	return false
+		if a := r.Pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
+			for _, term := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+				if selectsOneOf(pods, term.LabelSelector, func(pod *corev1.Pod) bool {
+					return term.NamespaceSelector != nil || slices.Contains(term.Namespaces, pod.Namespace) || len(term.Namespaces) == 0 && pod.Namespace == r.Pod.Namespace
+				}) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// selectsOneOf reports whether a selector selects one of those pods that are in its namespaces. One that cannot be read may select any.
+func selectsOneOf(pods []*corev1.Pod, by *metav1.LabelSelector, in func(*corev1.Pod) bool) bool {
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	return err != nil || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return in(pod) && selector.Matches(labels.Set(pod.Labels)) })
 }
 
 // inspect records which constraints a member has.

@@ -274,7 +274,7 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 			return q.blank()
 		}
 	}
-	v.onSnapshot = !q.members.spreadOver(standIns)
+	v.onSnapshot = !q.members.dependsOn(standIns)
 	v.nodes, v.sequence = q.members.assign(found)
 	if claims := q.unprovisioned(v.nodes); len(claims) > 0 {
 		return q.waitsForVolumes(claims, claims)

@@ -103,7 +103,7 @@ func (s *slowGangs) failed(group types.NamespacedName, took time.Duration) {
 		n = &slowNamespace{until: map[string]time.Time{}}
 		s.namespaces[group.Namespace] = n
 	}
-	n.until[group.Name], n.turn = until, now.Add(pause)
+	n.until[group.Name], n.turn = until, now.Add(min(pause, maxWait))
 }
 
 // forget records that the last search for a gang was fast, or found its places.
@@ -115,8 +115,8 @@ func (s *slowGangs) forget(group types.NamespacedName) {
 	}
 }
 
-// wait is how long a gang is not to be searched, 0 if it may be now.
-func (s *slowGangs) wait(group types.NamespacedName) time.Duration {
+// wait is how long a gang is not to be searched, 0 if it may be now. It waits for its turn in a crowd if it takes turns.
+func (s *slowGangs) wait(group types.NamespacedName, takesTurns bool) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.namespaces[group.Namespace]
@@ -124,7 +124,7 @@ func (s *slowGangs) wait(group types.NamespacedName) time.Duration {
 		return 0
 	}
 	until, slow := n.until[group.Name]
-	if !slow && len(n.until) >= crowd {
+	if !slow && takesTurns && len(n.until) >= crowd {
 		until = n.turn
 	}
 	return max(0, until.Sub(s.time.clock.Now()))

@@ -53,21 +53,21 @@ func TestSlowGangsTakeAQuarter(t *testing.T) {
 	var again time.Duration
 	for end := clock.Now().Add(span); clock.Now().Before(end); clock.Step(10 * time.Millisecond) {
 		for i := range gangs {
-			if u.wait(of(i)) > 0 {
+			if u.wait(of(i), true) > 0 {
 				continue
 			}
 			clock.Step(took)
 			u.failed(of(i), took)
 			again += took
 		}
-		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}) > 0 {
+		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}, true) > 0 {
 			t.Fatal("a gang waits of a namespace that was never searched")
 		}
 	}
 	if most := span/placeShare*11/10 + gangs*took; again > most {
 		t.Errorf("they took %s of %s", again, span)
 	}
-	if u.forget(of(1)); u.wait(of(1)) > placeShare*took {
+	if u.forget(of(1)); u.wait(of(1), true) > placeShare*took {
 		t.Error("a gang whose search was fast waits for more than its turn")
 	}
 	clock.Step(maxWait)
@@ -85,7 +85,7 @@ func TestFirstSearchesOfACrowd(t *testing.T) {
 	name := 0
 	next := func() types.NamespacedName { return types.NamespacedName{Namespace: "noisy", Name: fmt.Sprint(name)} }
 	for ; name < crowd; name++ {
-		if u.wait(next()) > 0 {
+		if u.wait(next(), true) > 0 {
 			t.Fatalf("gang %d waits for others", name)
 		}
 		clock.Step(took)
@@ -93,20 +93,23 @@ func TestFirstSearchesOfACrowd(t *testing.T) {
 	}
 	var spent time.Duration
 	for end := clock.Now().Add(span); clock.Now().Before(end); clock.Step(10 * time.Millisecond) {
-		if u.wait(next()) == 0 {
+		if u.wait(next(), true) == 0 {
 			clock.Step(took)
 			u.failed(next(), took)
 			spent += took
 			name++
 		}
-		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}) > 0 {
+		if u.wait(types.NamespacedName{Namespace: "quiet", Name: "1"}, true) > 0 {
 			t.Fatal("a gang of another namespace waits")
+		}
+		if u.wait(types.NamespacedName{Namespace: "noisy", Name: "kept"}, false) > 0 {
+			t.Fatal("who takes no turns waits")
 		}
 	}
 	if least, most := span/placeShare/2, span/placeShare*11/10; spent < least || spent > most {
 		t.Errorf("first searches took %s of %s", spent, span)
 	}
-	if got := u.wait(next()); got > placeShare*took {
+	if got := u.wait(next(), true); got > placeShare*took {
 		t.Errorf("the next gang waits for %s", got)
 	}
 }
@@ -151,5 +154,23 @@ func TestPodsWithClaimsArePostponed(t *testing.T) {
 	claiming := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}}
 	if d.Postponed(group, []*corev1.Pod{{}, claiming}) == "" || d.Postponed(group, []*corev1.Pod{{}}) != "" {
 		t.Error("not those with claims wait")
+	}
+}
+
+// In a crowd of slow gangs the others of the namespace take turns, but pods on their own, and gangs for which nodes are kept, do not.
+func TestWhoTakesTurns(t *testing.T) {
+	d := newFixture()
+	for i := range crowd {
+		d.slow.failed(types.NamespacedName{Namespace: group.Namespace, Name: fmt.Sprint(i)}, time.Second)
+	}
+	if d.Postponed(group, []*corev1.Pod{member(group.Name, 0)}) == "" {
+		t.Error("a gang takes no turn")
+	}
+	if why := d.Postponed(types.NamespacedName{Namespace: group.Namespace, Name: "a"}, []*corev1.Pod{pod("a", "")}); why != "" {
+		t.Errorf("a pod on its own: %s", why)
+	}
+	d.Planner.claims = claimed{}
+	if why := d.Postponed(group, []*corev1.Pod{member(group.Name, 0)}); why != "" {
+		t.Errorf("a gang for which nodes are kept: %s", why)
 	}
 }

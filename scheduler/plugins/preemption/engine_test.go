@@ -161,14 +161,14 @@ func TestNominationsOfTheOneBefore(t *testing.T) {
 			}}}
 		}
 	}
-	r := start(t, "")
-	r.Create(enginetest.Node("n2", 1), enginetest.Node("n5", 1), enginetest.Node("n7", 1))
-	a := []string{"a-0", "a-1"}
-	r.Group("a", 2, 100)
-	r.Create(enginetest.Pod("a-0", "a", enginetest.Priority(100), on("n1", "n1", "n2")), enginetest.Pod("a-1", "a", enginetest.Priority(100), on("n2", "n2", "n5")))
-	r.WaitPlaced(a...)
-	r.Group("b", 2, 100)
-	r.Create(enginetest.Pod("b-0", "b", enginetest.Priority(100), on("n7", "n7")), enginetest.Pod("b-1", "b", enginetest.Priority(100), on("n8", "n8")))
+	r := startAfter(t, func(c *enginetest.Cluster) {
+		c.Create(enginetest.Node("n2", 1), enginetest.Node("n5", 1), enginetest.Node("n7", 1))
+		c.Group("a", 2, 100)
+		c.Create(enginetest.Pod("a-0", "a", enginetest.Priority(100), on("n1", "n1", "n2")), enginetest.Pod("a-1", "a", enginetest.Priority(100), on("n2", "n2", "n5")))
+		c.Group("b", 2, 100)
+		c.Create(enginetest.Pod("b-0", "b", enginetest.Priority(100), on("n7", "n7")), enginetest.Pod("b-1", "b", enginetest.Priority(100), on("n8", "n8")))
+	}, "", nil)
+	r.WaitPlaced("a-0", "a-1")
 	r.Wait("the gang that can run nowhere is nominated no more", func() bool { return r.nominated("b-0")+r.nominated("b-1") == "" })
 	r.Create(enginetest.Pod("other", "", enginetest.Priority(100)))
 	r.WaitPlaced("other")

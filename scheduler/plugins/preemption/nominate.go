@@ -4,14 +4,16 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
-	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
@@ -71,7 +73,11 @@ func (p *Preemptor) nominated(r *reservation) bool {
 // and report for whom; and members of one gang, which may change their nodes among them, would be in each other's way. The nomination of a member
 // for whose gang nothing is freed any more is cleared: the engine would keep it, and with it others off the node.
 func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
-	scheduler.SchedulingQueue = adoptingQueue{scheduler.SchedulingQueue, p}
+	next, begin := scheduler.NextEntity, sync.OnceFunc(p.adopt)
+	scheduler.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		begin()
+		return next(logger)
+	}
 	for _, profile := range scheduler.Profiles {
 		profile.SetPodNominator(nominator{scheduler.SchedulingQueue, p})
 	}
@@ -91,27 +97,20 @@ type nominee struct {
 	node string
 }
 
-// adoptingQueue is the engine's queue.
-type adoptingQueue struct {
-	internalqueue.SchedulingQueue
-	preemptor *Preemptor
-}
-
-// Add implements internalqueue.SchedulingQueue.
-func (q adoptingQueue) Add(ctx context.Context, pod *corev1.Pod) {
-	q.preemptor.adopt(pod)
-	q.SchedulingQueue.Add(ctx, pod)
-}
-
-// adopt takes the nomination of a member that comes with one for ours: of a scheduler that ran before, which may have freed the node. Without it nobody
-// would clear it. The engine nominates the members of composite groups itself.
-func (p *Preemptor) adopt(pod *corev1.Pod) {
-	if _, member := engine.GroupOf(pod); !member || pod.Status.NominatedNodeName == "" || gangcache.PlacesTrees() {
+// adopt takes the nominations that members have when the engine begins for ours: they are of a scheduler that ran before, which may have freed the nodes. Without it
+// nobody would clear them. The engine nominates the members of composite groups itself.
+func (p *Preemptor) adopt() {
+	pods, err := p.engine.Framework().SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
+	if err != nil || gangcache.PlacesTrees() { // it reads the informer's cache
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.nominees[pod.UID] = nominee{pod, pod.Status.NominatedNodeName}
+	for _, pod := range pods {
+		if _, member := engine.GroupOf(pod); member && pod.Spec.NodeName == "" && pod.Status.NominatedNodeName != "" {
+			p.nominees[pod.UID] = nominee{pod, pod.Status.NominatedNodeName}
+		}
+	}
 }
 
 // forgetNominees forgets those that do not wait any more. The lock must be held.

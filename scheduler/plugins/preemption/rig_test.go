@@ -53,6 +53,12 @@ func start(t *testing.T, args string, jobs ...runtime.Object) *rig {
 // startWith runs it with more plugins.
 func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...runtime.Object) *rig {
 	t.Helper()
+	return startAfter(t, func(*enginetest.Cluster) {}, args, plugins, jobs...)
+}
+
+// startAfter runs it when something is in the cluster already.
+func startAfter(t *testing.T, before func(*enginetest.Cluster), args string, plugins []enginetest.Plugin, jobs ...runtime.Object) *rig {
+	t.Helper()
 	r := &rig{t: t}
 	r.jobs = enginetest.JobsClient(suspend.Resources(), jobs...)
 	r.jobs.PrependReactor("patch", "*", rehearsed)
@@ -78,6 +84,7 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 	r.Preemptor = p
 	r.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
 		c.Attach = func(e *upstream.Scheduler) { p.Follow(planner.Follow(e, plans, p.Gone)) }
+		before(c)
 		c.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return r.graceful(c, action.(clienttesting.DeleteAction).GetName())
 		})

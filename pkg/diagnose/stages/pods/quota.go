@@ -198,18 +198,26 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 		if h.Namespace != q.Namespace || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
-		u, stays := quotaUser{ends: h.Ends, pods: h.Pods}, false
+		goes, stays := quotaUser{ends: h.Ends}, quotaUser{} // a job may leave some of its pods when it ends
 		for _, p := range h.Pods {
-			if quota.Applies(q, p) {
-				u.charge.Add(quota.Held(p)[key])
-				u.ends = u.ends || c.EndsAlone(h, p)
-				stays = stays || h.Ends && h.Keeps(p)
+			if !quota.Applies(q, p) {
+				continue
 			}
+			u := &goes
+			if h.Ends && h.Keeps(p) {
+				u = &stays
+			}
+			u.pods = append(u.pods, p)
+			u.charge.Add(quota.Held(p)[key])
+			u.ends = u.ends || c.EndsAlone(h, p)
 		}
-		u.ends = u.ends && !stays
-		if !u.charge.IsZero() {
-			u.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, u.charge.String())
-			users = append(users, u)
+		if !goes.charge.IsZero() {
+			goes.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, goes.charge.String())
+			users = append(users, goes)
+		}
+		if !stays.charge.IsZero() {
+			stays.line = fmt.Sprintf("%s %s is charged %s for pods that stay when it ends", h.Kind, h.Name, stays.charge.String())
+			users = append(users, stays)
 		}
 	}
 	return slices.Concat(users, unplacedUsers(c, q, key), endedUsers(c, q, key))

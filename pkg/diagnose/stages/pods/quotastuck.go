@@ -44,7 +44,10 @@ func unplacedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.Resourc
 }
 
 // maxDiagnosed is how many jobs that a quota charges for pods without a node are diagnosed. Of those beyond it is not known that they do not go on.
-const maxDiagnosed = 32
+const maxDiagnosed = 12
+
+// maxStuck is how many jobs are offered for deletion each by itself, and of how many it is told why they do not start.
+const maxStuck = 4
 
 // goesOn finds out which of the users without a node get there and end without help. One that is blocked does not; nor do those that lack something of this
 // very quota, where it has too little for each of them when all others have ended: they wait for each other.
@@ -107,14 +110,14 @@ func withoutStuck(c *stage.Context, f *stage.Finding, users []quotaUser, after, 
 		stuck = append(stuck, u)
 		rest.Sub(u.charge)
 		left := after.DeepCopy()
-		if left.Sub(u.charge); left.Cmp(limit) <= 0 {
+		if left.Sub(u.charge); left.Cmp(limit) <= 0 && len(fixes) < maxStuck {
 			fixes = append(fixes, deleteJobs(c, u))
 		}
 	}
 	if len(stuck) == 0 || rest.Cmp(limit) > 0 {
 		return nil
 	}
-	for _, u := range stuck {
+	for _, u := range stuck[:min(len(stuck), maxStuck)] {
 		text, _ := c.WhyOther(u.why)
 		f.Detail("why %s does not start: %s", u.job.Meta.Name, text)
 	}

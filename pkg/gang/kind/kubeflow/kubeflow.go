@@ -76,8 +76,9 @@ func readCleaning(job *gang.Job, f *gang.Fields, layout Layout, at func(...strin
 		return
 	}
 	if value, _, _ := unstructured.NestedFieldNoCopy(f.Object.Object, ttl...); value != nil && version != "v2beta1" {
-		job.LeftFor = f.Seconds(ttl...)
-		return
+		if job.LeftFor = f.Seconds(ttl...); job.LeftFor <= 0 { // it is deleted at once
+			return
+		}
 	}
 	job.Roles[i].Stays = true
 }
