@@ -125,11 +125,7 @@ func TestVolcanoQueue(t *testing.T) {
 		{name: "members of a Job that have done their work are no replicas of it any more", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16", build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
-			c.Add(gangOf(4, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind = "Job" }, pods(func(i int, p *corev1.Pod) {
-				if i < 2 {
-					p.Status.Phase = corev1.PodSucceeded
-				}
-			}), job(set(int64(2), "status", "succeeded"))))
+			c.Add(gangOf(4, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(2), waves(4, 4, 2) }))
 		}},
 		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
