@@ -34,6 +34,9 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case len(found) > 1 && found[0].Stopped():
+		return failure.Errorf("%d operators for TFJobs are there, and all are scaled to 0: %s and %s", len(found), found[0].Name(), found[1].Name()).
+			WithHint("start the one to keep: kubectl -n %s scale deployment/%s --replicas=1", found[0].Deployment.Namespace, found[0].Deployment.Name)
 	case len(found) > 1:
 		return failure.Errorf("%d operators act on TFJobs: %s and %s", len(found), found[0].Name(), found[1].Name()).
 			WithHint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", found[1].Deployment.Namespace, found[1].Deployment.Name)
@@ -71,7 +74,7 @@ func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]o
 	for _, other := range others {
 		fmt.Fprintf(out, "note: Deployment %s looks like a training operator and is left alone: no ClusterRoleBinding lets its account act on the cluster's TFJobs\n", other.Name())
 	}
-	return trusted, nil
+	return operator.Acting(trusted), nil
 }
 
 // ours reports whether gangctl installed the operator.

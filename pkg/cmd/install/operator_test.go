@@ -72,6 +72,36 @@ func TestOperatorRefused(t *testing.T) {
 	}
 }
 
+// runOperator types `install operator` against a store, without waiting.
+func runOperator(t *testing.T, s *kubetest.Store, line string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	f, streams := commandtest.Factory("", time.Time{}, 0, s.Client)
+	return commandtest.Run(t.Context(), NewOperatorCommand(f, nil), streams, append(strings.Fields(line), "--wait=false")...)
+}
+
+// An operator that is scaled to 0, as the hint has it, is no rival of one that runs.
+func TestStoppedOperator(t *testing.T) {
+	put := func(s *kubetest.Store, name string, replicas int64) {
+		d := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "kubeflow", "name": name},
+			"spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "training-operator", "image": "x/training-operator:v1-93c5489"}}}}}}}
+		s.Put("/apis/apps/v1/namespaces/kubeflow/deployments/"+name, d)
+	}
+	s := kubetest.NewStore(t)
+	put(s, "new", 1)
+	put(s, "old", 1)
+	if _, _, failed := runOperator(t, s, ""); failed == nil || failed.Message != "2 operators act on TFJobs: kubeflow/new and kubeflow/old" {
+		t.Errorf("two that run: %+v", failed)
+	}
+	put(s, "old", 0)
+	if _, stderr, failed := runOperator(t, s, ""); failed != nil || !strings.Contains(stderr, "Deployment kubeflow/new runs a training operator") {
+		t.Errorf("one that runs: %+v\n%s", failed, stderr)
+	}
+	put(s, "new", 0)
+	if _, _, failed := runOperator(t, s, ""); failed == nil || !strings.Contains(failed.Message, "all are scaled to 0") || !strings.Contains(failed.Hint, "deployment/new --replicas=1") {
+		t.Errorf("none that runs: %+v", failed)
+	}
+}
+
 // A Deployment that anybody may make who has a namespace neither keeps an administrator from installing the operator nor is granted rights.
 func TestTenantsOperator(t *testing.T) {
 	for _, args := range []string{"", "--gang-scheduler gang-scheduler --yes"} {

@@ -129,6 +129,12 @@ func TestBefore(t *testing.T) {
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 			s.f.Unlisted[clusterBinding] = "forbidden"
 		}, status: Fail, wantText: []string{"two would bind the same pods"}},
+		{name: "one that is scaled to 0, as the guides of migration have it", change: func(s *fixture) {
+			fresh(s)
+			s.Deployment("other", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
+			s.binds("system:kube-scheduler", "other", "default")
+			s.stop("my-scheduler")
+		}, status: OK, wantText: []string{"no scheduler answers to gang-scheduler"}},
 		{name: "somebody else", change: func(s *fixture) {
 			fresh(s)
 			s.Deployment("kube-system", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")

@@ -82,14 +82,14 @@ func serveHint(r gang.Reader) string {
 func schedulersFight(f *Facts) []Finding {
 	var findings []Finding
 	for _, name := range names(f) {
-		all := served(f, name)
+		all := running(served(f, name))
 		if len(all) > 1 {
 			findings = append(findings, failf("%d Deployments answer to schedulerName %s and bind the same pods: %s", len(all), name, deploymentNames(all)).
 				hint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", all[0].Namespace, all[0].Name))
 		}
 	}
 	findings = append(findings, tornGangs(f)...)
-	for _, d := range f.View.Snap.Deployments {
+	for _, d := range running(f.View.Snap.Deployments) {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if strings.Contains(c.Image, "scheduler-plugins/controller") && find(f, install.SchedulerInstance).known() {
 				findings = append(findings, warnf("Deployment %s/%s (scheduler-plugins' controller) writes the status of PodGroups, which the gang scheduler writes, too", d.Namespace, d.Name).

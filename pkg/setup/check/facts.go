@@ -90,13 +90,14 @@ func (f *Facts) operators() []operator.Operator {
 }
 
 // foundOperators parts those that run as Deployments by whom one may take them for operators. Who may not read the bindings may change
-// nothing for them either, and sees all as operators.
+// nothing for them either, and sees all as operators. One that is stopped does not count where another runs.
 func (f *Facts) foundOperators() (trusted, others []operator.Operator) {
 	all := operator.Find(f.View.Snap.Deployments)
 	if f.policyUnknown() {
-		return all, nil
+		return operator.Acting(all), nil
 	}
-	return operator.Trusted(all, &f.Policy, manifests.DefaultNamespace)
+	trusted, others = operator.Trusted(all, &f.Policy, manifests.DefaultNamespace)
+	return operator.Acting(trusted), others
 }
 
 // policyUnknown reports whether what accounts may do in the whole cluster could not be read.

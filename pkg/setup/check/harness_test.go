@@ -118,6 +118,12 @@ func (s *fixture) deployment(name string) *appsv1.Deployment {
 	panic("no Deployment " + name)
 }
 
+// stop scales a Deployment to 0.
+func (s *fixture) stop(name string) {
+	d := s.deployment(name)
+	d.Spec.Replicas, d.Status.ReadyReplicas = new(int32), 0
+}
+
 func (s *fixture) operatorArgs(args ...string) {
 	s.deployment("training-operator").Spec.Template.Spec.Containers[0].Args = args
 }

@@ -17,7 +17,7 @@ func namesTaken(f *Facts) []Finding {
 	desired := shippedNames(f)
 	for _, name := range desired {
 		trusted := served(f, name)
-		for _, d := range component.Serving(f.View, name) {
+		for _, d := range running(component.Serving(f.View, name)) {
 			switch {
 			case lookalike(d):
 			case slices.Contains(trusted, d):

@@ -32,7 +32,7 @@ func operatorsAlive(f *Facts) []Finding {
 		d := o.Deployment
 		text := fmt.Sprintf("Deployment %s (%s): %d/%d ready", o.Name(), o.Release, d.Status.ReadyReplicas, component.Replicas(d))
 		switch {
-		case component.Replicas(d) == 0:
+		case o.Stopped():
 			findings = append(findings, failf("%s: it is scaled to 0", text).hint("kubectl -n %s scale deployment/%s --replicas=1", d.Namespace, d.Name))
 		case d.Status.ReadyReplicas == 0:
 			findings = append(findings, failf("%s", text).hint("kubectl -n %s logs deployment/%s --tail=50", d.Namespace, d.Name))
@@ -40,7 +40,7 @@ func operatorsAlive(f *Facts) []Finding {
 			findings = append(findings, okf("%s", text))
 		}
 	}
-	if len(operators) > 1 {
+	if len(operators) > 1 && !operators[0].Stopped() {
 		findings = append(findings, failf("%d operators act on the same TFJobs", len(operators)).hint("keep one of them, or limit each to a namespace (--namespace)"))
 	}
 	if untouched := untouchedJobs(f); len(untouched) > 0 {

@@ -55,6 +55,17 @@ func TestOperatorsAlive(t *testing.T) {
 			s.Deployment("other", "training-operator", v194)
 			s.binds("training-operator", "other", "default")
 		}, status: Fail, wantText: []string{"2 operators act on the same TFJobs"}},
+		{name: "two, of which one is scaled to 0", change: func(s *fixture) {
+			s.Deployment("other", "old-operator", v194)
+			s.binds("training-operator", "other", "default")
+			s.stop("old-operator")
+		}, status: OK, never: []string{"old-operator"}},
+		{name: "two that are scaled to 0", change: func(s *fixture) {
+			s.Deployment("other", "old-operator", v194)
+			s.binds("training-operator", "other", "default")
+			s.stop("old-operator")
+			s.stop("training-operator")
+		}, status: Fail, wantText: []string{"old-operator (v1.9.4): 0/0 ready: it is scaled to 0"}, never: []string{"2 operators"}},
 		{name: "no TFJobs", change: func(s *fixture) { s.S.Server.Resources = []string{} }},
 	})
 }

@@ -114,6 +114,12 @@ func TestSchedulersFight(t *testing.T) {
 			s.binds("system:kube-scheduler", "volcano-system", "default")
 			s.deployment("gang-scheduler").Spec.Template.Spec.Containers[0].Args = []string{"scheduler", "--serve=volcano"}
 		}, status: Fail, wantText: []string{"2 Deployments answer to schedulerName volcano", "gangctl-system/gang-scheduler, volcano-system/volcano-scheduler"}},
+		{name: "Volcano's is scaled to 0, and ours answers to its name", change: func(s *fixture) {
+			volcanoRuns(s)
+			s.binds("system:kube-scheduler", "volcano-system", "default")
+			s.stop("volcano-scheduler")
+			s.deployment("gang-scheduler").Spec.Template.Spec.Containers[0].Args = []string{"scheduler", "--serve=volcano"}
+		}, status: OK},
 		{name: "ours twice", change: func(s *fixture) {
 			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
 			s.binds("system:kube-scheduler", "elsewhere", "default")
@@ -137,5 +143,9 @@ func TestSchedulersFight(t *testing.T) {
 		{name: "two writers of one status", change: func(s *fixture) {
 			s.Deployment("scheduler-plugins", "controller", "registry.k8s.io/scheduler-plugins/controller:v0.34.7")
 		}, status: Warn, wantText: []string{"writes the status of PodGroups"}},
+		{name: "the other writer is scaled to 0", change: func(s *fixture) {
+			s.Deployment("scheduler-plugins", "scheduler-plugins-controller", "registry.k8s.io/scheduler-plugins/controller:v0.34.7")
+			s.stop("scheduler-plugins-controller")
+		}, status: OK},
 	})
 }

@@ -34,6 +34,12 @@ func served(f *Facts, name string) []*appsv1.Deployment {
 	return component.FindScheduler(f.View, name, "").Deployments
 }
 
+// running are those of some Deployments that are not scaled to 0. One that is stopped is a sign of a scheduler that is down, and no rival of
+// another: it binds and writes nothing.
+func running(all []*appsv1.Deployment) []*appsv1.Deployment {
+	return slices.DeleteFunc(slices.Clone(all), func(d *appsv1.Deployment) bool { return component.Replicas(d) == 0 })
+}
+
 // scheduler has the facts about one schedulerName.
 type scheduler struct {
 	component.Scheduler

@@ -1,10 +1,12 @@
 package operator
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
@@ -32,6 +34,19 @@ func Find(deployments []*appsv1.Deployment) []Operator {
 	}
 	return all
 }
+
+// Acting are those of some operators that are not scaled to 0: one that is stopped is no rival of one that runs. Where none runs, it is all of
+// them, as any may be the one to start.
+func Acting(all []Operator) []Operator {
+	running := slices.DeleteFunc(slices.Clone(all), Operator.Stopped)
+	if len(running) == 0 {
+		return all
+	}
+	return running
+}
+
+// Stopped reports whether its Deployment is scaled to 0.
+func (o Operator) Stopped() bool { return ptr.Deref(o.Deployment.Spec.Replicas, 1) == 0 }
 
 // container is the index of the operator's container; -1 if it has none.
 func container(d *appsv1.Deployment) int {
