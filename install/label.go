@@ -27,6 +27,14 @@ func Selector(instance string) string {
 	return LabelPartOf + "=" + PartOf + "," + LabelInstance + "=" + instance
 }
 
+// Of reports whether an object belongs to an installation. What a sandbox applies and what the scheduler writes itself is of gangctl and names no
+// instance; what names another, such as the training operator, is not of this one.
+func Of(object metav1.Object, instance string) bool {
+	labels := object.GetLabels()
+	of, named := labels[LabelInstance]
+	return labels[LabelPartOf] == PartOf && (!named || of == instance)
+}
+
 // Label marks an object as belonging to an installation of a version.
 func Label(object metav1.Object, instance, version string) {
 	labels := object.GetLabels()

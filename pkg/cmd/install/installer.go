@@ -126,8 +126,8 @@ func (i *Installer) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// leaveOthers takes out what another tool or user created before, and reports it: the namespace and the PodGroup definition are used
-// as they are. Everything else has names of ours.
+// leaveOthers takes out what another tool, user or installation of gangctl created before, and reports it: the namespace and the PodGroup
+// definition are used as they are. Everything else has names of ours.
 func (i *Installer) leaveOthers(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var ours []*unstructured.Unstructured
 	for _, object := range objects {
@@ -139,7 +139,7 @@ func (i *Installer) leaveOthers(ctx context.Context, objects []*unstructured.Uns
 		if err != nil {
 			return nil, err
 		}
-		if there == nil || there.GetLabels()[install.LabelPartOf] == install.PartOf {
+		if there == nil || install.Of(there, object.GetLabels()[install.LabelInstance]) {
 			ours = append(ours, object)
 			continue
 		}

@@ -79,6 +79,23 @@ func TestLeavesOthers(t *testing.T) {
 	}
 }
 
+// A namespace that gangctl made for the operator gets neither the labels nor the pod security of the scheduler's: an uninstall would delete it.
+func TestLeavesOperatorsNamespace(t *testing.T) {
+	s := kubetest.NewStore(t)
+	if _, _, failed := runOperator(t, s, ""); failed != nil {
+		t.Fatal(failed)
+	}
+	for range 2 {
+		out, stderr, failed := run(t, s, "v1.2.3", "--namespace", "kubeflow")
+		if failed != nil || strings.Contains(out, "namespace/") || !strings.Contains(stderr, "note: Namespace kubeflow is there already, made by gangctl: it is used as it is\n") {
+			t.Fatalf("%v\n%s%s", failed, out, stderr)
+		}
+	}
+	if out, stderr, failed := runOperator(t, s, ""); failed != nil || !strings.Contains(out, "namespace/kubeflow unchanged\n") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
 func TestNamesNeighbours(t *testing.T) {
 	s := kubetest.NewStore(t)
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {

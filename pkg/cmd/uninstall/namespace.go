@@ -69,7 +69,7 @@ type spared struct {
 	reason    string
 }
 
-// spareNamespaces returns those of the namespaces to delete that hold things which gangctl did not make, or may hold some, and reports
+// spareNamespaces returns those of the namespaces to delete that hold things which are not the scheduler's, or may hold some, and reports
 // which.
 func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) ([]spared, error) {
 	var all []spared
@@ -88,9 +88,9 @@ func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, obje
 		if len(foreign) == 0 && len(unknown) == 0 {
 			continue
 		}
-		s, what := spared{namespace, "it holds what gangctl did not make"}, foreign
+		s, what := spared{namespace, "it holds what is not the scheduler's"}, foreign
 		if len(foreign) == 0 {
-			s.reason, what = "it may hold what gangctl did not make", unknown
+			s.reason, what = "it may hold what is not the scheduler's", unknown
 		}
 		all = append(all, s)
 		fmt.Fprintf(o.IO.ErrOut, "note: %s stays: %s: %s\n", apply.Describe(namespace), s.reason, strings.Join(what, ", "))
@@ -98,12 +98,12 @@ func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, obje
 	return all, nil
 }
 
-// inside names what a namespace holds of some kinds besides our own objects and those that every namespace gets.
+// inside names what a namespace holds of some kinds besides the scheduler's objects and those that every namespace gets. The training operator
+// counts, also where gangctl installed it: its webhook would stay, and refuse every job.
 func inside(ctx context.Context, client *kube.Client, kinds []apply.Kind, namespace string) ([]string, error) {
 	var foreign []string
 	for _, kind := range kinds {
-		options := metav1.ListOptions{LabelSelector: install.LabelPartOf + "!=" + install.PartOf}
-		pages, err := paging.All(ctx, options, client.Dynamic.Resource(kind.Resource).Namespace(namespace).List)
+		pages, err := paging.All(ctx, metav1.ListOptions{}, client.Dynamic.Resource(kind.Resource).Namespace(namespace).List)
 		if err != nil {
 			return nil, failure.Op{Verb: "list", Resource: kind.Resource, Kind: kind.Kind, Namespace: namespace}.Wrap(err)
 		}
@@ -111,7 +111,7 @@ func inside(ctx context.Context, client *kube.Client, kinds []apply.Kind, namesp
 		for _, page := range pages {
 			for i := range page.Items {
 				name := kind.Kind + " " + page.Items[i].GetName()
-				if name == "ConfigMap kube-root-ca.crt" || name == "ServiceAccount default" {
+				if install.Of(&page.Items[i], install.SchedulerInstance) || name == "ConfigMap kube-root-ca.crt" || name == "ServiceAccount default" {
 					continue
 				}
 				if count++; count <= shown {

@@ -179,12 +179,39 @@ func TestSparesNamespace(t *testing.T) {
 		s.Put("/api/v1/namespaces/gangctl-system/configmaps/"+name, thing("v1", "ConfigMap", name, nil))
 	}
 	_, stderr, failed := run(t, s, nil)
-	if failed == nil || failed.Message != "Namespace gangctl-system is still there, because it holds what gangctl did not make" ||
-		!strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what gangctl did not make: ConfigMap thesis\n") {
+	if failed == nil || failed.Message != "Namespace gangctl-system is still there, because it holds what is not the scheduler's" ||
+		!strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what is not the scheduler's: ConfigMap thesis\n") {
 		t.Errorf("%+v\n%s", failed, stderr)
 	}
 	if !slices.Contains(s.Paths(), "/api/v1/namespaces/gangctl-system/configmaps/thesis") || slices.Contains(s.Paths(), "/apis/apps/v1/namespaces/gangctl-system/deployments/gang-scheduler") {
 		t.Errorf("left: %q", s.Paths())
+	}
+}
+
+// A namespace that holds the training operator is left, although gangctl installed that: its webhook has no one behind it otherwise. What the
+// scheduler wrote itself keeps nothing.
+func TestSparesOperatorsNamespace(t *testing.T) {
+	s := installed(t)
+	f, streams := commandtest.Factory("", time.Time{}, 0, s.Client)
+	if _, _, failed := commandtest.Run(t.Context(), install.NewOperatorCommand(f, nil), streams, "--namespace", "gangctl-system", "--wait=false"); failed != nil {
+		t.Fatal(failed)
+	}
+	key := thing("v1", "Secret", "key", nil)
+	key.SetLabels(map[string]string{"app.kubernetes.io/part-of": "gangctl"})
+	s.Put("/api/v1/namespaces/gangctl-system/secrets/key", key)
+	out, stderr, failed := run(t, s, nil)
+	if failed == nil || failed.Message != "Namespace gangctl-system is still there, because it holds what is not the scheduler's" ||
+		!strings.Contains(stderr, "Deployment training-operator") || strings.Contains(stderr, "Secret key") || strings.Contains(out, "namespace/gangctl-system deleted") {
+		t.Errorf("%+v\n%s%s", failed, stderr, out)
+	}
+	for path, stays := range map[string]bool{
+		"/api/v1/namespaces/gangctl-system":                                     true,
+		"/apis/apps/v1/namespaces/gangctl-system/deployments/training-operator": true,
+		"/apis/apps/v1/namespaces/gangctl-system/deployments/gang-scheduler":    false,
+	} {
+		if slices.Contains(s.Paths(), path) != stays {
+			t.Errorf("%s: left: %q", path, s.Paths())
+		}
 	}
 }
 
@@ -229,7 +256,7 @@ func TestSparesWhateverIsServed(t *testing.T) {
 		return true
 	})
 	_, stderr, failed := run(t, s, nil)
-	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what gangctl did not make: Training thesis\n") {
+	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what is not the scheduler's: Training thesis\n") {
 		t.Errorf("%+v\n%s", failed, stderr)
 	}
 	if slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.Contains(r, "/reports") || strings.Contains(r, "/sites") }) {
@@ -254,7 +281,7 @@ func TestSparesWhatCannotBeListed(t *testing.T) {
 		return true
 	})
 	out, stderr, failed := run(t, s, nil)
-	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it may hold what gangctl did not make: the kinds of example.com/v1, which cannot be listed (") || strings.Contains(out, "namespace/gangctl-system deleted") {
+	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it may hold what is not the scheduler's: the kinds of example.com/v1, which cannot be listed (") || strings.Contains(out, "namespace/gangctl-system deleted") {
 		t.Errorf("%+v\n%s%s", failed, stderr, out)
 	}
 }
