@@ -29,6 +29,8 @@ type OperatorOptions struct {
 	Prompter prompt.Prompter
 
 	Settings manifests.Operator
+	// Typed reports whether a flag was typed: what was not stays as it is in an operator that gangctl installed.
+	Typed func(flag string) bool
 	// OfNew are the flags that were typed and are about a new operator only.
 	OfNew []string
 	// Release is that of an operator that is there, where its image does not have it.
@@ -48,6 +50,9 @@ func NewOperatorCommand(f *cmdutil.Factory, runF func(context.Context, *Operator
 		Long: `Install the Kubeflow Training Operator ` + manifests.Version + `, which turns TFJobs into pods: its release's own manifests, for TFJobs
 only unless --kinds names more, with the rights that these need and no others. For TrainJobs of Kubeflow Trainer v2, and for JobSets,
 LeaderWorkerSets and Ray jobs, gangctl has no manifests: --kinds trainjobs is refused with the command by which the project installs it.
+
+Typed again, it adds kinds to the operator that gangctl installed, and takes none away: jobs live by it. Its image, --image-pull-secret
+and --gang-scheduler stay unless they are typed; --gang-scheduler='' has it leave gangs alone again.
 
 An operator that is there already is left alone, and that is the advice: 'gangctl submit' makes the gang of each job
 itself. Where jobs are submitted by other means, too, --gang-scheduler has the operator make gangs, for every kind of
@@ -107,6 +112,7 @@ func unknownKind(name string) error {
 
 func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	typed := cmd.Flags().Changed
+	o.Typed = typed
 	// The user's settings are those of jobs and count for nothing here.
 	if !typed("image") {
 		o.Settings.Image = ""

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
@@ -15,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 func (o *OperatorOptions) run(ctx context.Context) error {
@@ -29,10 +33,11 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := findOperators(ctx, client, o.IO.ErrOut)
+	there, err := findOperators(ctx, client, o.IO.ErrOut)
 	if err != nil {
 		return err
 	}
+	found, own := there.ofTFJobs, there.own
 	switch {
 	case len(found) > 1 && found[0].Stopped():
 		return failure.Errorf("%d operators for TFJobs are there, and all are scaled to 0: %s and %s", len(found), found[0].Name(), found[1].Name()).
@@ -40,21 +45,29 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 	case len(found) > 1:
 		return failure.Errorf("%d operators act on TFJobs: %s and %s", len(found), found[0].Name(), found[1].Name()).
 			WithHint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", found[1].Deployment.Namespace, found[1].Deployment.Name)
-	case len(found) == 1 && !ours(found[0]):
+	case len(found) == 1 && !ours(found[0].Deployment):
 		return o.change(ctx, client, found[0])
-	case len(found) == 1 && found[0].Deployment.Namespace != o.Settings.Namespace:
-		return failure.Errorf("gangctl installed the operator in namespace %s", found[0].Deployment.Namespace).
-			WithHint("name that one: -n %s", found[0].Deployment.Namespace)
+	case own != nil && own.Deployment.Namespace != o.Settings.Namespace:
+		return failure.Errorf("gangctl installed the operator in namespace %s", own.Deployment.Namespace).
+			WithHint("name that one: -n %s", own.Deployment.Namespace)
 	}
-	return o.install(ctx, client)
+	return o.install(ctx, client, own)
+}
+
+// operators are those that run as Deployments.
+type operators struct {
+	// ofTFJobs are those that handle TFJobs.
+	ofTFJobs []operator.Operator
+	// own is the one that gangctl installed, whatever kinds it handles; nil if it installed none.
+	own *operator.Operator
 }
 
 // findOperators finds those that run as Deployments. Some that cannot be seen must not pass for none: two would act on the same
 // jobs. Those that anybody may have made are named and left out: they would keep administrators from installing one, and be granted rights.
-func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]operator.Operator, error) {
+func findOperators(ctx context.Context, client *kube.Client, out io.Writer) (operators, error) {
 	pages, err := paging.All(ctx, metav1.ListOptions{}, client.Typed.AppsV1().Deployments(metav1.NamespaceAll).List)
 	if err != nil {
-		return nil, failure.Op{Verb: "list", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment"}.Wrap(err)
+		return operators{}, failure.Op{Verb: "list", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment"}.Wrap(err)
 	}
 	var all []*appsv1.Deployment
 	for _, page := range pages {
@@ -63,32 +76,88 @@ func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]o
 		}
 	}
 	found := operator.Find(all)
-	if len(found) == 0 {
-		return nil, nil
+	if len(found) == 0 && !slices.ContainsFunc(all, ours) {
+		return operators{}, nil
 	}
 	policy, err := clusterPolicy(ctx, client)
 	if err != nil {
-		return nil, err
+		return operators{}, err
 	}
 	trusted, others := operator.Trusted(found, policy, manifests.DefaultNamespace)
 	for _, other := range others {
 		fmt.Fprintf(out, "note: Deployment %s looks like a training operator and is left alone: no ClusterRoleBinding lets its account act on the cluster's TFJobs\n", other.Name())
 	}
-	return operator.Acting(trusted), nil
+	return operators{ofTFJobs: operator.Acting(trusted), own: ownAmong(all, policy)}, nil
 }
 
-// ours reports whether gangctl installed the operator.
-func ours(o operator.Operator) bool {
-	labels := o.Deployment.Labels
-	return labels[install.LabelPartOf] == install.PartOf && labels[install.LabelInstance] == manifests.Name
+// ownAmong is the operator among Deployments that gangctl installed; nil if there is none. Anybody may write its labels where they have a
+// namespace: it counts where accounts act on all jobs of a kind that it could handle.
+func ownAmong(all []*appsv1.Deployment, policy *rbac.Policy) *operator.Operator {
+	var kinds []rbacv1.PolicyRule
+	for _, kind := range manifests.Kinds() {
+		kinds = append(kinds, rbacv1.PolicyRule{APIGroups: []string{"kubeflow.org"}, Resources: []string{kind}})
+	}
+	component := operator.Component([]string{manifests.DefaultNamespace}, kinds...)
+	for _, d := range all {
+		if o, ok := operator.Of(d); ok && ours(d) && policy.Trusts(component, d.Namespace) {
+			return &o
+		}
+	}
+	return nil
+}
+
+// ours reports whether a Deployment has the labels of the operator that gangctl installs.
+func ours(d *appsv1.Deployment) bool {
+	return d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == manifests.Name
+}
+
+// merged are the settings for an operator that gangctl installed before. Kinds are only added, as jobs live by it, and what was not typed stays.
+func (o *OperatorOptions) merged(there operator.Operator) (manifests.Operator, error) {
+	s := o.Settings
+	s.Kinds = slices.DeleteFunc(manifests.Kinds(), func(kind string) bool { return !slices.Contains(o.Settings.Kinds, kind) && !there.Handles(kind) })
+	if !o.Typed("image") {
+		released, err := manifests.Image()
+		if err != nil {
+			return s, err
+		}
+		// The image of an earlier release is not one that was typed.
+		if image := there.Container().Image; there.Deployment.Labels[install.LabelVersion] == manifests.Version || repository(image) != repository(released) {
+			s.Image = image
+		}
+	}
+	if !o.Typed("image-pull-secret") {
+		for _, secret := range there.Deployment.Spec.Template.Spec.ImagePullSecrets {
+			s.PullSecrets = append(s.PullSecrets, secret.Name)
+		}
+	}
+	if !o.Typed("gang-scheduler") {
+		s.GangScheduler = there.Mode().Scheduler
+	}
+	return s, nil
+}
+
+// repository is the name of an image without its tag and digest.
+func repository(image string) string {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return image
+	}
+	return named.Name()
 }
 
 // install applies the release's manifests. Nothing is pruned: with a definition, every job of its kind would go.
-func (o *OperatorOptions) install(ctx context.Context, client *kube.Client) error {
+func (o *OperatorOptions) install(ctx context.Context, client *kube.Client, own *operator.Operator) error {
 	if o.Release != "" {
 		return failure.Usagef("--release is about an operator that is there, and there is none").WithHint("gangctl installs %s", manifests.Version)
 	}
-	objects, err := o.Settings.Objects()
+	settings := o.Settings
+	if own != nil {
+		var err error
+		if settings, err = o.merged(*own); err != nil {
+			return err
+		}
+	}
+	objects, err := settings.Objects()
 	if err != nil {
 		return err
 	}
@@ -96,7 +165,7 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client) erro
 	if objects, err = i.leaveOthers(ctx, objects); err != nil {
 		return err
 	}
-	if err := o.needsGroups(ctx, client, o.Settings.GangScheduler); err != nil {
+	if err := o.needsGroups(ctx, client, settings.GangScheduler); err != nil {
 		return err
 	}
 	a := &apply.Applier{Client: client.Dynamic, Force: o.Flags.force, DryRun: i.dry(), Report: i.report}
@@ -107,7 +176,7 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client) erro
 	if err != nil || i.dry() || !o.Flags.wait {
 		return err
 	}
-	return o.await(ctx, client, o.Settings.Namespace, manifests.Name)
+	return o.await(ctx, client, settings.Namespace, manifests.Name)
 }
 
 // needsGroups refuses to have an operator make groups that are not served: releases from v1.8 on do not start without them.

@@ -102,6 +102,66 @@ func TestStoppedOperator(t *testing.T) {
 	}
 }
 
+// Typed again, kinds are only added to the operator that gangctl installed, and what was not typed stays.
+func TestOperatorKeepsSettings(t *testing.T) {
+	const scheme, gangs = "--enable-scheme=", "--gang-scheduler-name=scheduler-plugins-scheduler"
+	for _, tt := range []struct {
+		name, first, then string
+		want              []string
+		never             []string
+	}{
+		{"another kind", "", "--kinds pytorchjobs", []string{scheme + "tfjob", scheme + "pytorchjob"}, nil},
+		{"TFJobs, as the hint of the check has it", "--kinds pytorchjobs", "", []string{scheme + "tfjob", scheme + "pytorchjob"}, nil},
+		{"outside of the release's namespace", "-n ml --kinds mpijobs", "-n ml", []string{scheme + "tfjob", scheme + "mpijob"}, nil},
+		{"all stay", "--kinds all", "", nil, []string{scheme}},
+		{"the rest", "--image x.example/op:1 --image-pull-secret a --gang-scheduler scheduler-plugins-scheduler", "--kinds jaxjobs", []string{`"x.example/op:1"`, `{"name":"a"}`, gangs}, nil},
+		{"the rest, typed", "--image x.example/op:1 --image-pull-secret a --gang-scheduler scheduler-plugins-scheduler", "--image x.example/op:2 --image-pull-secret b --gang-scheduler=",
+			[]string{`"x.example/op:2"`, `{"name":"b"}`}, []string{`{"name":"a"}`, gangs}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.NewStore(t)
+			s.Hook(servesPodGroups)
+			for _, line := range []string{tt.first, tt.then} {
+				if out, stderr, failed := runOperator(t, s, line); failed != nil {
+					t.Fatalf("%q: %v\n%s%s", line, failed, out, stderr)
+				}
+			}
+			var applied string
+			for n, request := range s.Requests() {
+				if strings.HasPrefix(request, "PATCH ") && strings.Contains(request, "/deployments/training-operator") {
+					applied = s.Body(n)
+				}
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(applied, want) {
+					t.Errorf("%s is lost:\n%s", want, applied)
+				}
+			}
+			for _, never := range tt.never {
+				if strings.Contains(applied, never) {
+					t.Errorf("%s is there:\n%s", never, applied)
+				}
+			}
+		})
+	}
+	s := kubetest.NewStore(t)
+	if _, _, failed := runOperator(t, s, "-n ml --kinds pytorchjobs"); failed != nil {
+		t.Fatal(failed)
+	}
+	if _, _, failed := runOperator(t, s, ""); failed == nil || failed.Message != "gangctl installed the operator in namespace ml" {
+		t.Errorf("in another namespace: %+v", failed)
+	}
+}
+
+// servesPodGroups is the hook of a server that serves the groups that an operator makes.
+func servesPodGroups(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/apis" {
+		return false
+	}
+	kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "scheduling.x-k8s.io"}}})
+	return true
+}
+
 // A Deployment that anybody may make who has a namespace neither keeps an administrator from installing the operator nor is granted rights.
 func TestTenantsOperator(t *testing.T) {
 	for _, args := range []string{"", "--gang-scheduler gang-scheduler --yes"} {
@@ -110,13 +170,7 @@ func TestTenantsOperator(t *testing.T) {
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "training-operator", "image": "x/training-operator:v1-93c5489"}}}}}}}
 		const at = "/apis/apps/v1/namespaces/team-a/deployments/training-operator"
 		s.Put(at, theirs)
-		s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Path != "/apis" {
-				return false
-			}
-			kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "scheduling.x-k8s.io"}}})
-			return true
-		})
+		s.Hook(servesPodGroups)
 		io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 		cmd := NewOperatorCommand(&cmdutil.Factory{IO: io, Client: s.Client}, nil)
 		if err := commandtest.Execute(t.Context(), cmd, append(strings.Fields(args), "--wait=false")...); err != nil || !strings.Contains(out.String(), "deployment.apps/training-operator created\n") {

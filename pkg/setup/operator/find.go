@@ -20,19 +20,25 @@ type Operator struct {
 	Release Release
 }
 
-// Find returns the operators for TFJobs among Deployments, in their order: by the name of the image, else, for images that were renamed, by
-// the label that the releases put on their pods. One whose flags enable other kinds only is none.
+// Find returns the operators for TFJobs among Deployments, in their order. One whose flags enable other kinds only is none.
 func Find(deployments []*appsv1.Deployment) []Operator {
 	var all []Operator
 	for _, d := range deployments {
-		if i := container(d); i >= 0 {
-			o := Operator{Deployment: d, Index: i, Release: releaseOf(d.Spec.Template.Spec.Containers[i].Image)}
-			if o.handlesTFJobs() {
-				all = append(all, o)
-			}
+		if o, ok := Of(d); ok && o.Handles("tfjobs") {
+			all = append(all, o)
 		}
 	}
 	return all
+}
+
+// Of is the operator that a Deployment runs, whatever kinds of job it handles; ok is false if it runs none. It is known by the name of the
+// image, else, for images that were renamed, by the label that the releases put on their pods.
+func Of(d *appsv1.Deployment) (o Operator, ok bool) {
+	i := container(d)
+	if i < 0 {
+		return Operator{}, false
+	}
+	return Operator{Deployment: d, Index: i, Release: releaseOf(d.Spec.Template.Spec.Containers[i].Image)}, true
 }
 
 // Acting are those of some operators that are not scaled to 0: one that is stopped is no rival of one that runs. Where none runs, it is all of
@@ -69,17 +75,10 @@ func container(d *appsv1.Deployment) int {
 	return -1
 }
 
-func (o Operator) handlesTFJobs() bool {
-	kinds := argv.List(o.Container(), "enable-scheme")
-	if len(kinds) == 0 {
-		return true
-	}
-	for _, k := range kinds {
-		if strings.EqualFold(k, "tfjob") {
-			return true
-		}
-	}
-	return false
+// Handles reports whether its flags enable a kind of job, given by its resource. Without such flags all are enabled.
+func (o Operator) Handles(resource string) bool {
+	enabled := argv.List(o.Container(), "enable-scheme")
+	return len(enabled) == 0 || slices.ContainsFunc(enabled, func(kind string) bool { return strings.EqualFold(kind+"s", resource) })
 }
 
 // Container is the container that runs the operator.
