@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/setup/operator"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
 
@@ -39,7 +40,11 @@ func kindGang(f *Facts, r gang.JobReader) Finding {
 	controller := controllerOf(f, r)
 	switch {
 	case controller == "":
-		return warnf("%s: nothing is seen that makes pods of it: %s does not run here", r.Kind, r.Controller.Name).hint("%s", component.Install(r))
+		why := r.Controller.Name + " does not run here"
+		for _, d := range component.ControllersOf(f.View, r) {
+			why = fmt.Sprintf("Deployment %s/%s handles other kinds only (--enable-scheme)", d.Namespace, d.Name)
+		}
+		return warnf("%s: nothing is seen that makes pods of it: %s", r.Kind, why).hint("%s", component.Install(r))
 	case by == "":
 		return warnf("%s: no gang: %s, and its pods would start one by one", r.Kind, how).hint("%s", installHint)
 	}
@@ -51,7 +56,11 @@ func controllerOf(f *Facts, r gang.JobReader) string {
 	if len(r.Controller.Images) == 0 {
 		return "Kubernetes itself"
 	}
-	for _, d := range component.ControllersOf(f.View, r) {
+	deployed := component.ControllersOf(f.View, r)
+	for _, d := range deployed {
+		if o, ok := operator.Of(d); ok && !o.Handles(r.Resource) {
+			continue // it has no controller of this kind
+		}
 		return fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name)
 	}
 	for _, job := range f.View.Jobs() {
@@ -59,7 +68,8 @@ func controllerOf(f *Facts, r gang.JobReader) string {
 			return "a controller that is no Deployment"
 		}
 	}
-	if r.Controller.Install == "" && validated(f) {
+	// The webhook is that of the Deployment where there is one.
+	if r.Controller.Install == "" && len(deployed) == 0 && len(f.operators()) == 0 && validated(f, r.Resource) {
 		return "an operator that is no Deployment"
 	}
 	return ""

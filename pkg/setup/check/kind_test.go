@@ -45,6 +45,33 @@ func TestKindsAreGangs(t *testing.T) {
 			wantText: []string{"TrainJob: nothing is seen that makes pods of it: trainer-controller-manager does not run here", "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'"}},
 		{name: "TFJobs without their operator", status: Warn, change: func(s *fixture) { s.remove("training-operator") },
 			wantText: []string{"TFJob: nothing is seen that makes pods of it: training-operator does not run here", "gangctl install operator"}},
+		{name: "PyTorchJobs, and the operator handles TFJobs only", status: Warn, change: func(s *fixture) {
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+			s.operatorArgs("--enable-scheme=tfjob")
+			s.webhook("tfjobs")
+		}, wantText: []string{"PyTorchJob: nothing is seen that makes pods of it: Deployment kubeflow/training-operator handles other kinds only (--enable-scheme)", "gangctl install operator --kinds pytorchjobs",
+			"TFJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Deployment kubeflow/training-operator"}},
+		{name: "PyTorchJobs, which the operator handles, too", status: OK, change: func(s *fixture) {
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+			s.operatorArgs("--enable-scheme=tfjob", "--enable-scheme=pytorchjob")
+		}, wantText: []string{"PyTorchJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Deployment kubeflow/training-operator"}},
+		{name: "MPIJobs, and the operator, which has no webhook for them, handles TFJobs only", status: Warn, change: func(s *fixture) {
+			s.serves("mpijobs.kubeflow.org", "v1", nil, nil)
+			s.operatorArgs("--enable-scheme=tfjob")
+			s.webhook("tfjobs")
+		}, wantText: []string{"MPIJob: nothing is seen that makes pods of it"}},
+		{name: "an operator that is no Deployment, by its webhook", status: OK, change: func(s *fixture) {
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+			s.serves("mpijobs.kubeflow.org", "v1", nil, nil)
+			s.remove("training-operator")
+			s.webhook("tfjobs", "pytorchjobs")
+		}, wantText: []string{"PyTorchJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by an operator that is no Deployment",
+			"MPIJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by an operator that is no Deployment"}},
+		{name: "an operator that is no Deployment, whose webhook looks at other kinds", status: Warn, change: func(s *fixture) {
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+			s.remove("training-operator")
+			s.webhook("tfjobs")
+		}, wantText: []string{"PyTorchJob: nothing is seen that makes pods of it"}},
 		{name: "LeaderWorkerSets", status: OK, change: func(s *fixture) {
 			s.serves(lws, "v1", nil, nil)
 			s.controller("lws-system", "lws-controller-manager", "registry.k8s.io/lws/lws:v0.9.0", "leaderworkerset.x-k8s.io", "leaderworkersets")

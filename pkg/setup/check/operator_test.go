@@ -22,6 +22,16 @@ func (s *fixture) job(name string, age time.Duration, seen bool) map[string]any 
 	return job
 }
 
+// webhook adds the operator's, which looks at some kinds of job.
+func (s *fixture) webhook(resources ...string) {
+	var hooks []any
+	for _, resource := range resources {
+		hooks = append(hooks, map[string]any{"name": "validator." + resource, "rules": []any{map[string]any{"apiGroups": []any{"kubeflow.org"}, "resources": []any{resource}}}})
+	}
+	s.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+		"metadata": map[string]any{"name": "validator.training-operator.kubeflow.org"}, "webhooks": hooks})
+}
+
 func TestOperatorsAlive(t *testing.T) {
 	test(t, Cluster(), "operator-alive", []expected{
 		{name: "healthy", status: OK, wantText: []string{"Deployment kubeflow/training-operator (v1.9.4): 1/1 ready"}},
@@ -38,8 +48,12 @@ func TestOperatorsAlive(t *testing.T) {
 		}, status: OK, wantText: []string{"a TFJob's status was written 60s ago"}},
 		{name: "none, but its webhook is there", change: func(s *fixture) {
 			s.remove("training-operator")
-			s.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "validator.training-operator.kubeflow.org"}})
+			s.webhook("tfjobs")
 		}, status: OK, wantText: []string{"webhook"}},
+		{name: "none, and its webhook looks at other kinds", change: func(s *fixture) {
+			s.remove("training-operator")
+			s.webhook("pytorchjobs")
+		}, status: Fail, wantText: []string{"no training operator"}},
 		{name: "it does not look at a job", change: func(s *fixture) {
 			s.job("young", 10*time.Second, false)
 			s.job("old", 10*time.Minute, false)
