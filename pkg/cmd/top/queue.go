@@ -31,7 +31,7 @@ func queueFrame(r usage.Queues, l layout) []string {
 		if l.wide {
 			row = append(row, cmp.Or(q.Kind, none), cmp.Or(q.Parent, none))
 		}
-		rows = append(rows, append(row, strconv.FormatInt(max(0, q.Requested), 10)))
+		rows = append(rows, append(row, strconv.FormatInt(q.Requested, 10)))
 	}
 	return printer.Grid(columns, rows, l.width, l.headers)
 }

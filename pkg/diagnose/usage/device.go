@@ -54,18 +54,43 @@ func kindsOf(w *view.View) []corev1.ResourceName {
 	}
 	for _, h := range w.Consumers() {
 		for _, p := range h.Pods {
-			for _, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
-				for i := range list {
-					for name := range list[i].Resources.Requests {
-						if !found[name] && IsDevice(name) {
-							found[name] = true
-						}
-					}
+			addKinds(found, p)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), compareKinds)
+}
+
+// addKinds adds the kinds of device that a pod requests.
+func addKinds(found map[corev1.ResourceName]bool, p *corev1.Pod) {
+	for _, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		for i := range list {
+			for name := range list[i].Resources.Requests {
+				if !found[name] && IsDevice(name) {
+					found[name] = true
 				}
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), compareKinds)
+}
+
+// withRequested adds the kinds of device that jobs request which have not ended: no node may have one yet, as of a pool that is scaled to zero, or
+// none that the caller may list. Reports on nodes are made without: what only a job names is no column of theirs.
+func (l *ledger) withRequested() *ledger {
+	found := map[corev1.ResourceName]bool{}
+	for _, kind := range l.kinds {
+		found[kind] = true
+	}
+	for _, s := range l.w.Jobs() {
+		if s.End != nil {
+			continue
+		}
+		g := l.w.Gang(s)
+		for _, role := range g.Roles {
+			addKinds(found, l.w.Sample(g, role))
+		}
+	}
+	l.kinds = slices.SortedFunc(maps.Keys(found), compareKinds)
+	return l
 }
 
 // compareKinds puts whole GPUs first, then the rest by name.

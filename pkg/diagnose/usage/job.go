@@ -59,7 +59,7 @@ type Jobs struct {
 
 // OfJobs reports on the jobs of a cluster view, sorted by namespace and name. What jobs and others hold together is what the nodes use.
 func OfJobs(w *view.View) Jobs {
-	l := newLedger(w)
+	l := newLedger(w).withRequested()
 	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []JobUsage{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}
 	l.each(func(_ *gang.Gang, j JobUsage) { report.Jobs = append(report.Jobs, j) })
 	return report

@@ -98,7 +98,6 @@ func suspend(job map[string]any) {
 	job["spec"].(map[string]any)["runPolicy"].(map[string]any)["suspend"] = true
 }
 
-// A job that has ended is shown as long as it holds something.
 // Who may not list nodes sees what pods hold all the same.
 func TestJobsWithoutNodes(t *testing.T) {
 	c := clustertest.New().Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 2, Nodes: []string{"n1", "n1"}})
@@ -109,6 +108,20 @@ func TestJobsWithoutNodes(t *testing.T) {
 	}
 }
 
+// A tenant who may not list nodes, and a pool that is scaled to zero: no node and no running pod has the kind that a job waits for.
+func TestJobsRequestWhatNoNodeHas(t *testing.T) {
+	c := clustertest.New().Add(clustertest.Gang{Name: "llama", Workers: 4, GPUs: 8})
+	if r := nodesOf(c); len(r.Totals) != 0 {
+		t.Errorf("no node has any: got %+v", r.Totals)
+	}
+	c.S.Denied = append(c.S.Denied, snapshot.Denial{Resource: "nodes"})
+	jobs := jobsOf(c).Jobs
+	if len(jobs) != 1 || jobs[0].Requests.Devices[nvidia] != 32 || jobs[0].Held.AllDevices() != 0 {
+		t.Errorf("got %+v", jobs)
+	}
+}
+
+// A job that has ended is shown as long as it holds something.
 func TestEndedJobs(t *testing.T) {
 	ended := func(nodes ...string) usage.Jobs {
 		return jobsOf(clustertest.New().Nodes(1, 8).Add(clustertest.Gang{Name: "done", Workers: 1, GPUs: 2, Nodes: nodes, Missing: 1 - len(nodes), Kind: "Job", NoGroup: true,

@@ -59,7 +59,7 @@ type queueKey struct {
 
 // OfQueues reports on the queues of a cluster view, sorted by name; jobs outside of queues come last, as a queue without a name.
 func OfQueues(w *view.View) Queues {
-	l := newLedger(w)
+	l := newLedger(w).withRequested()
 	all := map[queueKey]*Queue{}
 	for _, kind := range queueKinds() {
 		for _, u := range w.Snap.Custom[kind] {
@@ -111,8 +111,18 @@ func (q *Queue) count(g *gang.Gang, j JobUsage) {
 		q.Running++
 	default:
 		q.Waiting++
-		q.Requested += j.Requests.AllDevices() - j.Held.AllDevices()
+		q.Requested += j.lacks()
 	}
+}
+
+// lacks is how many devices a job requests and does not hold. Pods that are being deleted hold theirs next to those that replace them: a job that
+// holds more than it requests takes nothing away from what others wait for.
+func (j JobUsage) lacks() int64 {
+	var n int64
+	for kind, requested := range j.Requests.Devices {
+		n += max(0, requested-j.Held.Devices[kind])
+	}
+	return n
 }
 
 // queueKinds are the kinds of queue that are read.

@@ -2,10 +2,12 @@ package usage_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 )
@@ -55,6 +57,29 @@ func TestKueueQueues(t *testing.T) {
 	c.Workload("b", "ours", time.Minute)
 	want := []string{`ClusterQueue "gpus" under "all" Open holds 8, runs 1, waits 1 for 8 [nvidia.com/gpu 8/12]`}
 	if diff := cmp.Diff(want, lines(c)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A pool that is scaled to zero: what waits for it is counted before it has a node.
+func TestQueuesOfWhatNoNodeHas(t *testing.T) {
+	c := clustertest.New().Add(clustertest.Gang{Name: "llama", Workers: 4, GPUs: 8})
+	if diff := cmp.Diff([]string{` "" under ""  holds 0, runs 0, waits 1 for 32`}, lines(c)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// Pods that are being deleted hold theirs next to those that replace them, and take nothing away from what others wait for.
+func TestQueuesWithPodsThatLeave(t *testing.T) {
+	c := clustertest.New().Nodes(4, 8)
+	c.Add(clustertest.Gang{Name: "a", Workers: 2, GPUs: 8, Nodes: []string{"n1"}})
+	for i, p := range slices.Clone(c.S.Pods) {
+		old := p.DeepCopy()
+		old.Name, old.UID, old.Spec.NodeName, old.Status.Phase = p.Name+"-old", p.UID+"-old", fmt.Sprintf("n%d", i+2), corev1.PodRunning
+		c.Put(leaving(old, time.Minute))
+	}
+	c.Add(clustertest.Gang{Name: "b", Workers: 1, GPUs: 4})
+	if diff := cmp.Diff([]string{` "" under ""  holds 24, runs 0, waits 2 for 4`}, lines(c)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
