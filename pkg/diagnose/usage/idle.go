@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,29 +43,38 @@ func startOf(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// brokenSince is the earliest moment since when a member is not there: its replacement was created then, or it ended, was
-// deleted, or its node went away. It is zero where nothing shows it.
+// brokenSince is the moment since when fewer members are there than the gang needs: those above its minimum may be absent from the start.
+// Of a gang that has what it needs it is the latest absence. It is zero where nothing shows it.
 func (l *ledger) brokenSince(g *gang.Gang) time.Time {
-	var earliest time.Time
+	var known []time.Time
 	for _, m := range g.Members {
-		var at time.Time
-		switch m.State {
-		case gang.Pending, gang.Gated:
-			at = m.Pod.CreationTimestamp.Time
-		case gang.Failed:
-			at = endOf(m.Pod)
-		case gang.Terminating:
-			at = leftAt(m.Pod)
-		case gang.Lost:
-			at = l.awaySince(m.Pod.Spec.NodeName)
-		default:
-			continue
-		}
-		if !at.IsZero() && (earliest.IsZero() || at.Before(earliest)) {
-			earliest = at
+		if at := l.absentSince(m); !at.IsZero() {
+			known = append(known, at)
 		}
 	}
-	return earliest
+	if len(known) == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(known, time.Time.Compare)
+	absent := g.Total() - g.Count(gang.Starting, gang.Running, gang.Succeeded)
+	spare := int(g.Total()-g.Min) - (int(absent) - len(known)) // absences of unknown time count as the first
+	return known[min(max(0, spare), len(known)-1)]
+}
+
+// absentSince is when a member went away: its replacement was created then, or it ended, was deleted, or its node went away. It is zero for one
+// that is there, and where nothing shows it.
+func (l *ledger) absentSince(m gang.Member) time.Time {
+	switch m.State {
+	case gang.Pending, gang.Gated:
+		return m.Pod.CreationTimestamp.Time
+	case gang.Failed:
+		return endOf(m.Pod)
+	case gang.Terminating:
+		return leftAt(m.Pod)
+	case gang.Lost:
+		return l.awaySince(m.Pod.Spec.NodeName)
+	}
+	return time.Time{}
 }
 
 // endOf is when the last container of a pod ended.

@@ -102,7 +102,8 @@ func (l *ledger) job(g *gang.Gang, held Held) JobUsage {
 		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Requests: l.demand(g), Held: held, Queue: queueName(g), Progress: g.Progress}
 	if state == gang.Pending || state == gang.Starting || state == gang.Degraded {
 		since := g.Meta.CreationTimestamp.Time
-		if lost := l.brokenSince(g); state == gang.Degraded && !lost.IsZero() {
+		hasRun := state == gang.Degraded || g.Count(gang.Succeeded) > 0 // a Job's next wave has not waited while the one before ran
+		if lost := l.brokenSince(g); hasRun && !lost.IsZero() {
 			since = lost
 		}
 		j.WaitSeconds = l.since(since)

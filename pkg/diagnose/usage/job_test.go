@@ -55,8 +55,7 @@ func TestJobs(t *testing.T) {
 			g.Nodes = []string{"n1", "n1", "n2", "n2"}
 			g.Pod = func(i int, p *corev1.Pod) {
 				if i == 3 {
-					p.Status.Phase = corev1.PodFailed
-					p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: clustertest.Ago(3 * time.Minute)}}
+					failed(p, 3*time.Minute)
 				}
 			}
 		}), row{gang.Degraded, 3, 4, 4, 8, 6, 18, 3}},
@@ -70,6 +69,45 @@ func TestJobs(t *testing.T) {
 			}
 		}), row{gang.Degraded, 3, 4, 4, 8, 8, 8, 1}},
 		"a member's node is away": {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1", "n2", "away"} }), row{gang.Degraded, 3, 4, 4, 8, 8, 8 * 5, 5}},
+		// The two above the minimum never had a place: it broke when one of the others failed.
+		"a needed member failed": {with(func(g *clustertest.Gang) {
+			g.Min, g.Nodes = 2, []string{"n1", "n1"}
+			g.Pod = func(i int, p *corev1.Pod) {
+				if i == 1 {
+					failed(p, time.Minute)
+				}
+			}
+		}), row{gang.Degraded, 1, 2, 4, 8, 2, 2, 1}},
+		// Of the two above the minimum one has no pod at all, so that nobody knows since when.
+		"a needed member failed, another is missing": {with(func(g *clustertest.Gang) {
+			g.Min, g.Nodes, g.Missing = 2, []string{"n1", "n1"}, 1
+			g.Pod = func(i int, p *corev1.Pod) {
+				if i == 1 {
+					failed(p, time.Minute)
+				}
+			}
+		}), row{gang.Degraded, 1, 2, 4, 8, 2, 2, 1}},
+		"a member above the minimum failed": {with(func(g *clustertest.Gang) {
+			g.Min, g.Nodes = 2, []string{"n1", "n1", "n2", "n2"}
+			g.Pod = func(i int, p *corev1.Pod) {
+				if i == 3 {
+					failed(p, 3*time.Minute)
+				}
+			}
+		}), row{gang.Degraded, 3, 2, 4, 8, 6, 0, 3}},
+		// The first wave ran for ten hours, the second has waited for a minute.
+		"the second wave of a batch job waits": {clustertest.Gang{Name: "llama", Kind: "Job", Workers: 8, GPUs: 2, Min: 4, Age: 10 * time.Hour, Nodes: []string{"n1", "n1", "n2", "n2"},
+			BatchJob: func(j *batchv1.Job) {
+				parallel := int32(4)
+				j.Spec.Parallelism = &parallel
+			},
+			Pod: func(i int, p *corev1.Pod) {
+				if i < 4 {
+					p.Status.Phase = corev1.PodSucceeded
+				} else {
+					p.CreationTimestamp = clustertest.Ago(time.Minute)
+				}
+			}}, row{gang.Pending, 4, 4, 8, 8, 0, 0, 1}},
 		"starts": {with(func(g *clustertest.Gang) {
 			g.Nodes = []string{"n1", "n1", "n2", "n2"}
 			g.Pod = func(_ int, p *corev1.Pod) {
@@ -92,6 +130,12 @@ func TestJobs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failed makes a pod one that ended badly.
+func failed(p *corev1.Pod, ago time.Duration) {
+	p.Status.Phase = corev1.PodFailed
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: clustertest.Ago(ago)}}
 }
 
 func suspend(job map[string]any) {
