@@ -18,8 +18,9 @@ import (
 // flag refuses is an error with its place.
 func (c *Config) Apply(cmd *cobra.Command) error {
 	var failed error
+	own := onlyTyped(cmd)
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if failed != nil || flag.Changed || slices.Contains(notSettings, flag.Name) {
+		if failed != nil || flag.Changed || slices.Contains(notSettings, flag.Name) || own && cmd.LocalFlags().Lookup(flag.Name) == flag {
 			return
 		}
 		value, source := c.lookup(flag.Name)
@@ -76,7 +77,7 @@ func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		if slices.Contains(typedOnly, name) {
+		if slices.Contains(typedOnly, name) || onlyTypedFlag(root, name) {
 			fmt.Fprintf(warnings, "warning: settings %s: key %q has no effect: --%s cannot be set, only typed\n", c.path, shown, name)
 			continue
 		}

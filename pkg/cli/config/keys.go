@@ -15,6 +15,27 @@ var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for",
 // notSettings are all flags that make no sense as a default.
 var notSettings = append([]string{"help", "profile"}, typedOnly...)
 
+// OnlyTyped is the annotation of a command whose own flags, and those of the commands below it, count only when they are typed: a default
+// that is meant for jobs must not change an installation. The flags of every command, such as --context, are settings there, too.
+const OnlyTyped = "gangctl.dev/only-typed"
+
+func onlyTyped(cmd *cobra.Command) bool {
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if cmd.Annotations[OnlyTyped] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyTypedFlag reports whether a command below root has a flag of that name that only counts when it is typed.
+func onlyTypedFlag(root *cobra.Command, name string) bool {
+	if onlyTyped(root) && root.LocalFlags().Lookup(name) != nil {
+		return true
+	}
+	return slices.ContainsFunc(root.Commands(), func(sub *cobra.Command) bool { return onlyTypedFlag(sub, name) })
+}
+
 // Keys are the names of settings: the flags of every command under root that is in the help, sorted.
 func Keys(root *cobra.Command) []string {
 	var names []string
@@ -28,7 +49,7 @@ func Keys(root *cobra.Command) []string {
 		cmd.LocalFlags().VisitAll(add)
 		cmd.PersistentFlags().VisitAll(add)
 		for _, sub := range cmd.Commands() {
-			if !sub.Hidden { // what the help does not show is not offered here either
+			if !sub.Hidden && !onlyTyped(sub) { // what the help does not show is not offered here either
 				walk(sub)
 			}
 		}
@@ -67,7 +88,7 @@ func visit(cmd *cobra.Command, name string, do func(*cobra.Command, *pflag.Flag)
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		if !sub.Hidden {
+		if !sub.Hidden && !onlyTyped(sub) {
 			visit(sub, name, do)
 		}
 	}

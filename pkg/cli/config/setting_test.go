@@ -103,6 +103,45 @@ func TestValidateRunsForEveryCommand(t *testing.T) {
 	}
 }
 
+// A default for jobs does not change an installation; the flags of every command have their defaults there, too.
+func TestOnlyTyped(t *testing.T) {
+	var s settings
+	root, _ := newTree(&s)
+	install := &cobra.Command{Use: "install", Annotations: map[string]string{OnlyTyped: "true"}}
+	scheduler := &cobra.Command{Use: "scheduler", Run: func(*cobra.Command, []string) {}}
+	scheduler.Flags().String("image", "built-in", "")
+	scheduler.Flags().Int("workers", 1, "")
+	scheduler.Flags().Bool("ha", false, "")
+	install.AddCommand(scheduler)
+	root.AddCommand(install)
+	c, err := load(t, "image: file\nworkers: many\nha: true\nnamespace: n\n", map[string]string{"GANGCTL_HA": "true"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := scheduler.ParseFlags(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(scheduler); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"image": "built-in", "workers": "1", "ha": "false", "namespace": "n"} {
+		if got := scheduler.Flag(name).Value.String(); got != want {
+			t.Errorf("--%s: got %s, want %s", name, got, want)
+		}
+	}
+	if keys := Keys(root); slices.Contains(keys, "ha") || !slices.Contains(keys, "image") {
+		t.Errorf("got %q", keys)
+	}
+	if err := Validate(root, "ha", []string{"true"}); err == nil || err.Error() != `"ha" cannot be set: --ha only counts when it is typed` {
+		t.Errorf("got %v", err)
+	}
+	var out strings.Builder
+	c.Check(root, &out)
+	if want := "key \"ha\" has no effect: --ha cannot be set, only typed\n"; !strings.HasSuffix(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("got %s", out.String())
+	}
+}
+
 func TestPlain(t *testing.T) {
 	var s settings
 	root, _ := newTree(&s)

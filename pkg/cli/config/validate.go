@@ -21,6 +21,8 @@ func Validate(root *cobra.Command, key string, values []string) error {
 		return failure.Usagef("%q cannot be set: --%s is about one run, or differs between commands", key, key)
 	case key == profileKey:
 		return failure.Usagef("%q is no flag's default", key).WithHint("choose a profile with 'gangctl config use-profile NAME'")
+	case !slices.Contains(known, key) && onlyTypedFlag(root, key):
+		return failure.Usagef("%q cannot be set: --%s only counts when it is typed", key, key)
 	case !slices.Contains(known, key):
 		err := failure.Usagef("unknown key %q", key)
 		if nearest := suggest.Nearest(key, known); nearest != "" {

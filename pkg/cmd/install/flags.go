@@ -61,8 +61,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "How long --wait waits")
 }
 
-// Complete takes what was typed: of the others, base has the values. The user's settings are those of jobs and count for nothing
-// here: a job's image is not the scheduler's.
+// Complete takes what was typed: of the others, base has the values.
 func (f *Flags) Complete(cmd *cobra.Command, base Settings) (Settings, error) {
 	changed := cmd.Flags().Changed
 	switch {

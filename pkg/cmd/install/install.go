@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
@@ -34,7 +35,8 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Annotations: map[string]string{config.OnlyTyped: "true"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(NewSchedulerCommand(f, nil), NewOperatorCommand(f, nil), NewImagesCommand(f))
 	return cmd

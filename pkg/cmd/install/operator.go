@@ -113,16 +113,6 @@ func unknownKind(name string) error {
 func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	typed := cmd.Flags().Changed
 	o.Typed = typed
-	// The user's settings are those of jobs and count for nothing here.
-	if !typed("image") {
-		o.Settings.Image = ""
-	}
-	if !typed("namespace") {
-		o.Settings.Namespace = manifests.DefaultNamespace
-	}
-	if !typed("image-pull-secret") {
-		o.Settings.PullSecrets = nil
-	}
 	if slices.Contains(kinds, allKinds) {
 		kinds = manifests.Kinds()
 	}

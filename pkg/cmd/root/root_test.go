@@ -1,12 +1,17 @@
 package root
 
 import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -109,6 +114,46 @@ func TestUsageErrorsPointToHelp(t *testing.T) {
 		code := Execute(t.Context(), f, root)
 		if _, stderr := output(); code != failure.CodeUsage || !strings.HasSuffix(stderr, "hint: see '"+command+" --help'\n") {
 			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// Settings are defaults for jobs: `diff` is that of resize. What is installed, and what is deleted, is only what was typed. Where the cluster is
+// counts for all commands.
+func TestSettingsLeaveTheInstallationAlone(t *testing.T) {
+	const settings = "diff: true\nyes: true\nforce-conflicts: true\nnamespace: team\nimage: i\ncontext: lab\n"
+	for line, own := range map[string]bool{"upgrade": true, "uninstall": true, "install scheduler": true, "install operator": true, "resize llama": false} {
+		root, f, output := newRoot(t, strings.Fields(line)...)
+		environment := f.Getenv
+		f.Getenv = func(key string) string {
+			return cmp.Or(map[string]string{"GANGCTL_DELETE_CRDS": "true", "GANGCTL_CONFIRM": "podgroups.scheduling.x-k8s.io"}[key], environment(key))
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f.ConfigPath), 0o700), os.WriteFile(f.ConfigPath, []byte(settings), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		target, _, err := root.Find(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		target.RunE = func(cmd *cobra.Command, _ []string) error {
+			ran = true
+			if got := cmd.Flag("context").Value.String(); got != "lab" {
+				t.Errorf("%s: --context is %q", line, got)
+			}
+			cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+				if got := flag.Value.String(); own && got != flag.DefValue {
+					t.Errorf("%s: --%s is %s, want %s", line, flag.Name, got, flag.DefValue)
+				}
+			})
+			if diff := cmd.Flag("diff"); !own && diff.Value.String() != "true" {
+				t.Errorf("%s: --diff is %s", line, diff.Value)
+			}
+			return nil
+		}
+		if code := Execute(t.Context(), f, root); code != failure.CodeOK || !ran {
+			_, stderr := output()
+			t.Errorf("%s: %d, %s", line, code, stderr)
 		}
 	}
 }

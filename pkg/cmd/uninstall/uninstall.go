@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -63,6 +64,7 @@ them; to confirm, type the definition's name or give it with --confirm.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return install.OnlyScheduler("uninstall", args)
 		},
+		Annotations:       map[string]string{config.OnlyTyped: "true"},
 		ValidArgsFunction: install.CompleteScheduler,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(cmd); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -42,6 +43,7 @@ older than the scheduler is refused.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			return install.OnlyScheduler("upgrade", args)
 		},
+		Annotations:       map[string]string{config.OnlyTyped: "true"},
 		ValidArgsFunction: install.CompleteScheduler,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
