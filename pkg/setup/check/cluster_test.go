@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
@@ -111,6 +112,29 @@ func TestDevices(t *testing.T) {
 		{name: "hardware without a plugin", change: func(s *fixture) {
 			s.Node("n3", 0).Labels["feature.node.kubernetes.io/pci-10de.present"] = "true"
 		}, status: Fail, wantText: []string{"1 node with devices of NVIDIA offer none: n3", "spec.nodeName=n3"}},
+		{name: "hardware that a DRA driver offers", change: func(s *fixture) {
+			s.S.Nodes = nil
+			s.Nodes(2, 0)
+			for _, n := range s.S.Nodes {
+				n.Labels["nvidia.com/gpu.present"] = "true"
+				s.slice("gpu.nvidia.com", n.Name)
+			}
+		}, status: OK, wantText: []string{"devices of the DRA driver gpu.nvidia.com on 2 nodes"}},
+		{name: "hardware that a DRA driver offers on nodes that it selects", change: func(s *fixture) {
+			s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "true"
+			s.slice("gpu.nvidia.com", "")
+		}, status: OK},
+		{name: "hardware that a DRA driver offers elsewhere", change: func(s *fixture) {
+			s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "true"
+			s.slice("gpu.nvidia.com", "n1")
+			s.slice("gpu.example.com", "n3")
+			s.slice("compute-domain.nvidia.com", "n3")
+		}, status: Fail, wantText: []string{"1 node with devices of NVIDIA offer none: n3"}},
+		{name: "hardware that a DRA driver may offer", change: func(s *fixture) {
+			s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "true"
+			s.f.Unlisted[ResourceSlices], s.f.Denied[ResourceSlices] = "refused", true
+		}, status: Warn, wantText: []string{"whether a DRA driver does could not be checked", "n3", "resourceslices"}},
+		{name: "slices that cannot be listed where all is offered", change: func(s *fixture) { s.f.Unlisted[ResourceSlices] = "slow" }, status: OK},
 		{name: "a label with the value no", change: func(s *fixture) { s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "false" }, status: OK},
 		{name: "a plugin that is not ready", change: func(s *fixture) {
 			s.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "gpu", Name: "nvidia-device-plugin-daemonset"}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4, NumberReady: 3}})
@@ -121,6 +145,15 @@ func TestDevices(t *testing.T) {
 		}, status: OK, wantText: []string{"no node offers GPUs"}},
 		{name: "no nodes", change: func(s *fixture) { s.S.Nodes = nil }, status: Warn},
 	})
+}
+
+// slice has a DRA driver offer devices on a node, or on nodes that it selects if that is empty.
+func (s *fixture) slice(driver, node string) {
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-" + node}, Spec: resourcev1.ResourceSliceSpec{Driver: driver}}
+	if node != "" {
+		slice.Spec.NodeName = &node
+	}
+	s.Put(slice)
 }
 
 func TestClocks(t *testing.T) {

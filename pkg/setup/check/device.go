@@ -8,23 +8,26 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// vendor is how the devices of a vendor show before a device plugin offers them: by a label of node feature discovery or of the
-// vendor's own.
+// vendor is how the devices of a vendor show before a device plugin, or a DRA driver, offers them: by a label of node feature discovery or
+// of the vendor's own.
 type vendor struct {
 	name     string
 	labels   []string
 	resource string
+	// domain is that of its DRA drivers.
+	domain string
 }
 
 var vendors = []vendor{
-	{"NVIDIA", []string{"nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "cloud.google.com/gke-accelerator"}, "nvidia.com/"},
-	{"AMD", []string{"feature.node.kubernetes.io/pci-1002.present", "amd.com/gpu.device-id"}, "amd.com/"},
-	{"Intel", []string{"intel.feature.node.kubernetes.io/gpu"}, "gpu.intel.com/"},
+	{"NVIDIA", []string{"nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "cloud.google.com/gke-accelerator"}, "nvidia.com/", "nvidia.com"},
+	{"AMD", []string{"feature.node.kubernetes.io/pci-1002.present", "amd.com/gpu.device-id"}, "amd.com/", "amd.com"},
+	{"Intel", []string{"intel.feature.node.kubernetes.io/gpu"}, "gpu.intel.com/", "intel.com"},
 }
 
 func devicePlugins(f *Facts) []Finding {
@@ -45,14 +48,13 @@ func devicePlugins(f *Facts) []Finding {
 			}
 		}
 		for _, v := range vendors {
-			if v.labelled(n) && !v.offered(n) {
+			if v.labelled(n) && !v.offered(n) && !v.sliced(n, f.View.Snap.ResourceSlices) {
 				silent[v.name] = append(silent[v.name], n.Name)
 			}
 		}
 	}
 	for _, v := range sortedKeys(silent) {
-		findings = append(findings, failf("%s with devices of %s offer none: %s", phrase.Count(len(silent[v]), "node"), v, phrase.Names(silent[v])).
-			hint("see that the vendor's device plugin runs there: kubectl get pods -A -o wide --field-selector spec.nodeName=%s", silent[v][0]))
+		findings = append(findings, f.silence(v, silent[v]))
 	}
 	for _, name := range sortedNames(unhealthy) {
 		findings = append(findings, warnf("%s that are not healthy: %s", name, phrase.Names(unhealthy[name])).hint("see the device plugin's log on these nodes"))
@@ -67,6 +69,7 @@ func devicePlugins(f *Facts) []Finding {
 	for _, name := range sortedNames(total) {
 		offers = append(offers, fmt.Sprintf("%d %s on %s", total[name], name, phrase.Count(nodesWith[name], "node")))
 	}
+	offers = append(offers, drivers(f.View.Snap.ResourceSlices)...)
 	switch {
 	case len(offers) > 0:
 		findings = append(findings, okf("%s", strings.Join(offers, ", ")))
@@ -76,6 +79,45 @@ func devicePlugins(f *Facts) []Finding {
 		findings = append(findings, okf("no node offers GPUs or other devices, and none reports any"))
 	}
 	return findings
+}
+
+// silence is the finding for nodes with devices of a vendor that no device plugin offers, nor a DRA driver: if that cannot be seen, it
+// may be the case.
+func (f *Facts) silence(vendor string, nodes []string) Finding {
+	what := fmt.Sprintf("%s with devices of %s offer none", phrase.Count(len(nodes), "node"), vendor)
+	why, unlisted := f.Unlisted[ResourceSlices]
+	if !unlisted {
+		return failf("%s: %s", what, phrase.Names(nodes)).
+			hint("see that the vendor's device plugin runs there: kubectl get pods -A -o wide --field-selector spec.nodeName=%s", nodes[0])
+	}
+	found := warnf("%s by a device plugin, and whether a DRA driver does could not be checked (list %s: %s): %s", what, ResourceSlices, why, phrase.Names(nodes))
+	if f.Denied[ResourceSlices] {
+		resource, group, _ := strings.Cut(ResourceSlices, ".")
+		found.Hint, found.Fix = "an administrator can grant what is missing", grantAccess(f.User, []Access{{Verb: "list", Group: group, Resource: resource}})
+	}
+	return found
+}
+
+// drivers are the DRA drivers that offer devices, with how many nodes they name. How many devices these are is no number: they may overlap.
+func drivers(all []*resourcev1.ResourceSlice) []string {
+	on := map[string]map[string]bool{}
+	for _, s := range all {
+		if on[s.Spec.Driver] == nil {
+			on[s.Spec.Driver] = map[string]bool{}
+		}
+		if s.Spec.NodeName != nil {
+			on[s.Spec.Driver][*s.Spec.NodeName] = true
+		}
+	}
+	var texts []string
+	for _, driver := range sortedKeys(on) {
+		text := "devices of the DRA driver " + driver
+		if n := len(on[driver]); n > 0 {
+			text += " on " + phrase.Count(n, "node")
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // isDevice reports whether a resource is one that device plugins offer.
@@ -99,6 +141,14 @@ func (v vendor) offered(n *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// sliced reports whether a DRA driver of the vendor offers devices on a node, or on nodes that it does not name one by one. Channels between
+// GPUs, which NVIDIA's other driver offers, are none.
+func (v vendor) sliced(n *corev1.Node, all []*resourcev1.ResourceSlice) bool {
+	return slices.ContainsFunc(all, func(s *resourcev1.ResourceSlice) bool {
+		return strings.HasSuffix(s.Spec.Driver, "."+v.domain) && !strings.HasPrefix(s.Spec.Driver, "compute-domain.") && (s.Spec.NodeName == nil || *s.Spec.NodeName == n.Name)
+	})
 }
 
 func plugin(d *appsv1.DaemonSet) bool { return strings.Contains(d.Name, "device-plugin") }

@@ -23,6 +23,9 @@ const (
 	webhooks       = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 )
 
+// ResourceSlices is the resource in which DRA drivers offer devices. No check needs it: who may not list it is warned where it matters.
+const ResourceSlices = "resourceslices.resource.k8s.io"
+
 // groups are the group objects of every dialect.
 func groups() []string {
 	var all []string

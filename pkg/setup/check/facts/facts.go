@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,9 +47,9 @@ type Options struct {
 // never are kinds that no check needs; idle are those that matter only once gangs run.
 var (
 	never = []string{"jobs", "replicasets", "resourcequotas", "limitranges", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
-		"volumeattachments", "priorityclasses", "poddisruptionbudgets", "runtimeclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses"}
-	// own are read here: checks need fields of them that other answers do not.
-	own  = []string{"nodes", "leases", "clusterroles", "clusterrolebindings"}
+		"volumeattachments", "priorityclasses", "poddisruptionbudgets", "runtimeclasses", "resourceclaims", "resourceclaimtemplates", "deviceclasses"}
+	// own are read here: checks need other fields of them than other answers, or get along without the list.
+	own  = []string{"nodes", "leases", "clusterroles", "clusterrolebindings", "resourceslices"}
 	idle = []string{"pods", "events", "daemonsets", "serviceaccounts"}
 )
 
@@ -76,7 +77,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 	for _, d := range s.Denied {
 		f.Unlisted[d.Resource], f.Denied[d.Resource] = d.Message, true
 	}
-	s.Nodes, s.Leases = l.nodes, l.leases
+	s.Nodes, s.Leases, s.ResourceSlices = l.nodes, l.leases, l.slices
 	s.ClusterRoles, s.ClusterRoleBindings = l.f.Policy.ClusterRoles, l.f.Policy.ClusterRoleBindings
 	s.Finish()
 	f.View = view.New(s)
@@ -87,7 +88,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 func (l *collector) reads() []func(context.Context) error {
 	reads := []func(context.Context) error{l.definitions, l.clusterRoles, l.clusterRoleBindings, l.roles, l.ready}
 	if !l.o.Before {
-		reads = append(reads, l.roleBindings, l.admissionPolicies, l.admissionBindings, l.listNodes, l.listLeases)
+		reads = append(reads, l.roleBindings, l.admissionPolicies, l.admissionBindings, l.listNodes, l.listLeases, l.listSlices)
 	}
 	return reads
 }
@@ -101,6 +102,7 @@ type collector struct {
 	f      *check.Facts
 	nodes  []*corev1.Node
 	leases []*coordinationv1.Lease
+	slices []*resourcev1.ResourceSlice
 }
 
 // each lists a kind from the API server's cache. A refusal, or a failure of the server, is recorded under the kind's
@@ -185,6 +187,19 @@ func (l *collector) listNodes(ctx context.Context) error {
 		for _, n := range paging.Pointers(page.Items) {
 			n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 			l.nodes = append(l.nodes, n)
+		}
+	})
+}
+
+// listSlices keeps of what DRA drivers offer which driver does on which nodes: the devices are most of it.
+func (l *collector) listSlices(ctx context.Context) error {
+	return each(ctx, l, check.ResourceSlices, func(ctx context.Context, o metav1.ListOptions) (*resourcev1.ResourceSliceList, error) {
+		list, err := l.client.Typed.ResourceV1().ResourceSlices().List(ctx, o)
+		return list, ifServed(err)
+	}, func(page *resourcev1.ResourceSliceList) {
+		for _, s := range paging.Pointers(page.Items) {
+			s.ManagedFields, s.Spec.Devices, s.Spec.SharedCounters = nil, nil, nil
+			l.slices = append(l.slices, s)
 		}
 	})
 }

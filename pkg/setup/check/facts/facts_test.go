@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -110,6 +111,45 @@ func TestNodeLeasesStandApart(t *testing.T) {
 	f, err := lookAt(t, c, false)
 	if err != nil || len(f.NodeLeases) != 1 || len(f.View.Snap.Leases) != 1 {
 		t.Errorf("%v: %d and %d", err, len(f.NodeLeases), len(f.View.Snap.Leases))
+	}
+}
+
+// What DRA drivers offer is read; that it may not be, or that the server does not serve it, stops nothing.
+func TestSlices(t *testing.T) {
+	const path = "/apis/resource.k8s.io/v1/resourceslices"
+	node := "n1"
+	list := &resourcev1.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}, Items: []resourcev1.ResourceSlice{{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.nvidia.com", NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}}}}}}
+	tests := map[string]struct {
+		status           *metav1.Status
+		unlisted, denied bool
+	}{
+		"served":     {},
+		"refused":    {kubetest.Status(403, metav1.StatusReasonForbidden, "refused", nil), true, true},
+		"fails":      {kubetest.Status(500, metav1.StatusReasonInternalError, "slow", nil), true, false},
+		"not served": {kubetest.Status(404, metav1.StatusReasonNotFound, "not found", nil), false, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, everything)
+			if tt.status == nil {
+				c.Answer("GET "+path, 200, list)
+			} else {
+				c.Answer("GET "+path, int(tt.status.Code), tt.status)
+			}
+			f, err := lookAt(t, c, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, unlisted := f.Unlisted[check.ResourceSlices]
+			if unlisted != tt.unlisted || f.Denied[check.ResourceSlices] != tt.denied {
+				t.Errorf("unlisted %v, denied %v", f.Unlisted, f.Denied)
+			}
+			read := f.View.Snap.ResourceSlices
+			if tt.status != nil && len(read) != 0 || tt.status == nil && (len(read) != 1 || read[0].Spec.Driver != "gpu.nvidia.com" || *read[0].Spec.NodeName != node) {
+				t.Errorf("got %+v", read)
+			}
+		})
 	}
 }
 
