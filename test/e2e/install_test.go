@@ -168,7 +168,9 @@ func upgradePrunes(t *testing.T, s *site) {
 	objects, err := install.Decode([]byte(exported))
 	must(t, err)
 	current := objects[0].GetLabels()[install.LabelVersion]
-	objects, err = install.Decode([]byte(strings.ReplaceAll(exported, install.LabelVersion+": "+current, install.LabelVersion+": v0.0.1")))
+	earlier := install.LabelVersion + ": v0.0.1"
+	before := strings.NewReplacer(install.LabelVersion+": "+current, earlier, install.LabelVersion+`: "`+current+`"`, earlier) // a commit of digits alone is quoted
+	objects, err = install.Decode([]byte(before.Replace(exported)))
 	must(t, err)
 	for _, gone := range []string{`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-scheduler-old", "namespace": "gangctl-system"}}`,
 		`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "gang-scheduler-old"}}`} {

@@ -97,9 +97,9 @@ func (h *Consumer) Left(pods []*corev1.Pod) (longest time.Duration) {
 	return longest
 }
 
-// Ending is the consumer with no more than the pods that go when it ends; nil if none does. Where most of it, by devices and else by pods, goes some time later with the
-// job, that is its end, and those pods are in it.
-func (h *Consumer) Ending() *Consumer {
+// Ending is the consumer with no more than the pods that go when it ends; nil if none does. Pods that are deleted with the job some time later are in it where they matter
+// to who waits, and that is its end then: for devices those that have most of them, for anything else all.
+func (h *Consumer) Ending(forDevices bool) *Consumer {
 	at, later, part := []*corev1.Pod(nil), []*corev1.Pod(nil), *h
 	for _, pod := range h.Pods {
 		switch {
@@ -111,7 +111,7 @@ func (h *Consumer) Ending() *Consumer {
 		}
 	}
 	part.Pods = at
-	if more := cmp.Compare(devices(later), devices(at)); len(later) > 0 && (more > 0 || more == 0 && len(later) >= len(at)) {
+	if len(later) > 0 && (!forDevices || len(at) == 0 || devices(later) > devices(at)) {
 		part.Pods = append(at, later...)
 		if !part.Deadline.IsZero() {
 			part.Deadline, part.Source = part.Deadline.Add(h.Left(later)), part.Source+" and its ttlSecondsAfterFinished"

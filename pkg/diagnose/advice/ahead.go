@@ -26,7 +26,7 @@ func (s waiter) ahead(known []*view.Consumer) []*view.Consumer {
 		if !first || job.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == job }) || s.spent() {
 			continue
 		}
-		if job.LeftFor == 0 && slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return r.Stays && whatif.Devices(r) > 0 }) {
+		if job.LeftFor == 0 && slices.ContainsFunc(job.Roles, func(r gang.Role) bool { return r.Stays && (whatif.Devices(r) > 0 || !s.needsDevices()) }) {
 			continue // what it leaves has the room then
 		}
 		r := s.diagnose(s.w, job)

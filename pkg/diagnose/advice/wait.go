@@ -8,6 +8,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // waiter searches for jobs whose end lets the gang start.
@@ -42,6 +44,11 @@ func (s waiter) waits() []answer.Action {
 	return all
 }
 
+// needsDevices reports whether members of the gang request devices.
+func (s waiter) needsDevices() bool {
+	return slices.ContainsFunc(s.g.Roles, func(r gang.Role) bool { return whatif.Devices(r) > 0 })
+}
+
 // ending are the jobs that end without anybody's help, each with the pods that go with it. A gang that waits for this one does not end.
 func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
@@ -49,7 +56,7 @@ func (s waiter) ending() (jobs []*view.Consumer) {
 		deadlocked := partner != nil && h.String() == partner.String()
 		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
 	}) {
-		if part := h.Ending(); part != nil {
+		if part := h.Ending(s.needsDevices()); part != nil {
 			jobs = append(jobs, part)
 		}
 	}

@@ -115,6 +115,16 @@ func TestWaitETA(t *testing.T) {
 			}
 			c.Nodes(1, 8).Add(a).Add(gangOf(1, 8))
 		}, "research/a ends: 15:00, activeDeadlineSeconds of TFJob research/a"},
+		"a server that goes later, for a gang that needs no device": {func(c *clustertest.Cluster) {
+			a := limited("a", time.Hour, "n1")
+			limit := a.Job
+			a.More = []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "80", Nodes: []string{"n1"}}}
+			a.Job = func(job map[string]any) {
+				limit(job)
+				job["spec"].(map[string]any)["runPolicy"].(map[string]any)["ttlSecondsAfterFinished"] = int64(600)
+			}
+			c.Nodes(1, 8).Add(a).Add(gangOf(1, 0, func(g *clustertest.Gang) { g.CPU = "64" }))
+		}, "research/a ends: 15:10, activeDeadlineSeconds of TFJob research/a and its ttlSecondsAfterFinished"},
 		"workers that stay": {func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(mpi(map[string]any{"activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
 		}, "no wait"},

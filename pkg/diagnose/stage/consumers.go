@@ -284,6 +284,8 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 		return ", ends about " + phrase.Clock(h.Deadline.Add(h.Left(pods)), now) + stay
 	case !h.Ends:
 		return ", never ends"
+	case stay != "":
+		return ", ends one day" + stay
 	}
 	return ""
 }

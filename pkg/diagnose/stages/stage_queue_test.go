@@ -127,6 +127,11 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
 			c.Add(gangOf(4, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(2), waves(4, 4, 2) }))
 		}},
+		{name: "the second wave of a Job needs as much as the first", code: answer.QueueQuota, exit: 3, first: "queue q has 16 of 32 GPUs left, and the gang needs 32", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("32"))
+			c.Nodes(6, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
+			c.Add(gangOf(8, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(4), waves(4, 8, 4) }))
+		}},
 		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))

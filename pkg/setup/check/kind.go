@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/install"
+	manifests "github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -40,11 +41,14 @@ func kindGang(f *Facts, r gang.JobReader) Finding {
 	controller := controllerOf(f, r)
 	switch {
 	case controller == "":
-		why := r.Controller.Name + " does not run here"
+		why, hint := r.Controller.Name+" does not run here", component.Install(r)
 		for _, d := range component.ControllersOf(f.View, r) {
 			why = fmt.Sprintf("Deployment %s/%s handles other kinds only (--enable-scheme)", d.Namespace, d.Name)
+			if !install.Of(&d.ObjectMeta, manifests.Name) {
+				hint = fmt.Sprintf("add --enable-scheme=%s to its arguments: kubectl -n %s edit deployment %s", strings.ToLower(r.Kind), d.Namespace, d.Name)
+			}
 		}
-		return warnf("%s: nothing is seen that makes pods of it: %s", r.Kind, why).hint("%s", component.Install(r))
+		return warnf("%s: nothing is seen that makes pods of it: %s", r.Kind, why).hint("%s", hint)
 	case by == "":
 		return warnf("%s: no gang: %s, and its pods would start one by one", r.Kind, how).hint("%s", installHint)
 	}

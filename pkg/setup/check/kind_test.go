@@ -49,7 +49,8 @@ func TestKindsAreGangs(t *testing.T) {
 			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
 			s.operatorArgs("--enable-scheme=tfjob")
 			s.webhook("tfjobs")
-		}, wantText: []string{"PyTorchJob: nothing is seen that makes pods of it: Deployment kubeflow/training-operator handles other kinds only (--enable-scheme)", "gangctl install operator --kinds pytorchjobs",
+		}, wantText: []string{"PyTorchJob: nothing is seen that makes pods of it: Deployment kubeflow/training-operator handles other kinds only (--enable-scheme)",
+			"add --enable-scheme=pytorchjob to its arguments: kubectl -n kubeflow edit deployment training-operator",
 			"TFJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Deployment kubeflow/training-operator"}},
 		{name: "PyTorchJobs, which the operator handles, too", status: OK, change: func(s *fixture) {
 			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)

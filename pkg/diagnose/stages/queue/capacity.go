@@ -25,17 +25,18 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// needs is what the members that the gang cannot do without request together, but for those that have done their work. Of a Job those are not among its replicas
-// any more.
+// needs is what the members that the gang cannot do without request together, but for those that have done their work. The replicas of a Job are without those, and each of
+// its waves is as many as the first.
 func needs(c *stage.Context) corev1.ResourceList {
 	roles, least := slices.Clone(c.Gang.Roles), min(c.Gang.Min, c.Gang.Total())
+	if c.Gang.BatchJob != nil {
+		return whatif.Needs(roles, min(least, roles[0].Replicas))
+	}
 	for _, m := range c.Gang.Members {
 		i := slices.IndexFunc(roles, func(r gang.Role) bool { return r.Name == m.Role })
 		if m.State == gang.Succeeded && i >= 0 {
+			roles[i].Replicas--
 			least--
-			if c.Gang.BatchJob == nil {
-				roles[i].Replicas--
-			}
 		}
 	}
 	return whatif.Needs(roles, max(0, least))

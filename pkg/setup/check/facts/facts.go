@@ -198,6 +198,9 @@ func (l *collector) listSlices(ctx context.Context) error {
 		return list, ifServed(err)
 	}, func(page *resourcev1.ResourceSliceList) {
 		for _, s := range paging.Pointers(page.Items) {
+			if len(s.Spec.Devices) == 0 {
+				continue // a driver that has found none
+			}
 			s.ManagedFields, s.Spec.Devices, s.Spec.SharedCounters = nil, nil, nil
 			l.slices = append(l.slices, s)
 		}

@@ -119,7 +119,8 @@ func TestSlices(t *testing.T) {
 	const path = "/apis/resource.k8s.io/v1/resourceslices"
 	node := "n1"
 	list := &resourcev1.ResourceSliceList{TypeMeta: metav1.TypeMeta{APIVersion: "resource.k8s.io/v1", Kind: "ResourceSliceList"}, Items: []resourcev1.ResourceSlice{{
-		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.nvidia.com", NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}}}}}}
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.nvidia.com", NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}}}}, {
+		ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.nvidia.com", NodeName: &node}}}}
 	tests := map[string]struct {
 		status           *metav1.Status
 		unlisted, denied bool
