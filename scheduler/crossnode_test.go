@@ -110,21 +110,27 @@ func count(plugins []schedulerconfig.Plugin, name string) (n int) {
 	return n
 }
 
+// runsIn has a gang run, a member in each of some zones; those in zone a have the label app.
+func (r *rig) runsIn(app string, zones ...string) {
+	r.t.Helper()
+	var names []string
+	for i, zone := range zones {
+		names = append(names, fmt.Sprint("runs-", i))
+		r.create(r.pod(names[i], DefaultName, labelled("runs", len(zones)), func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{zoneKey: zone}
+			p.Labels["app"] = map[string]string{"a": app}[zone]
+		}))
+	}
+	r.waitPlaced(names...)
+}
+
 // What a place that is held stands for counts in a plan, and not for the engine: the constraint is checked on the pods that are there.
 func TestSpreadNextToAHeldPlace(t *testing.T) {
 	r := newRig(t)
 	r.startWhole(preemption.Name, aging.Name)
 	r.zoned("a", 2)
 	r.zoned("b", 8)
-	in := func(zone string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			labelled("runs", 3)(p)
-			p.Spec.NodeSelector = map[string]string{zoneKey: zone}
-			p.Labels["app"] = map[string]string{"a": "even"}[zone]
-		}
-	}
-	r.create(r.pod("runs-0", DefaultName, in("a")), r.pod("runs-1", DefaultName, in("a")), r.pod("runs-2", DefaultName, in("b")))
-	r.waitPlaced("runs-0", "runs-1", "runs-2")
+	r.runsIn("even", "a", "a", "b")
 	r.delete("runs-0", "runs-1")
 	r.gangOn("g", 3, spreadOver)
 	r.waitMessage("g-0", "topology")
@@ -139,15 +145,7 @@ func TestAffinityToAHeldPlace(t *testing.T) {
 	r.startWhole(preemption.Name, aging.Name)
 	r.zoned("a", 4)
 	r.zoned("b", 8)
-	in := func(zone string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			labelled("runs", 3)(p)
-			p.Spec.NodeSelector = map[string]string{zoneKey: zone}
-			p.Labels["app"] = map[string]string{"a": "db"}[zone]
-		}
-	}
-	r.create(r.pod("runs-0", DefaultName, in("a")), r.pod("runs-1", DefaultName, in("b")), r.pod("runs-2", DefaultName, in("b")))
-	r.waitPlaced("runs-0", "runs-1", "runs-2")
+	r.runsIn("db", "a", "b", "b")
 	r.delete("runs-0")
 	r.gangOn("g", 2, func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{

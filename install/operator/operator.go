@@ -144,6 +144,11 @@ func (o Operator) set(object *unstructured.Unstructured) error {
 
 func (o Operator) all() bool { return len(o.Kinds) == len(Kinds()) }
 
+// Ours reports whether a Deployment has the labels of the operator that gangctl installs.
+func Ours(d *appsv1.Deployment) bool {
+	return d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == Name
+}
+
 func (o Operator) deployment(d *appsv1.Deployment) {
 	install.Label(&d.Spec.Template, Name, Version)
 	pod := &d.Spec.Template.Spec

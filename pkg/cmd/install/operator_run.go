@@ -45,7 +45,7 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 	case len(found) > 1:
 		return failure.Errorf("%d operators act on TFJobs: %s and %s", len(found), found[0].Name(), found[1].Name()).
 			WithHint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", found[1].Deployment.Namespace, found[1].Deployment.Name)
-	case len(found) == 1 && !ours(found[0].Deployment):
+	case len(found) == 1 && !manifests.Ours(found[0].Deployment):
 		return o.change(ctx, client, found[0])
 	case own != nil && own.Deployment.Namespace != o.Settings.Namespace:
 		return failure.Errorf("gangctl installed the operator in namespace %s", own.Deployment.Namespace).
@@ -76,7 +76,7 @@ func findOperators(ctx context.Context, client *kube.Client, out io.Writer) (ope
 		}
 	}
 	found := operator.Find(all)
-	if len(found) == 0 && !slices.ContainsFunc(all, ours) {
+	if len(found) == 0 && !slices.ContainsFunc(all, manifests.Ours) {
 		return operators{}, nil
 	}
 	policy, err := clusterPolicy(ctx, client)
@@ -99,16 +99,11 @@ func ownAmong(all []*appsv1.Deployment, policy *rbac.Policy) *operator.Operator 
 	}
 	component := operator.Component([]string{manifests.DefaultNamespace}, kinds...)
 	for _, d := range all {
-		if o, ok := operator.Of(d); ok && ours(d) && policy.Trusts(component, d.Namespace) {
+		if o, ok := operator.Of(d); ok && manifests.Ours(d) && policy.Trusts(component, d.Namespace) {
 			return &o
 		}
 	}
 	return nil
-}
-
-// ours reports whether a Deployment has the labels of the operator that gangctl installs.
-func ours(d *appsv1.Deployment) bool {
-	return d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == manifests.Name
 }
 
 // merged are the settings for an operator that gangctl installed before. Kinds are only added, as jobs live by it, and what was not typed stays.

@@ -44,7 +44,7 @@ func kindGang(f *Facts, r gang.JobReader) Finding {
 		why, hint := r.Controller.Name+" does not run here", component.Install(r)
 		for _, d := range component.ControllersOf(f.View, r) {
 			why = fmt.Sprintf("Deployment %s/%s handles other kinds only (--enable-scheme)", d.Namespace, d.Name)
-			if !install.Of(&d.ObjectMeta, manifests.Name) {
+			if !manifests.Ours(d) {
 				hint = fmt.Sprintf("add --enable-scheme=%s to its arguments: kubectl -n %s edit deployment %s", strings.ToLower(r.Kind), d.Namespace, d.Name)
 			}
 		}

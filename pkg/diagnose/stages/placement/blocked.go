@@ -44,7 +44,7 @@ func repairs(c *stage.Context) []repair {
 		nodes(placement.AtCapacity, unhealthy),
 		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
 		nodes(placement.Uncordoned, cordoned),
-		pods(func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }, services),
+		pods(neverGoes(c), services),
 	}
 	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
 }
@@ -149,6 +149,11 @@ func base(c *stage.Context, r placement.Room, code answer.Code, message string, 
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 
+// neverGoes reports whether a pod stays whatever ends. One that is stuck on its way out is another matter.
+func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
+	return func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }
+}
+
 // services finds that what holds the room never ends.
 func services(c *stage.Context, r placement.Room, causes placement.Causes) *stage.Finding {
 	if len(causes.All) > 0 && causes.First().Constraint == placement.VolumeClaim {
@@ -178,7 +183,7 @@ func services(c *stage.Context, r placement.Room, causes placement.Causes) *stag
 	}
 	if len(names) > 0 {
 		f.Message = fmt.Sprintf("%s %s %s and never %s: %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), room, phrase.Verb(len(names), "ends", "end"), what)
-		service := func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }
+		service := neverGoes(c)
 		if after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
 			f.Detail("without %s it would start when jobs end, without any action", phrase.Names(names))
 		}

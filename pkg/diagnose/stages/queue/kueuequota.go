@@ -25,18 +25,19 @@ import (
 // the labels of their flavors' nodes, so the placement must too: where none has enough left, those of all flavors that it may be one day.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTree(c.View)
+	sets := queueing.PodSets(c.View, c.Gang)
 	potential := tree.Potential(queue.GetName())
-	if short := undeclared(c, out, potential, queue, wl); short != nil {
+	if short := undeclared(c, out, potential.Undeclared(sets...), queue, wl); short != nil {
 		return kueueNever(c, queue, *short)
 	}
-	if _, short := potential.Assign(queueing.PodSets(c.View, c.Gang)...); short != nil {
+	if _, short := potential.Assign(sets...); short != nil {
 		return kueueNever(c, queue, *short)
 	}
-	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.View, c.Gang)...)
+	flavors, short := tree.Available(queue.GetName()).Assign(sets...)
 	out.NodeLabels = map[string]map[string]string{}
 	if short != nil {
 		whole := tree.Potential(queue.GetName())
-		for _, set := range queueing.PodSets(c.View, c.Gang) {
+		for _, set := range sets {
 			out.NodeLabels[set.Name] = whole.CommonLabels(set)
 		}
 		return kueueShort(c, tree, queue, wl, *short)
@@ -53,10 +54,9 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 // unavailable matches how Kueue reports that a ClusterQueue has no quota at all for what is requested.
 var unavailable = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
 
-// undeclared finds a resource besides devices for which the queue has no quota. Whether Kueue leaves that out of account is in its configuration, which is
+// undeclared finds which of all resources for which the queue has no quota keeps the gang out, devices aside. Whether Kueue leaves that out of account is in its configuration, which is
 // not seen: what it reported of the job decides.
-func undeclared(c *stage.Context, out *stage.Result, potential *cohort.Availability, queue, wl *unstructured.Unstructured) *cohort.Shortage {
-	all := potential.Undeclared(queueing.PodSets(c.View, c.Gang)...)
+func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queue, wl *unstructured.Unstructured) *cohort.Shortage {
 	if len(all) == 0 || wl != nil && queueing.Admitted(wl) {
 		return nil
 	}
