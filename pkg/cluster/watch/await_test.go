@@ -31,12 +31,19 @@ import (
 	"github.com/gangctl/gangctl/templates"
 )
 
-// cluster is a job of two workers on fake clients, and the means to move it on.
-type cluster struct {
-	t     *testing.T
-	job   *kubeflowv1.TFJob
+// fakes are the clients of a test.
+type fakes struct {
 	typed *fake.Clientset
 	dyn   *dynamicfake.FakeDynamicClient
+}
+
+func (f fakes) client() *kube.Client { return &kube.Client{Typed: f.typed, Dynamic: f.dyn} }
+
+// cluster is a job of two workers on fake clients, and the means to move it on.
+type cluster struct {
+	fakes
+	t   *testing.T
+	job *kubeflowv1.TFJob
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -54,11 +61,9 @@ func newCluster(t *testing.T) *cluster {
 	}
 	typed := fake.NewClientset()
 	kubetest.SelectWatched(&typed.Fake, typed.Tracker())
-	return &cluster{t: t, job: job, typed: typed,
-		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, u)}
+	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, u)
+	return &cluster{fakes: fakes{typed, dyn}, t: t, job: job}
 }
-
-func (c *cluster) client() *kube.Client { return &kube.Client{Typed: c.typed, Dynamic: c.dyn} }
 
 // pod creates or changes the pod of a worker.
 func (c *cluster) pod(index, node string, phase corev1.PodPhase, message string) {
@@ -94,34 +99,39 @@ func (c *cluster) condition(kind kubeflowv1.JobConditionType, message string) {
 
 // waitFor runs the waiter; each time it reports a new line of progress, the next step is taken.
 func waitFor(ctx context.Context, c *cluster, w *Waiter, steps ...func()) (string, error) {
-	w.Client = c.client()
-	return waitForJob(ctx, c.t, mustUnstructured(c.t, c.job), w, steps...)
+	return waitForJob(ctx, c.t, c.fakes, mustUnstructured(c.t, c.job), w, steps...)
 }
 
-func waitForJob(ctx context.Context, t *testing.T, u *unstructured.Unstructured, w *Waiter, steps ...func()) (string, error) {
+func waitForJob(ctx context.Context, t *testing.T, f fakes, u *unstructured.Unstructured, w *Waiter, steps ...func()) (string, error) {
 	t.Helper()
-	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	stderr := &stepper{steps: steps}
-	io.ErrOut = stderr
-	w.IO = io
 	job, err := jobs.Read(u)
 	if err != nil {
 		t.Fatal(err)
 	}
+	watched := func() {
+		kubetest.AwaitWatch(t, &f.dyn.Fake, job.Resource().Resource)
+		kubetest.AwaitWatch(t, &f.typed.Fake, "pods")
+	}
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	stderr := &stepper{before: watched, steps: steps}
+	io.ErrOut = stderr
+	w.IO, w.Client = io, f.client()
 	err = w.Wait(ctx, job)
 	return stderr.text.String(), err
 }
 
 // stepper is a writer that takes a step at each write. The waiter writes from one goroutine.
 type stepper struct {
-	text  bytes.Buffer
-	steps []func()
+	text   bytes.Buffer
+	before func() // before each step
+	steps  []func()
 }
 
 func (s *stepper) Write(p []byte) (int, error) {
 	if len(s.steps) > 0 {
 		step := s.steps[0]
 		s.steps = s.steps[1:]
+		s.before()
 		step()
 	}
 	return s.text.Write(p)
@@ -173,7 +183,7 @@ func TestWaitForARayJob(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	stderr, err := waitForJob(ctx, t, u, &Waiter{Client: &kube.Client{Typed: typed, Dynamic: dyn}, Target: Running},
+	stderr, err := waitForJob(ctx, t, fakes{typed, dyn}, u, &Waiter{Target: Running},
 		func() { makes("llama-x7k2p"); runs("llama-x7k2p", "head") },
 		func() { makes("llama-b4r9z") },
 		func() { runs("llama-b4r9z", "head") },

@@ -144,10 +144,8 @@ func TestWaitsForPodsOfALaterRayCluster(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- commandtest.Execute(ctx, NewCommand(f, nil), "llama") }()
-	watched := func(actions []clienttesting.Action, resource string) bool {
-		return slices.ContainsFunc(actions, func(a clienttesting.Action) bool { return a.Matches("watch", resource) })
-	}
-	poll.Until(t, "watches of the job and its pods", func() bool { return watched(dyn.Actions(), "rayjobs") && watched(typed.Actions(), "pods") })
+	kubetest.AwaitWatch(t, &dyn.Fake, "rayjobs")
+	kubetest.AwaitWatch(t, &typed.Fake, "pods")
 	if _, err := dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(ctx, kubetest.RayJob("research", "llama", "llama-x7k2p"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

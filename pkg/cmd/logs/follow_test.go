@@ -2,7 +2,6 @@ package logs
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/commandtest"
@@ -71,6 +69,7 @@ func object(t *testing.T, job *kubeflowv1.TFJob) *unstructured.Unstructured {
 // succeed ends the job well.
 func (f *followed) succeed() {
 	f.t.Helper()
+	kubetest.AwaitWatch(f.t, &f.dyn.Fake, "tfjobs")
 	job := kubetest.Job("research", "llama", 1)
 	job.Status.Conditions = []kubeflowv1.JobCondition{{Type: kubeflowv1.JobSucceeded, Status: corev1.ConditionTrue}}
 	if _, err := f.dyn.Resource(tfjob.GVR()).Namespace("research").Update(f.t.Context(), object(f.t, job), metav1.UpdateOptions{}); err != nil {
@@ -117,7 +116,8 @@ func TestFollowEndsWithItsJob(t *testing.T) {
 // A RayJob that KubeRay tries again is followed to the pods of its next RayCluster.
 func TestFollowARayJob(t *testing.T) {
 	f := startFollowOf(t, kubetest.RayJob("research", "llama", "llama-x7k2p"), failing(kubetest.RayPod("research", "llama-x7k2p", "head")), failing(kubetest.RayPod("research", "other-k2f9c", "head")))
-	poll.Until(t, "watches of the job and its pods", func() bool { return watches(f.dyn.Actions(), "rayjobs") && watches(f.typed.Actions(), "pods") })
+	kubetest.AwaitWatch(t, &f.dyn.Fake, "rayjobs")
+	kubetest.AwaitWatch(t, &f.typed.Fake, "pods")
 	if _, err := f.dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(t.Context(), kubetest.RayJob("research", "llama", "llama-b4r9z"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +136,6 @@ func failing(pod *corev1.Pod) *corev1.Pod {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: ended(1, "Error", time.Minute)}}}
 	pod.Status.Phase = corev1.PodFailed
 	return pod
-}
-
-// watches reports whether a resource is watched: a fake client sends no changes from before.
-func watches(actions []clienttesting.Action, resource string) bool {
-	return slices.ContainsFunc(actions, func(a clienttesting.Action) bool { return a.Matches("watch", resource) })
 }
 
 // A member that runs on when its job is over does not keep it indefinitely.
