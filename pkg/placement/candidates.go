@@ -12,7 +12,6 @@ type candidate struct {
 	pos        int      // position of the node in the cluster
 	ok         []bool   // by role: the node takes a member, amounts and other members aside
 	slots      []int    // by role: how many members fit alone; at most the role's count
-	room       int      // how many members fit by amounts, if there were as many: what a gang leaves there; see newLevelSearch
 	free       []int64  // by resource, what members can use
 	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
 	kind       int      // candidates of the same kind take the same members
@@ -106,12 +105,12 @@ func (t *task) kindKey(key []byte, s *candidate, most []int64) []byte {
 	return key
 }
 
-// order makes the candidates ready to be filled.
-func (t *task) order() {
+// order makes candidates ready to be filled.
+func (t *task) order(candidates []*candidate) {
 	if len(t.roles) > 1 || t.crossNode != nil || len(t.sharedVolumes) > 0 {
-		t.assignKinds(t.candidates)
+		t.assignKinds(candidates)
 	}
-	t.rank(t.candidates)
+	t.rank(candidates)
 }
 
 // rank brings candidates into the order in which they are filled: those preferred, those without taints that members rather avoid, those on which no

@@ -43,9 +43,10 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	t := newTask(ctx, c, g, opts)
 	t.findConstraints(ctx) //nolint:contextcheck // here and below: as in Place
 	t.findCandidates()     //nolint:contextcheck // as above
-	t.order()
+	t.order(t.candidates)
 	of := c.topology(key)
-	domains, _ := newLevelSearch(t, Gang{}).domainsOf(level{key: key, domains: of})
+	candidates := newListed(t)
+	domains := candidates.domains(of)
 	rooms := make([]DomainRoom, len(of.nodes))
 	for value, number := range of.numbers {
 		rooms[number] = DomainRoom{Domain: value, Nodes: of.nodes[number]}
@@ -58,10 +59,12 @@ func (c *Cluster) Domains(ctx context.Context, g Gang, key string, opts Options)
 	for _, d := range domains {
 		rooms[d.number].Members = t.most(d)
 	}
-	slices.SortFunc(domains, func(a, b domain) int { return cmp.Compare(rooms[b.number].Members, rooms[a.number].Members) })
+	slices.SortFunc(domains, func(a, b domain) int {
+		return cmp.Or(cmp.Compare(rooms[b.number].Members, rooms[a.number].Members), cmp.Compare(a.number, b.number))
+	})
 	for _, d := range domains[:min(len(domains), searchedDomains)] {
 		if rooms[d.number].Members <= maxMembers && !t.overdue() { // members are placed one by one
-			rooms[d.number].Members = int32(t.solveDomain(d.candidates).packing.total()) //nolint:contextcheck,gosec // as above; at most maxMembers
+			rooms[d.number].Members = int32(t.solveDomain(candidates.candidates(of, []domain{d})).packing.total()) //nolint:contextcheck,gosec // as above; at most maxMembers
 		}
 	}
 	slices.SortFunc(rooms, func(a, b DomainRoom) int {

@@ -15,6 +15,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // running is the cluster of a scheduler that runs: it changes its own NodeInfos.
@@ -118,9 +120,16 @@ func onHostsOfTheirOwn(g Gang, name string) Gang {
 	return g
 }
 
+// randomTopology is domains that a gang may share.
+func randomTopology(r *rand.Rand) gang.Topology {
+	rack, zone := []string{"rack"}, []string{"zone"}
+	of := []gang.Topology{{}, {Required: "rack"}, {Preferred: rack}, {Required: "zone", Preferred: rack}, {Preferred: append(rack, zone...)}, {Required: "zone"}, {Required: corev1.LabelHostname, Preferred: zone}}
+	return of[r.IntN(len(of))]
+}
+
 // Whatever happened to the cluster since, a plan on the index is the one on a snapshot of the same moment.
 func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
-	fits, shapes := 0, 0
+	fits, shapes, together, shared := 0, 0, 0, 0 // the last two are of gangs that share a domain
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		var gangs []Gang
@@ -132,6 +141,9 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 			}
 			if i == 2 {
 				other.gang = onHostsOfTheirOwn(other.gang, "own")
+			}
+			if i != 1 {
+				other.gang.Topology = randomTopology(r)
 			}
 			gangs = append(gangs, other.gang)
 			if r.IntN(2) == 0 {
@@ -157,12 +169,18 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 				}
 			}
 			g, opts := gangs[r.IntN(len(gangs))], Options{Pack: r.IntN(2) == 0}
+			if pods := s.objects().Pods; g.Topology.OfAll() && len(pods) > 0 && r.IntN(3) == 0 {
+				g.Bound = []types.UID{PodID(pods[r.IntN(len(pods))])}
+			}
 			want, got := Place(t.Context(), snapshot, g, opts), Place(t.Context(), c, g, opts)
 			if diff := cmp.Diff(want, got); diff != "" && want.Proof != BudgetHit && got.Proof != BudgetHit {
 				t.Fatalf("seed %d, step %d: %s", seed, step, diff)
 			}
 			if want.Fits() {
 				fits++
+			}
+			if want.Fits() && g.Topology.OfAll() {
+				together++
 			}
 			for _, role := range g.Roles {
 				if diff := cmp.Diff(snapshot.Matrix(role.Pod), c.Matrix(role.Pod), cmp.AllowUnexported(Row{})); diff != "" {
@@ -171,9 +189,14 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 			}
 		}
 		shapes += len(x.shapes)
+		for _, kept := range x.shapes {
+			if kept.levels != nil {
+				shared++
+			}
+		}
 	}
-	if fits < 3000 || shapes < 300 {
-		t.Errorf("%d placements, %d shapes: the test proves little", fits, shapes)
+	if fits < 3000 || shapes < 300 || together < 1000 || shared < 200 {
+		t.Errorf("%d placements, %d in a domain, %d shapes, %d with domains: the test proves little", fits, together, shapes, shared)
 	}
 }
 
@@ -278,11 +301,16 @@ func TestIndexOfGangsThatNobodyRepels(t *testing.T) {
 }
 
 // A gang of three costs the same on few nodes and on many.
-func BenchmarkGangOfThree(b *testing.B) {
+func BenchmarkGangOfThree(b *testing.B) { benchOnIndex(b, gang.Topology{}) }
+
+// So does one whose members share a rack, but for a look at what there is room for in each rack.
+func BenchmarkGangInARack(b *testing.B) { benchOnIndex(b, gang.Topology{Required: "rack"}) }
+
+func benchOnIndex(b *testing.B, of gang.Topology) {
 	for _, nodes := range []int{500, 5000, 20000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			s, x, rest := newRunning(rand.New(rand.NewPCG(1, 1)), fleetObjects(nodes)), NewIndex(), &Objects{}
-			g := Gang{Roles: []Role{{Name: "worker", Count: 3, Pod: aPod("w", amounts("cpu", 1))}}}
+			g := Gang{Topology: of, Roles: []Role{{Name: "worker", Count: 3, Pod: aPod("w", amounts("cpu", 1))}}}
 			var running []*corev1.Pod
 			gangs := 0
 			Place(b.Context(), s.update(x, rest, false), g, Options{Pack: true}) // the index is made once

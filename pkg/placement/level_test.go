@@ -341,9 +341,8 @@ func TestLevelsOfTheSameDomains(t *testing.T) {
 		{gang.Topology{Preferred: []string{"nobody"}}, []string{""}},
 		{gang.Topology{Preferred: []string{spine, leaf}}, []string{leaf, spine, ""}}, // listed in any order
 	} {
-		g := Gang{Topology: c.withDomains(tc.topology)}
 		var got []string
-		for _, l := range newLevelSearch(newTask(t.Context(), c, g, Options{}), g).levels() {
+		for _, l := range c.levels(c.withDomains(tc.topology)) {
 			got = append(got, l.key)
 		}
 		if !slices.Equal(got, tc.want) {

@@ -131,7 +131,7 @@ func (x *partSearch) placeEnough() solution {
 	if len(choices) == 0 {
 		choices = []partDomain{{of: p.required(), number: nowhere}} // a gang may start without the part
 	}
-	return bestOf(x.task, choices, func(next partDomain) solution {
+	return bestOf(x.task, slices.Values(choices), func(next partDomain) solution {
 		x.chosen = append(x.chosen, next)
 		defer func() { x.chosen = x.chosen[:k] }()
 		if x.tooSmall(next) {
@@ -352,4 +352,12 @@ func (x *partSearch) timesIn(roles []bool, candidates []*candidate, n int) int {
 		n = min(n, int(free/each))
 	}
 	return n
+}
+
+// add does not wrap: a slot is worth nothing to nodes on which the resources of a role do not count.
+func add(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
 }

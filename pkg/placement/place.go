@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 		}
 	}
 	t.findCandidates() //nolint:contextcheck // as above
-	t.order()
+	t.order(t.candidates)
 	t.findParts(g)
 	found := solution{packing: t.emptyPacking(), proof: BudgetHit}
 	if !t.overBudget && !t.undecided() { // else not every candidate is known, and what is proven of some is not of all
@@ -115,7 +116,7 @@ func (t *task) solveAffinityGroup(candidates []*candidate) solution {
 
 // solveEach solves the gang on each domain and chooses the best solution.
 func (t *task) solveEach(domains map[string][]*candidate, solve func([]*candidate) solution) solution {
-	return bestOf(t, t.byFreeSlots(domains), func(value string) solution {
+	return bestOf(t, slices.Values(t.byFreeSlots(domains)), func(value string) solution {
 		a := solve(domains[value])
 		a.domain = value
 		if a.bound != nil {
@@ -150,13 +151,13 @@ func (t *task) solveCandidates(candidates []*candidate) solution {
 }
 
 // bestOf chooses the best of several solutions; it stops at one that places the whole gang.
-func bestOf[T any](t *task, all []T, solve func(T) solution) solution {
+func bestOf[T any](t *task, all iter.Seq[T], solve func(T) solution) solution {
 	best := solution{packing: t.emptyPacking(), proof: CountingBound, bound: &Bound{Need: int64(t.required)}}
 	if t.enough(best.packing.placed) {
 		best.proof, best.bound = Witness, nil
 	}
 	unproven, counted, first := false, true, true
-	for _, one := range all {
+	for one := range all {
 		a := solve(one)
 		unproven = unproven || a.proof == BudgetHit
 		counted = counted && a.proof == CountingBound

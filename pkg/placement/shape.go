@@ -3,21 +3,26 @@ package placement
 import (
 	"encoding/binary"
 	"encoding/json"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/third_party/forked/golang/btree"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // shape is the index for gangs that are alike: which nodes take their members, by kind, and in which order they are filled. A
 // gang cannot use more candidates of a kind than it has members, and takes the first ones, so the others are skipped.
 type shape struct {
-	// task has the roles of the first such gang; of a single role without a limit on its members.
+	// task has the roles of the first such gang; of a single role without a limit on its members, unless they share a domain.
 	task   *task
 	spread [][]*spreadNodes // by role and rule
 	keys   []*topology      // by the task's topology keys
 	most   []int64          // what the gang requests, nil of a single role
+	levels *levelIndex      // nil where members share no domain
 
 	kinds    map[string]*kind
 	at       []ranked // by node; a node that takes no member has no kind
@@ -27,8 +32,9 @@ type shape struct {
 
 // kind is nodes that take the same members, in the order in which they are filled.
 type kind struct {
-	key   string
-	nodes *btree.BTree[ranked]
+	key     string
+	nodes   *btree.BTree[ranked]
+	domains []int // by level: the number of their domain
 }
 
 // ranked is a node in the order of its kind.
@@ -54,18 +60,18 @@ type spreadNodes struct {
 
 // shape returns what is kept for gangs like that of the task; nil where nothing is, because more than the node, its pods and the members
 // decides who may go there.
-func (t *task) shape(g Gang) *shape {
+func (t *task) shape(g Gang, levels []level) *shape {
 	c := t.c
 	if !c.indexed() || c.names != c.index.cluster.names || !t.nodeByNode(g) {
 		return nil
 	}
-	key, err := t.shapeKey()
+	key, err := t.shapeKey(g.Topology)
 	if err != nil {
 		return nil
 	}
 	s := c.index.shapes[key]
-	if s == nil || !s.holds(t) || len(c.index.changed)-s.seen > len(c.nodes)/2 {
-		s = newShape(t)
+	if s == nil || !s.holds(t, levels) || len(c.index.changed)-s.seen > len(c.nodes)/2 {
+		s = newShape(t, levels)
 		c.index.keep(key, s)
 	}
 	for _, at := range c.index.changed[s.seen:] {
@@ -92,7 +98,7 @@ func (x *Index) keep(key string, s *shape) {
 // nodeByNode reports whether each node decides by itself which members it takes, other members aside, and of several that take the same
 // ones the order decides. Who ignores constraints looks for a proof, which is about all nodes.
 func (t *task) nodeByNode(g Gang) bool {
-	if !g.Topology.Empty() || t.opts.Node != nil || t.opts.Prefer != nil ||
+	if len(g.Topology.Parts) > 0 || t.opts.Node != nil || t.opts.Prefer != nil ||
 		len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.roles) == 0 {
 		return false
 	}
@@ -104,9 +110,9 @@ func (t *task) nodeByNode(g Gang) bool {
 	})
 }
 
-// shapeKey is equal for gangs that are alike: by what their members require of a node, by how many there are unless it is a single role,
-// by who keeps whom off a node, and by the nodes that their spread constraints count.
-func (t *task) shapeKey() (string, error) {
+// shapeKey is equal for gangs that are alike: by what their members require of a node, by how many there are unless it is a single role that shares no
+// domain, by who keeps whom off a node, by the nodes that their spread constraints count, and by the domains that they share.
+func (t *task) shapeKey(of gang.Topology) (string, error) {
 	type spread struct {
 		Key             int
 		Affinity, Taint any
@@ -125,9 +131,11 @@ func (t *task) shapeKey() (string, error) {
 		Roles     []role
 		Conflicts []conflict
 		Keys      []string
+		Required  string
+		Preferred []string
 		Pack      bool
 	}
-	key.Pack = t.opts.Pack
+	key.Required, key.Preferred, key.Pack = of.Required, of.Preferred, t.opts.Pack
 	for _, r := range t.sameNode {
 		key.Conflicts = append(key.Conflicts, conflict{r.key, r.a, r.b})
 	}
@@ -143,7 +151,7 @@ func (t *task) shapeKey() (string, error) {
 			return "", err
 		}
 		r := role{Rules: rules}
-		if len(t.roles) > 1 {
+		if len(t.roles) > 1 || of.OfAll() {
 			r.Count = t.roles[i].count
 		}
 		if t.crossNode != nil {
@@ -161,14 +169,18 @@ func (t *task) shapeKey() (string, error) {
 }
 
 // newShape evaluates every node.
-func newShape(t *task) *shape {
+func newShape(t *task, levels []level) *shape {
 	// What the first gang was placed on, which may be a what-if copy of every node, must not live as long as the shape.
 	own := task{c: t.c.index.cluster, opts: t.opts, roles: slices.Clone(t.roles), sameNode: t.sameNode}
 	s := &shape{task: &own, kinds: map[string]*kind{}, at: make([]ranked, len(own.c.nodes)), seen: len(own.c.index.changed)}
-	if len(own.roles) == 1 {
-		own.roles[0].count = math.MaxInt32
-	} else {
+	switch {
+	case len(own.roles) > 1:
 		s.most = own.mostRequested()
+	case len(levels) == 0:
+		own.roles[0].count = math.MaxInt32
+	}
+	if len(levels) > 0 {
+		s.levels = newLevelIndex(levels, len(own.c.nodes))
 	}
 	if x := t.crossNode; x != nil {
 		for _, key := range x.keys {
@@ -190,7 +202,10 @@ func newShape(t *task) *shape {
 }
 
 // holds reports whether the domains are still those that the shape was made with.
-func (s *shape) holds(t *task) bool {
+func (s *shape) holds(t *task, levels []level) bool {
+	if s.levels != nil && !s.levels.holds(levels) {
+		return false
+	}
 	if t.crossNode == nil {
 		return true
 	}
@@ -213,6 +228,7 @@ func (s *shape) look(at int) {
 		if old.kind.nodes.Len() == 0 {
 			delete(s.kinds, old.kind.key)
 		}
+		s.levels.remove(at, old.kind)
 		s.at[at] = ranked{}
 	}
 	c := t.candidate(at, n)
@@ -221,6 +237,7 @@ func (s *shape) look(at int) {
 	}
 	p := ranked{rank: t.rankOf(c), pos: at, kind: s.kindOf(c)}
 	p.kind.nodes.ReplaceOrInsert(p)
+	s.levels.add(at, p.kind, c.slots, t.roomOn(c))
 	s.at[at] = p
 }
 
@@ -262,17 +279,21 @@ func (s *shape) kindOf(c *candidate) *kind {
 			}
 		}
 	}
+	domains := s.levels.domainsAt(c.pos)
+	for _, d := range domains {
+		key = binary.AppendVarint(key, int64(d))
+	}
 	k := s.kinds[string(key)]
 	if k == nil {
-		k = &kind{key: string(key), nodes: btree.New(32, ranked.before)}
+		k = &kind{key: string(key), nodes: btree.New(32, ranked.before), domains: domains}
 		s.kinds[k.key] = k
 	}
 	return k
 }
 
-// candidates are those that the task's gang can make a difference of: the first of each kind, as many as the gang has members, and the
+// candidates are those that the task's gang can make a difference of: the first of each of some kinds, as many as the gang has members, and the
 // nodes that are like no others, because a what-if changed them or they have pods that a constraint counts.
-func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
+func (s *shape) candidates(t *task, kinds iter.Seq[*kind], special iter.Seq[int], isSpecial func(at int) bool) []*candidate {
 	members := t.members()
 	var out []*candidate
 	add := func(at int) {
@@ -280,10 +301,10 @@ func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
 			out = append(out, c)
 		}
 	}
-	for _, k := range s.kinds {
+	for k := range kinds {
 		left := members
 		k.nodes.Ascend(func(p ranked) bool {
-			if !special[p.pos] {
+			if !isSpecial(p.pos) {
 				add(p.pos)
 				left--
 			}
@@ -295,25 +316,28 @@ func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
 	}
 	// By position, as if every node had been looked at: an order of maps decides nothing.
 	slices.SortFunc(out, func(a, b *candidate) int { return a.pos - b.pos })
+	t.order(out)
 	return out
 }
 
 // placeByShape finds a placement among the candidates of the gang's shape. ok is false where there is no shape, or no placement: then the
 // numbers that prove it are those of all nodes.
 func (t *task) placeByShape(g Gang) (found solution, ok bool) {
-	s := t.shape(g)
+	var levels []level
+	if g.Topology.OfAll() {
+		levels = t.c.levels(g.Topology)
+	}
+	s := t.shape(g, levels)
 	if s == nil {
 		return solution{}, false
 	}
 	special := s.countSpread(t)
-	t.candidates = s.candidates(t, special)
-	t.order()
-	found = t.solve(g)
-	if found.proof != Witness {
-		t.candidates = nil
-		return solution{}, false
+	if s.levels != nil {
+		found = newLevelSearch(t, g, levels, newIndexed(s, t, special)).solve()
+	} else {
+		found = t.solveParts(s.candidates(t, maps.Values(s.kinds), maps.Keys(special), func(at int) bool { return special[at] }))
 	}
-	return found, true
+	return found, found.proof == Witness
 }
 
 // countSpread counts the pods that the spread constraints of the task select, and returns the nodes that differ from others: those that a

@@ -95,7 +95,7 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 			ways[name] = func() solution { return t.solveVolumes(left[1:], t.withoutRoles(k.users, candidates, reach), chosen) }
 		}
 	}
-	return bestOf(t, append(order, ""), func(name string) solution {
+	return bestOf(t, slices.Values(append(order, "")), func(name string) solution {
 		a := ways[name]()
 		if a.bound != nil && a.bound.Role != "" && a.bound.Constraint == "" {
 			a.bound.Constraint = VolumeNode

@@ -13,6 +13,8 @@ type topology struct {
 	domain  []int          // by node: the number of its domain, -1 without the first label
 	numbers map[string]int // by the values of the labels
 	nodes   []int          // by domain: how many nodes are in it
+	first   []int          // by domain: the first of them
+	byName  []int          // by domain: its position among the domains ordered by the value of the first label, then by number
 	// labelled is how many nodes have the first label.
 	labelled int
 }
@@ -40,11 +42,22 @@ func newTopology(nodes []*node, keys []string) *topology {
 		number, known := t.numbers[value]
 		if !known {
 			number = len(t.numbers)
-			t.numbers[value], t.nodes = number, append(t.nodes, 0)
+			t.numbers[value], t.nodes, t.first = number, append(t.nodes, 0), append(t.first, i)
 		}
 		t.domain[i] = number
 		t.nodes[number]++
 		t.labelled++
+	}
+	t.byName = make([]int, len(t.first))
+	order := make([]int, len(t.first))
+	for number := range order {
+		order[number] = number
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return strings.Compare(nodes[t.first[a]].obj.Labels[keys[0]], nodes[t.first[b]].obj.Labels[keys[0]])
+	})
+	for at, number := range order {
+		t.byName[number] = at
 	}
 	return t
 }
