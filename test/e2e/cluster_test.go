@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -140,18 +142,40 @@ func (c *cluster) placed(t *testing.T, names ...string) {
 // waitMessage waits until a pod has no node and a scheduler's condition with this message.
 func (c *cluster) waitMessage(t *testing.T, name, why string) {
 	t.Helper()
-	eventually(t, name+" says "+why, func(ctx context.Context) bool {
-		pod, err := c.client.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
-		if err != nil || pod.Spec.NodeName != "" {
-			return false
+	sandboxtest.Eventually(t, stepTimeout, func() error {
+		pod, err := c.client.CoreV1().Pods(space).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
 		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, why) {
-				return true
+			refused := condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse
+			if refused && pod.Spec.NodeName == "" && strings.Contains(condition.Message, why) {
+				return nil
 			}
 		}
-		return false
+		return fmt.Errorf("pod %s has the node %q, and says %s; it should have none, and say %s", name, pod.Spec.NodeName, conditionOf(pod), why)
 	})
+}
+
+// knowsNodes waits until a scheduler has handled what happened to nodes so far. Nodes and pods are two watches: a pod that is created at once
+// may be bound to a node that is gone. A node gets a label after all that, which the scheduler needs for a pod.
+func (c *cluster) knowsNodes(t *testing.T, scheduler string) {
+	t.Helper()
+	const label = "example.com/known"
+	nodes, err := c.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(nodes.Items) == 0 {
+		t.Fatal("there is no node")
+	}
+	value := string(uuid.NewUUID())
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, label, value)
+	_, err = c.client.CoreV1().Nodes().Patch(t.Context(), nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+	probe := plain("knows-"+value, scheduler, "0") // there is room for it in a full cluster
+	probe.Spec.NodeSelector = map[string]string{label: value}
+	c.create(t, probe)
+	c.placed(t, probe.Name)
+	c.kill(t, probe.Name)
 }
 
 // conditionOf is the PodScheduled condition of a pod.

@@ -143,7 +143,8 @@ func (g team) partsShareRacks(p parts) {
 	}
 	defer func() {
 		g.sweep(t)
-		must(t, g.client.CoreV1().Nodes().Delete(context.Background(), more, now()))
+		must(t, g.client.CoreV1().Nodes().Delete(t.Context(), more, now()))
+		g.knowsNodes(t, g.scheduler) // what comes next must not be bound to it
 	}()
 	if p.joins != nil {
 		p.joins(g, more, a[0])
