@@ -266,6 +266,18 @@ func (r Room) short() bool {
 	return int64(r.Members)*r.PerMember > r.Free || r.PerMember > r.LargestFree
 }
 
+// Holds reports whether the pieces that are free hold all members of the role, each on one node.
+func (r Room) Holds() bool {
+	if r.PerMember <= 0 {
+		return true
+	}
+	var held int64
+	for _, n := range r.Nodes {
+		held += n.Free / r.PerMember
+	}
+	return held >= int64(r.Members)
+}
+
 // NodeNames returns the names of the nodes.
 func (r Room) NodeNames() []string {
 	names := make([]string, 0, len(r.Nodes))

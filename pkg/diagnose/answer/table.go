@@ -393,7 +393,7 @@ var entries = []Entry{
 	},
 	{
 		Code: SearchIncomplete, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Nobody}},
-		Meaning: "The search found neither a placement nor a proof that there is none, in its time; or what decides is not known, as with shares of a GPU, and parts of a CompositePodGroup that may not be read.",
+		Meaning: "The search found neither a placement nor a proof that there is none, in its time, or the proof alone and not what keeps the gang from the room that there is; or what decides is not known, as with shares of a GPU, and parts of a CompositePodGroup that may not be read.",
 		Remedy:  "Query again; a smaller or more uniform gang is decided faster.",
 	},
 	{

@@ -101,6 +101,12 @@ func Fragmented(r placement.Room) string {
 	return fmt.Sprintf("needs %s on one node%s; %s are free but as %s%s", Wants(r), InAll(r), Amount(r.Resource, r.Free), Gaps(r), Elsewhere(r))
 }
 
+// NotShort is the sentence for a gang that has no placement, though enough of a resource is free, in pieces that are large enough: something else keeps it
+// from them, and the time was too short to find what.
+func NotShort(r placement.Room) string {
+	return fmt.Sprintf("needs %s%s, for which %s are free, as %s, but not with all else that it requires", Wants(r), InAll(r), Amount(r.Resource, r.Free), Gaps(r))
+}
+
 // Elsewhere reads like: (4Gi where all else fits), with a space before it, if some of what is free is where something else that a member requests is not.
 func Elsewhere(r placement.Room) string {
 	if r.Usable == r.Free {

@@ -169,7 +169,8 @@ func TestParkedForATime(t *testing.T) {
 		meantime func(*fixture)
 		after    time.Duration
 	}{
-		"proven":          {&verdict{proven: true}, nil, maxParked},
+		"proven":          {&verdict{proven: true, complete: true}, nil, maxParked},
+		"half a reason":   {&verdict{proven: true}, nil, DefaultArgs().RetryPeriod.Duration},
 		"unproven":        {nil, nil, DefaultArgs().RetryPeriod.Duration},
 		"victims unknown": {&verdict{proven: true}, func(d *fixture) { d.VictimsUnknown(group, 0) }, victimsRetry},
 	} {

@@ -52,10 +52,13 @@ const mostShort = 2
 // role that is hardest to place requests. rules are what keeps the gang from the room that there is;
 // none if a resource is short, too.
 func (q *query) lacking(ctx context.Context, proof placement.Result) (rooms []placement.Room, rules []placement.Cause) {
+	// What was searched before may have used up the time. The causes have their own, and so has what is counted of them, as the numbers of a part of the
+	// roles would be wrong.
+	ctx = context.WithoutCancel(ctx)
 	causes := placement.FindCauses(ctx, q.kept, q.gang, placement.Options{Budget: q.opts.Budget})
-	// What was searched before may have used up the time: the explanation has its own, as it counts what all roles request.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Budget)
 	defer cancel()
+	defer func() { q.cut = q.cut || causes.Cut || ctx.Err() != nil }()
 	for _, cause := range causes.Ordered() {
 		if r, ok := causes.Room(ctx, q.kept, q.gang, cause); ok {
 			rooms = append(rooms, r)
@@ -93,17 +96,19 @@ func (q *query) ruled(ctx context.Context, rules []placement.Cause, proof placem
 func (q *query) together(ctx context.Context) (message string, apart bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
 	defer cancel()
+	late := false
 	domains := func(g placement.Gang, key string) []placement.DomainRoom {
 		rooms := q.kept.Domains(ctx, g, key, q.opts)
-		if ctx.Err() != nil {
+		if late = ctx.Err() != nil; late {
+			q.cut = true
 			return nil // not all was counted
 		}
 		return rooms
 	}
 	if key := q.gang.Topology.Required; key != "" {
-		rooms := q.kept.Domains(ctx, q.gang, key, q.opts)
+		rooms := domains(q.gang, key)
 		at := q.kept.BoundDomains(q.gang.Bound, key)
-		if left := q.gang.MinMember - int32(len(q.gang.Bound)); !placement.RoomyDomain(rooms, left, at) {
+		if left := q.gang.MinMember - int32(len(q.gang.Bound)); !late && !placement.RoomyDomain(rooms, left, at) {
 			return phrase.Together(q.gang, key, rooms, at), true
 		}
 	}
@@ -161,6 +166,8 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 			phrase.Wants(r)+phrase.Kinds(r), phrase.Rule(proof.Bound.Constraint, r.Role.Pod), proof.Bound.Have)
 	case r.Requested > r.Free:
 		return answer.Shortage(string(r.Resource), false), answer.Waiting, answer.Nobody, phrase.Busy(r, phrase.Allowed(r, "it"))
+	case q.cut && r.Holds(): // what else it takes was not found in time
+		return answer.SearchIncomplete, answer.Waiting, answer.Nobody, phrase.NotShort(r)
 	}
 	return answer.Shortage(string(r.Resource), true), answer.Waiting, answer.Nobody, phrase.Fragmented(r)
 }

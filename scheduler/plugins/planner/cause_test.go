@@ -3,14 +3,20 @@ package planner
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -160,6 +166,69 @@ func TestExplainRules(t *testing.T) {
 				t.Errorf("%s: %q, %v", reason.Finding.Code, reason.Finding.Message, reason.Shortages)
 			}
 		})
+	}
+}
+
+// stallingClock stands still for a while at each look, if stall is set: as on a busy machine.
+type stallingClock struct {
+	clock.RealClock
+	stall atomic.Int64
+}
+
+func (c *stallingClock) Now() time.Time {
+	<-time.After(time.Duration(c.stall.Load()))
+	return c.RealClock.Now()
+}
+
+// The machine stalls between the proof and its explanation, which has its own time: the reason is the rack, and not that free GPUs are in pieces, of
+// which each is large enough. What came too late is tried again soon.
+func TestAnExplanationHasItsOwnTime(t *testing.T) {
+	stalling := &stallingClock{}
+	r := newRig(t, withArgs(`{"searchBudget":"1s","retryPeriod":"7s"}`), func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) { r.planner.clock = stalling })
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r1"}, [2]string{"n3", "r2"}, [2]string{"n4", "r2"})
+	for i, node := range []string{"n1", "n2"} {
+		p := member("g", i, "nvidia.com/gpu", "2")
+		p.Spec.NodeName = node
+		r.create(p)
+	}
+	poll.Until(r, "the engine knows the members that are bound", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 2 })
+	r.gang("g", 3, sharing(gang.Topology{Required: "rack"}))
+	stalling.stall.Store(int64(1100 * time.Millisecond))
+	r.create(member("g", 2, "nvidia.com/gpu", "2"))
+	reason := r.parked("g")
+	stalling.stall.Store(0)
+	if !strings.HasPrefix(reason.Finding.Message, "its other members are at rack=r1, where there is room for 0 of 1") {
+		t.Errorf("%s: %q", reason.Finding.Code, reason.Finding.Message)
+	}
+	if reason.Retry != retriesWithRoom(7*time.Second) {
+		t.Errorf("it is tried again %s", reason.Retry)
+	}
+}
+
+// Of a resource of which the free pieces hold all members it is not claimed that they are too small, where the time was too short for what else there may be.
+func TestHalfAReason(t *testing.T) {
+	on := func(free ...int64) placement.Room {
+		r := placement.Room{Resource: gpus, Members: 2, PerMember: 2, Requested: 4, Role: placement.Role{Name: "member", Count: 2}}
+		for _, n := range free {
+			r.Nodes = append(r.Nodes, placement.NodeRoom{Free: n, Total: 4})
+			r.Free, r.Usable, r.Total, r.LargestFree, r.LargestTotal = r.Free+n, r.Usable+n, r.Total+4, max(r.LargestFree, n), 4
+		}
+		return r
+	}
+	for _, c := range []struct {
+		room    placement.Room
+		cut     bool
+		code    answer.Code
+		message string
+	}{
+		{on(2, 2), true, answer.SearchIncomplete, "needs 2 members with 2 GPUs each, 4 in all, for which 4 GPUs are free, as 2+2, but not with all else that it requires"},
+		{on(3, 1), true, answer.Fragmented, "needs 2 members with 2 GPUs each on one node, 4 in all; 4 GPUs are free but as 3+1"},
+		{on(2), true, answer.NodesBusy, "2 of 4 GPUs free on the 1 node that it may use, and it needs 2 members with 2 GPUs each, 4 in all"},
+	} {
+		q := &query{cut: c.cut}
+		if code, _, _, message := q.reason(placement.Result{}, c.room); code != c.code || message != c.message {
+			t.Errorf("%s: %s", code, message)
+		}
 	}
 }
 

@@ -249,7 +249,7 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
 		if v := c.verdict; v != nil && v.proven {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
-			atMost, helped = maxParked, c.helped()
+			atMost, helped = c.atMostParked(v), c.helped()
 			if c.victimsUnknown {
 				atMost = victimsRetry
 				if c.reason != nil {
@@ -281,6 +281,15 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 	}
 	p.mu.Unlock()
 	p.report(group, c.reason, status)
+}
+
+// atMostParked is how long the gang is parked after a proof without an event that may help it. Where the time was over before all was known it is tried
+// again soon: its users have half a reason.
+func (c *cycle) atMostParked(v *verdict) time.Duration {
+	if !v.complete {
+		return c.args.RetryPeriod.Duration
+	}
+	return maxParked
 }
 
 // isSlow reports whether the searches of the attempt under way that failed took long.

@@ -43,7 +43,7 @@ type Args struct {
 	// SearchBudget is how long the search for a placement of one gang may take, by default 200ms. A search that hits it
 	// proves nothing: the engine tries the gang by itself.
 	SearchBudget metav1.Duration `json:"searchBudget"`
-	// RetryPeriod is after how long a gang is tried again of which it is not proven that it has no placement, though nothing
+	// RetryPeriod is after how long a gang is tried again of which it is not proven that it has no placement, or not known in full why, though nothing
 	// has changed in the cluster; by default 10s.
 	RetryPeriod metav1.Duration `json:"retryPeriod"`
 }

@@ -65,6 +65,8 @@ type query struct {
 	// free is the cluster, kept the cluster less what others claim.
 	free, kept *placement.Cluster
 	opts       placement.Options
+	// cut: the time for the reason was over before all of it was found.
+	cut bool
 }
 
 // search plans the gang under way, from the requesting member on.
@@ -205,7 +207,7 @@ func (q *query) searched(ctx context.Context) *verdict {
 	proof := q.proof(ctx, q.kept, found)
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.enforcesAll()
 	if v.proven {
-		v.lacks, v.wants, v.retry = q.lacks(), q.wants(proof), retriesWithRoom(maxParked)
+		v.lacks, v.wants = q.lacks(), q.wants(proof)
 		v.cannotComplete = v.bound > 0 && v.bound < v.minCount && q.cannotComplete(ctx)
 	}
 	fits, possible := q.unclaimed(ctx)
@@ -219,8 +221,10 @@ func (q *query) searched(ctx context.Context) *verdict {
 		v.reason = q.explain(ctx, found, fits)
 		v.reason.Finding.Verdict, v.reason.Finding.Never = answer.Waiting, false // the engine may know better
 	}
+	if v.complete = ctx.Err() == nil && !q.cut; v.proven {
+		v.retry = retriesWithRoom(q.cycle.atMostParked(v))
+	}
 	q.addContext(v)
-	v.complete = ctx.Err() == nil
 	return v
 }
 
