@@ -252,7 +252,7 @@ func (c *Controller) seenWhole(key gang.Key, s *state, m members, declared bool)
 		c.Claims.Whole(key.VirtualGroup(), m.placed)
 		recorded = true
 	}
-	*s = state{whole: placed, recorded: recorded, since: since}
+	*s = state{whole: placed, recorded: recorded, since: since, starters: s.start(m)}
 	c.dropInFlight(key.VirtualGroup())
 }
 

@@ -143,10 +143,31 @@ func TestARefusalIsNotRepeatedAtOnce(t *testing.T) {
 
 // The node was deleted while members were being bound to it: the API server does not look.
 func TestMembersOnANodeThatIsGone(t *testing.T) {
+	gone := func(pod *corev1.Pod) { pod.Spec.NodeName = "n2" }
+	replaced := func(created, bound int) func(*fixture) {
+		return func(w *fixture) {
+			w.gone = nil
+			w.after(0)
+			w.pods = w.pods[:2]
+			w.pod("a-9", created, bound, gone)
+			w.gone = map[string]bool{"n2": true}
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(*fixture)
 		taken  bool
 	}{
+		"a replacement is":                       {replaced(2, 3), false},
+		"a replacement is, of a moment ago":      {replaced(1, 1), false},
+		"a replacement is, before the scheduler": {func(w *fixture) { w.pods = w.pods[:2]; w.pod("a-9", 2, 3, gone) }, false},
+		"its members are seen one after the other": {func(w *fixture) {
+			all := w.pods
+			w.pods, w.required, w.gone = all[:2], 2, nil
+			w.after(0)
+			w.pods, w.required = all, 3
+			w.after(0)
+			w.gone = map[string]bool{"n2": true}
+		}, true},
 		"at its start": {func(*fixture) {}, true},
 		"a watch is late": {func(w *fixture) {
 			w.gone = nil
@@ -171,7 +192,7 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 		w.gone = map[string]bool{"n2": true}
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
-		w.pod("a-2", 0, 1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n2" })
+		w.pod("a-2", 0, 1, gone)
 		c.change(w)
 		w.after(0)
 		if !c.taken {

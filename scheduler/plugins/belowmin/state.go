@@ -129,6 +129,8 @@ type state struct {
 	whole    []types.UID // the members that had nodes when it was last seen whole
 	recorded bool        // the claims have these
 	since    time.Time   // since when it is seen whole
+	// starters are the members with which it was first seen whole, all of them on nodes that exist. What comes after one of them was lost is a replacement.
+	starters []types.UID
 	// partial are the members that had nodes when it was found that it was never
 	// whole. The evidence may be gone later: a member that could not be bound is
 	// replaced by a younger one, and all become old.
@@ -176,11 +178,28 @@ const stabilizationWindow = 2 * pollInterval
 // boundToDeletedNodes reports whether a gang has as many members bound as it needs, and some of
 // them to nodes that are gone: one whose node was deleted while they were being bound.
 // No controller moves such members, and after a while they are deleted. A gang that has been
-// whole, or has started longer than recently ago, has lost members.
+// whole, or has started longer than recently ago, has lost members: so has one whose
+// replacement is bound to such a node.
 func (s *state) boundToDeletedNodes(m members, now time.Time, recently time.Duration) bool {
 	first := m.firstBound()
 	return len(m.lost) > 0 && len(m.placed) >= m.required && m.onExistingNodes() < m.required &&
-		(s.since.IsZero() || now.Sub(s.since) <= stabilizationWindow) && first != nil && now.Sub(first.Time) <= recently
+		(s.since.IsZero() || now.Sub(s.since) <= stabilizationWindow) && first != nil && now.Sub(first.Time) <= recently &&
+		!slices.ContainsFunc(m.lost, func(pod *corev1.Pod) bool { return s.replaces(pod, first) })
+}
+
+// replaces reports whether a member has come after the gang was whole, the first of whose members was bound at a time.
+func (s *state) replaces(pod *corev1.Pod, first *metav1.Time) bool {
+	return first.Before(&pod.CreationTimestamp) || len(s.starters) > 0 && !slices.Contains(s.starters, pod.UID)
+}
+
+// start returns the starters of a gang that is whole. Members may be seen one after the other: those that come while all that were seen are there count, too.
+func (s *state) start(m members) []types.UID {
+	placed := gang.UIDs(m.placed)
+	left := func(uid types.UID) bool { return !slices.Contains(placed, uid) }
+	if len(m.lost) > 0 || slices.ContainsFunc(s.starters, left) {
+		return s.starters
+	}
+	return placed
 }
 
 // resetForNewOwners compares the owners of the pods with those of the last eviction. A job of the
