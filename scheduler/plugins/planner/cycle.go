@@ -23,13 +23,14 @@ import (
 
 // cycle is one attempt of the engine to place a gang.
 type cycle struct {
-	group     types.NamespacedName
-	gang      *framework.QueuedPodGroupInfo
-	args      Args
-	attempted sets.Set[types.UID]                          // its members in this attempt
-	first     types.UID                                    // the member that has to come first, if the previous attempt found one
-	topology  gang.Topology                                // by which node labels its members share a domain
-	divide    []func(metav1.Object) (part string, ok bool) // by rule for parts
+	group      types.NamespacedName
+	gang       *framework.QueuedPodGroupInfo
+	args       Args
+	attempted  sets.Set[types.UID]                          // its members in this attempt
+	first      types.UID                                    // the member that has to come first, if the previous attempt found one
+	reconciled bool                                         // the PodGroup is that of the engine's snapshot, and the following is read from it
+	topology   gang.Topology                                // by which node labels its members share a domain
+	divide     []func(metav1.Object) (part string, ok bool) // by rule for parts
 	// partNodes has the node of a member of each part, of partMembers members that have one; nil if it is not known yet.
 	partNodes   map[partOf]*corev1.Node
 	partMembers int
@@ -139,12 +140,6 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	}
 	p.lastBegun = p.clock.Now()
 	p.current = &cycle{group: nameOf(queued), gang: queued, args: DefaultArgs()}
-	if queued.PodGroup != nil {
-		p.current.topology = engine.TopologyOf(queued.PodGroup)
-		for _, rule := range p.current.topology.Parts {
-			p.current.divide = append(p.current.divide, rule.Divide())
-		}
-	}
 	p.current.first = p.firstMembers[p.current.group]
 	delete(p.firstMembers, p.current.group)
 	p.current.attempted = sets.New[types.UID]()
@@ -153,6 +148,33 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	}
 	p.current.sortMembers()
 	p.unpark(p.current.group)
+}
+
+// readTopology reads the topology from the PodGroup, once. The group that was queued may be older than the engine's snapshot, which the engine puts in its
+// place before it calls a plugin.
+func (c *cycle) readTopology() {
+	if c.reconciled || c.gang.PodGroup == nil {
+		return
+	}
+	c.reconciled, c.topology = true, engine.TopologyOf(c.gang.PodGroup)
+	for _, rule := range c.topology.Parts {
+		c.divide = append(c.divide, rule.Divide())
+	}
+}
+
+// joined records the pods that wait until the attempt ends. A member that came after the engine had taken the gang from its queue, and before the attempt began, was
+// neither a member of the attempt nor of a parked gang: the gang is tried again with it.
+func (p *Planner) joined(pods []*corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.current
+	if c == nil {
+		return
+	}
+	c.gangChanged = c.gangChanged || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		group, member := engine.GroupOf(pod)
+		return member && group == c.group && !c.attempted.Has(pod.UID)
+	})
 }
 
 // failed returns the status to report for a member that the engine gives back. All members of a gang without a placement have the same

@@ -2,12 +2,18 @@ package planner
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -145,6 +151,47 @@ func TestLateMember(t *testing.T) {
 	poll.Until(r, "two of three get nodes", func() bool { return len(r.places()) == 2 })
 	if r.places()["g-2"] == "" {
 		t.Errorf("the small member has no node: %v", r.places())
+	}
+}
+
+// A member may come when the engine has taken its gang from the queue, and the attempt has not begun.
+func TestAMemberThatComesBeforeTheAttempt(t *testing.T) {
+	popped, resume := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() {
+		close(popped)
+		select {
+		case <-resume:
+		case <-t.Context().Done():
+		}
+	})
+	r := newRig(t, func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
+		r.popped = func(*framework.QueuedPodGroupInfo) { first() }
+	})
+	r.node("n1", "nvidia.com/gpu", "4")
+	r.gang("g", 2)
+	r.create(member("g", 0, "nvidia.com/gpu", "3"), member("g", 1, "nvidia.com/gpu", "3"))
+	<-popped
+	r.create(member("g", 2, "nvidia.com/gpu", "1"))
+	poll.Until(r, "the member waits for the end of the attempt", func() bool {
+		return slices.ContainsFunc(r.engine.SchedulingQueue.PendingPodGroupPods(), func(p *corev1.Pod) bool { return p.Name == "g-2" })
+	})
+	close(resume)
+	r.bound("g-2")
+}
+
+// A gang may have another topology than it had when it was queued: that of the engine's snapshot counts.
+func TestTheTopologyOfTheSnapshot(t *testing.T) {
+	d := newFixture()
+	group := func(topology gang.Topology) *schedulingv1beta1.PodGroup {
+		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Annotations: topology.Annotations()}}
+	}
+	queued := &framework.QueuedPodGroupInfo{PodGroupInfo: &framework.PodGroupInfo{
+		Namespace: "default", Name: "g", Type: fwk.PodGroupKeyType, PodGroup: group(gang.Topology{Required: "rack"}),
+	}}
+	d.begin(queued)
+	queued.PodGroup = group(gang.Topology{Required: "zone"})
+	if c := d.cycleOf(member("g", 0), DefaultArgs()); c == nil || c.topology.Required != "zone" {
+		t.Errorf("attempt %+v", c)
 	}
 }
 

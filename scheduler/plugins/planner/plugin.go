@@ -337,6 +337,7 @@ func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
 		return nil
 	}
 	p.current.args = a
+	p.current.readTopology()
 	return p.current
 }
 

@@ -209,6 +209,7 @@ func changesConditionsOnly(before, after *corev1.Pod) bool {
 // AddAttemptedPodGroupIfNeeded implements internalqueue.SchedulingQueue: it ends an attempt.
 func (q *queue) AddAttemptedPodGroupIfNeeded(logger klog.Logger, gang *framework.QueuedPodGroupInfo, cycle int64, status *fwk.Status) error {
 	status = q.planner.cleared(nameOf(gang), status)
+	q.planner.joined(q.PendingPodGroupPods())
 	q.planner.end(nameOf(gang), status)
 	err := q.SchedulingQueue.AddAttemptedPodGroupIfNeeded(logger, gang, cycle, status)
 	q.planner.wake(q.planner.close()...)

@@ -96,6 +96,7 @@ type rig struct {
 	reasons *reasons.Store
 
 	registry frameworkruntime.Registry
+	popped   func(*framework.QueuedPodGroupInfo) // is called with each gang that leaves the engine's queue, before its attempt begins
 
 	mu       sync.Mutex
 	attempts map[string]int // of gangs, by name
@@ -162,6 +163,16 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 		upstream.WithPodInitialBackoffSeconds(0), upstream.WithPodMaxBackoffSeconds(0),
 	)
 	r.must(err)
+	if r.popped != nil {
+		next := r.engine.NextEntity
+		r.engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+			entity, err := next(logger)
+			if gang, ok := entity.(*framework.QueuedPodGroupInfo); ok && err == nil {
+				r.popped(gang)
+			}
+			return entity, err
+		}
+	}
 	if planned {
 		Follow(r.engine, r.planner, func(*corev1.Pod) {})
 		r.planned = true
