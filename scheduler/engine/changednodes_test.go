@@ -105,7 +105,7 @@ func TestChangedNodes(t *testing.T) {
 	named, changed := 0, 0
 	for seed := range uint64(200) {
 		nodes, contents := NewChangedNodes(), NewNodeContents()
-		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents, NewAssumedPods()), r: rand.New(rand.NewPCG(seed, 1))}
+		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents, NewAssumedPods(), ignored), r: rand.New(rand.NewPCG(seed, 1))}
 		for i := range 20 {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
 			c.AddNode(klog.Background(), node)
@@ -156,7 +156,7 @@ func TestChangedNodes(t *testing.T) {
 func TestChangedNodesAreBounded(t *testing.T) {
 	metrics.Register()
 	nodes, contents := NewChangedNodes(), NewNodeContents()
-	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents, NewAssumedPods())
+	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), nodes, contents, NewAssumedPods(), ignored)
 	nodes.Take()
 	for i := range maxChanged + 1 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i))}, Spec: corev1.PodSpec{NodeName: fmt.Sprint("none", i)}}

@@ -16,6 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
+// ignored does nothing for a node that is removed.
+func ignored(klog.Logger, *corev1.Node) {}
+
 func uids(pods []*corev1.Pod) []types.UID {
 	set := map[types.UID]bool{}
 	for _, pod := range pods {
@@ -30,7 +33,7 @@ func TestNodeContents(t *testing.T) {
 	metrics.Register() // the cache counts
 	for seed := range uint64(100) {
 		contents := NewNodeContents()
-		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods()), r: rand.New(rand.NewPCG(seed, 2))}
+		c := &changingCache{Cache: WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods(), ignored), r: rand.New(rand.NewPCG(seed, 2))}
 		for i := range 20 {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
 			c.AddNode(klog.Background(), node)
@@ -81,7 +84,7 @@ func TestNodeContents(t *testing.T) {
 func TestNodeContentsOfANodeThatChanges(t *testing.T) {
 	metrics.Register()
 	contents := NewNodeContents()
-	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods())
+	cache := WatchCache(internalcache.New(t.Context(), nil, false, false), NewChangedNodes(), contents, NewAssumedPods(), ignored)
 	node := func(cpu string, beat int64) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: beat}}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}

@@ -12,11 +12,13 @@ type watchedCache struct {
 	nodes    *ChangedNodes
 	contents *NodeContents
 	assumed  *AssumedPods
+	removed  func(klog.Logger, *corev1.Node)
 }
 
-// WatchCache returns the engine's cache, with its changes recorded.
-func WatchCache(cache internalcache.Cache, nodes *ChangedNodes, contents *NodeContents, assumed *AssumedPods) internalcache.Cache {
-	return &watchedCache{Cache: cache, nodes: nodes, contents: contents, assumed: assumed}
+// WatchCache returns the engine's cache, with its changes recorded. Removed is called with each node that the cache does not have any more, and may use the
+// cache.
+func WatchCache(cache internalcache.Cache, nodes *ChangedNodes, contents *NodeContents, assumed *AssumedPods, removed func(klog.Logger, *corev1.Node)) internalcache.Cache {
+	return &watchedCache{Cache: cache, nodes: nodes, contents: contents, assumed: assumed, removed: removed}
 }
 
 // pod makes a change of a pod, and records its nodes: the one that is given, and those on which the cache has it before and after.
@@ -95,6 +97,12 @@ func (w *watchedCache) UpdateNode(logger klog.Logger, before, after *corev1.Node
 
 // RemoveNode implements internalcache.Cache.
 func (w *watchedCache) RemoveNode(logger klog.Logger, node *corev1.Node) error {
+	err := w.removeNode(logger, node)
+	w.removed(logger, node)
+	return err
+}
+
+func (w *watchedCache) removeNode(logger klog.Logger, node *corev1.Node) error {
 	w.nodes.mu.Lock()
 	defer w.nodes.mu.Unlock()
 	w.nodes.now.add(node.Name)

@@ -88,7 +88,7 @@ func (c *cycle) pods() []*corev1.Pod {
 func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *upstream.Scheduler {
 	queue := &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
 	engine.SchedulingQueue = queue
-	engine.Cache = p.watched(engine.Cache)
+	engine.Cache = p.watched(engine.Cache, queue.nodeRemoved)
 
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

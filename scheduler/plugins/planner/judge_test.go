@@ -141,6 +141,19 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 	}
 }
 
+// So is one when a node goes, by the engine's own event.
+func TestUnprovenIsTriedWhenANodeGoes(t *testing.T) {
+	r := newRig(t, withPicky("n1"), withArgs(`{"searchBudget":"10s","retryPeriod":"5m"}`))
+	r.node("n1", "nvidia.com/gpu", "4")
+	r.node("n2", "nvidia.com/gpu", "0")
+	r.gang("g", 1)
+	r.create(member("g", 0, "nvidia.com/gpu", "2"))
+	r.parked("g")
+	attempts := r.tried("g")
+	r.must(r.client.CoreV1().Nodes().Delete(t.Context(), "n2", metav1.DeleteOptions{}))
+	poll.Until(r, "it is tried again", func() bool { return r.tried("g") > attempts })
+}
+
 func TestArgs(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"searchBudget":"0s"}`:                      "args.searchBudget: 0s is not from 1ms to 10s",

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -121,9 +122,9 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, groups *engin
 	}
 }
 
-// watched returns the engine's cache, whose changes the planner follows.
-func (p *Planner) watched(cache internalcache.Cache) internalcache.Cache {
-	return engine.WatchCache(cache, p.changed, p.contents, p.engine.Assumed())
+// watched returns the engine's cache, whose changes the planner follows. Removed is called with each node that it does not have any more.
+func (p *Planner) watched(cache internalcache.Cache, removed func(klog.Logger, *corev1.Node)) internalcache.Cache {
+	return engine.WatchCache(cache, p.changed, p.contents, p.engine.Assumed(), removed)
 }
 
 // Run has volumes made for claims that members share, until ctx ends.

@@ -18,7 +18,7 @@ import (
 )
 
 // queue wraps the engine's queue. It notifies the planner of every event after the engine's cache has it, so that none is lost between
-// the snapshot of an attempt and its end.
+// the snapshot of an attempt and its end. The engine itself does so of all events but one: of a node that is deleted it notifies the queue first.
 type queue struct {
 	internalqueue.SchedulingQueue
 	planner *Planner
@@ -27,8 +27,22 @@ type queue struct {
 	began atomic.Bool
 }
 
-// MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
+// MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue. What follows from the deletion of a node is for nodeRemoved: what is tried before
+// may be tried on a snapshot that has the node.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
+	if event.Resource == fwk.Node && event.ActionType == fwk.Delete {
+		return
+	}
+	q.happened(logger, event, before, after, check)
+}
+
+// nodeRemoved handles the deletion of a node when the engine's cache does not have it any more.
+func (q *queue) nodeRemoved(logger klog.Logger, node *corev1.Node) {
+	q.happened(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)
+}
+
+// happened handles an event that the engine's cache has.
+func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
 	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod {
 		group, member := engine.GroupOf(pod)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	testclock "k8s.io/utils/clock/testing"
@@ -31,6 +32,7 @@ type recordingQueue struct {
 	moves     int
 	check     internalqueue.PreEnqueueCheck
 	updates   int
+	moved     func() // is called by MoveAllToActiveOrBackoffQueue, unless it is nil
 }
 
 func (q *recordingQueue) Update(context.Context, *corev1.Pod, *corev1.Pod) { q.updates++ }
@@ -43,6 +45,9 @@ func (q *recordingQueue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 
 func (q *recordingQueue) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, check internalqueue.PreEnqueueCheck) {
 	q.moves, q.check = q.moves+1, check
+	if q.moved != nil {
+		q.moved()
+	}
 }
 
 // An event of one gang has the engine look at that gang only.
@@ -156,6 +161,42 @@ func TestEventsBeforeTheFirstAttempt(t *testing.T) {
 	send()
 	if inner.moves != 7 || gone != 2 {
 		t.Errorf("after: the engine went %d times through what waits, and %d pods were gone", inner.moves, gone)
+	}
+}
+
+// The engine notifies its queue of a deleted node before its cache lets go of it. A gang that is tried in between would fail as before, and nothing would
+// wake it again: what waits is gone through after that.
+func TestADeletedNodeIsGoneWhenItIsAnEvent(t *testing.T) {
+	handle := engine.NewHandle()
+	inner := &recordingQueue{}
+	cache := internalcache.New(t.Context(), nil, false, false)
+	p := &Planner{
+		Attempts: NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)), engine: handle, contents: engine.NewNodeContents(), changed: engine.NewChangedNodes(),
+	}
+	e := Follow(&upstream.Scheduler{
+		SchedulingQueue: inner, Cache: cache, NextEntity: func(klog.Logger) (framework.QueuedEntityInfo, error) { return nil, nil },
+	}, p, func(*corev1.Pod) {})
+	if _, err := e.NextEntity(klog.Background()); err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	e.Cache.AddNode(klog.Background(), node)
+	p.park(group, &parkedGang{member: pod("a", "g")}, maxParked)
+	p.parkedGangs[group].notBefore = p.clock.Now()
+	inner.moved = func() {
+		if n := cache.NodeCount(); n != 0 {
+			t.Errorf("the engine goes through what waits, and its cache has %d nodes", n)
+		}
+	}
+	e.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.Background(), fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)
+	if !p.isParked(group) {
+		t.Error("the gang is tried while the cache has the node")
+	}
+	if err := e.Cache.RemoveNode(klog.Background(), node); err != nil {
+		t.Fatal(err)
+	}
+	if p.isParked(group) || inner.moves != 1 {
+		t.Errorf("parked %t, and the engine went %d times through what waits", p.isParked(group), inner.moves)
 	}
 }
 

@@ -32,7 +32,7 @@ type scene struct {
 
 func newScene(t *testing.T, seed uint64) *scene {
 	s := &scene{t: t, r: rand.New(rand.NewPCG(seed, 7)), Planner: newFixture().Planner}
-	s.cache = s.watched(internalcache.New(t.Context(), nil, false, false))
+	s.cache = s.watched(internalcache.New(t.Context(), nil, false, false), func(klog.Logger, *corev1.Node) {})
 	for range 2 + s.r.IntN(4) {
 		s.nodeComes()
 	}
@@ -242,7 +242,7 @@ func TestPlacesAreCounted(t *testing.T) {
 		return n
 	}
 	p := newFixture().Planner
-	cache := p.watched(internalcache.New(t.Context(), nil, false, false))
+	cache := p.watched(internalcache.New(t.Context(), nil, false, false), func(klog.Logger, *corev1.Node) {})
 	n := node("x")
 	cache.AddNode(klog.Background(), n)
 	p.contents.Take("n")
