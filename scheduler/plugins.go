@@ -36,6 +36,7 @@ import (
 type parts struct {
 	handle       *engine.Handle
 	panics       *engine.Panics
+	statuses     *engine.PodStatusWriter
 	planner      *planner.Planner
 	claims       *claims.Ledger
 	replacement  *replacement.Tracker
@@ -52,7 +53,7 @@ type parts struct {
 func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	plans := planner.New(g.handle, g.attempts, g.claims, g.virtualGroups, g.reasons, g.panics, profiles)
 	return parts{
-		handle: g.handle, panics: g.panics, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
+		handle: g.handle, panics: g.panics, statuses: g.statuses, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
 		aging:      aging.NewController(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
 		queueSort:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
 		binding:    binding.New(g.handle, g.attempts),
@@ -129,7 +130,7 @@ func newEngine(ctx context.Context, p parts, others frameworkruntime.Registry, c
 	if err != nil {
 		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
-	return p.preemption.Follow(planner.Follow(engine, p.planner, p.preemption.Gone)), nil
+	return p.preemption.Follow(planner.Follow(p.statuses.Follow(engine, p.planner.Retry), p.planner, p.preemption.Gone)), nil
 }
 
 // checkNames refuses a profile that names a plugin that is not there. The engine ignores such a name where it has arguments or is

@@ -49,8 +49,8 @@ const (
 // queued, and one request at a time is under way for each namespace: who writes such pods waits for them alone.
 //
 // In a burst, gangs come before what is reported of those that found no room: see maxHold. Only the first status of a pod is held. The engine compares later
-// ones with what the API server has, and writes none that is the same: one that is held would outlive the reason for it. Nominations are not held, as
-// others have to see them.
+// ones with what the API server has, and writes none that is the same: one that is held would outlive the reason for it. Those that wait for something else
+// are dropped by the next report: see Follow. Nominations are not held, as others have to see them.
 //
 // Requests about one pod keep their order. A binding drops what is queued for its pod, which is out of date, and waits for the request that is
 // under way, so that no pod with a node is reported as one without.
@@ -58,7 +58,7 @@ type PodStatusWriter struct {
 	namespaces workqueue.TypedRateLimitingInterface[string] // those with statuses to write; no two writers are given the same one
 	pod        func(namespace, name string) (*corev1.Pod, bool)
 	busy       func() bool
-	clock      clock.PassiveClock
+	clock      clock.WithDelayedExecution
 
 	mu      sync.Mutex
 	pending map[string]*pendingStatuses
@@ -85,6 +85,10 @@ type podStatuses struct {
 type statusRequest struct {
 	answered chan struct{} // closed when it is
 	dropped  bool          // it is not sent again
+	reports  bool          // it has whether the pod is scheduled, and perhaps a node that it is nominated for
+	// superseded: the pod was reported on since, and what of it is a report is not sent again. Then outdated is called when it is answered, unless it is nil.
+	superseded bool
+	outdated   func()
 }
 
 // statusPatch is a patch of a pod's status.
@@ -96,7 +100,7 @@ type statusPatch struct {
 
 // NewPodStatusWriter returns a writer, which queues until it runs. Pod returns the pod that has a name now, if it is known: the status of one pod is not
 // written to another of its name. Busy reports whether bindings wait to be sent.
-func NewPodStatusWriter(pod func(namespace, name string) (*corev1.Pod, bool), busy func() bool, clock clock.PassiveClock) *PodStatusWriter {
+func NewPodStatusWriter(pod func(namespace, name string) (*corev1.Pod, bool), busy func() bool, clock clock.WithDelayedExecution) *PodStatusWriter {
 	return &PodStatusWriter{
 		namespaces: NewRetryQueue(func(namespace string) string { return namespace }), pod: pod, busy: busy, clock: clock,
 		pending: map[string]*pendingStatuses{}, writing: map[types.NamespacedName]*statusRequest{}, pauses: map[string]time.Time{},
@@ -197,8 +201,9 @@ func (p *pendingStatuses) next() (name string, patches []statusPatch) {
 	for len(p.order) > 0 {
 		name, p.order = p.order[0], p.order[1:]
 		if of := p.pods[name]; of != nil && !of.held {
-			delete(p.pods, name)
-			return name, of.patches
+			if delete(p.pods, name); len(of.patches) > 0 {
+				return name, of.patches
+			}
 		}
 	}
 	return "", nil
@@ -253,7 +258,9 @@ func (w *PodStatusWriter) take(namespace string) (name string, patches []statusP
 		delete(w.pending, namespace)
 	}
 	if patches != nil {
-		w.writing[types.NamespacedName{Namespace: namespace, Name: name}] = &statusRequest{answered: make(chan struct{})}
+		w.writing[types.NamespacedName{Namespace: namespace, Name: name}] = &statusRequest{
+			answered: make(chan struct{}), reports: slices.ContainsFunc(patches, statusPatch.reports),
+		}
 	}
 	return name, patches, len(pending.pods) > 0
 }
@@ -269,6 +276,12 @@ func (w *PodStatusWriter) written(namespace, name string, failed []statusPatch) 
 	}
 	close(request.answered)
 	delete(w.writing, pod)
+	if request.superseded {
+		failed = slices.DeleteFunc(failed, statusPatch.reportsOnly)
+	}
+	if request.outdated != nil {
+		request.outdated()
+	}
 	if len(failed) == 0 || request.dropped {
 		return
 	}

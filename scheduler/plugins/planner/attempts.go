@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Queue is the engine's queue; *engine.Handle leads to it.
@@ -80,6 +82,15 @@ func (a *Attempts) Wake(group types.NamespacedName) {
 	if parked {
 		a.wake(m)
 	}
+}
+
+// Retry has the engine try a pod again at once, with its gang if it is a member.
+func (a *Attempts) Retry(pod *corev1.Pod) {
+	if group, member := engine.GroupOf(pod); member {
+		a.Wake(group)
+		return
+	}
+	a.queue.Activate(map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
 }
 
 // parkedGang is a gang that failed and is not tried again until an event may help it. Without that the engine would try it every few
