@@ -71,7 +71,7 @@ func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 		limited, cancel = context.WithTimeoutCause(ctx, w.Timeout, errTimedOut)
 		defer cancel()
 	}
-	last, line := summary.Summary{State: gang.Pending}, ""
+	last, line := summary.Of(job, w.Known, w.IO.Clock.Now()), "" // what is known until the server answers
 	f := &Follower{Client: w.Client, Job: job, Known: w.Known, Trouble: func(err error) {
 		fmt.Fprintf(w.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -238,19 +239,37 @@ func TestWaitEndsOtherwise(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			c := newCluster(t)
-			if tt.before != nil {
-				tt.before(c)
-			}
-			why := func(context.Context, *gang.Job) (string, error) { return "BLOCKED  llama: no room", nil }
-			stderr, err := waitFor(ctx, c, &Waiter{Target: Running, Timeout: tt.timeout, Why: why}, tt.steps(c, cancel)...)
-			got := failure.From(err)
-			if got == nil || got.Code != tt.code || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) {
-				t.Errorf("got %+v\n%s", got, stderr)
-			}
+			synctest.Test(t, func(t *testing.T) { // a busy machine does not use up the timeout
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				c := newCluster(t)
+				if tt.before != nil {
+					tt.before(c)
+				}
+				why := func(context.Context, *gang.Job) (string, error) { return "BLOCKED  llama: no room", nil }
+				stderr, err := waitFor(ctx, c, &Waiter{Target: Running, Timeout: tt.timeout, Why: why}, tt.steps(c, cancel)...)
+				got := failure.From(err)
+				if got == nil || got.Code != tt.code || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) {
+					t.Errorf("got %+v\n%s", got, stderr)
+				}
+			})
 		})
+	}
+}
+
+// Who interrupts before the server has answered hears how far the job was when it was found.
+func TestInterruptedBeforeTheFirstAnswer(t *testing.T) {
+	c := newCluster(t)
+	c.pod("0", "n1", corev1.PodRunning, "")
+	found, err := c.typed.CoreV1().Pods("research").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = waitFor(ctx, c, &Waiter{Target: Running, Known: []*corev1.Pod{&found.Items[0]}})
+	if want := "interrupted; TFJob research/llama keeps going: Degraded, 1/2 scheduled, 1/2 running"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

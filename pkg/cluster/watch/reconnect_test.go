@@ -16,9 +16,12 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 )
 
-// history is an API server whose watches end: the first with an expired version, the second in the middle of the stream.
-// Each list shows one more pod than the one before.
-type history struct{ lists, watches atomic.Int32 }
+// history is an API server whose watches end: the first with an expired version, once the first list has been seen, the second in the
+// middle of the stream. Each list shows one more pod than the one before.
+type history struct {
+	lists, watches atomic.Int32
+	seen           chan struct{}
+}
 
 func (h *history) pods(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("watch") == "" {
@@ -38,6 +41,11 @@ func (h *history) pods(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch h.watches.Add(1) {
 	case 1:
+		select {
+		case <-h.seen:
+		case <-r.Context().Done():
+			return
+		}
 		expired, err := json.Marshal(kubetest.Status(410, metav1.StatusReasonExpired, "too old", nil))
 		if err != nil {
 			panic(err)
@@ -68,12 +76,14 @@ func (h *history) job(w http.ResponseWriter, r *http.Request) {
 func TestSurvivesExpiry(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	s, h := kubetest.New(t), &history{}
+	s, h := kubetest.New(t), &history{seen: make(chan struct{})}
 	s.HandleFunc("GET "+podsPath, h.pods)
 	s.HandleFunc("GET "+jobsPath, h.job)
 	var seen []int
 	err := follower(t, s, func(error) {}).Run(ctx, func(s Snapshot) (bool, error) {
-		seen = append(seen, len(s.Pods))
+		if seen = append(seen, len(s.Pods)); len(seen) == 1 {
+			close(h.seen)
+		}
 		return s.Job != nil && len(s.Pods) == 2, nil
 	})
 	if err != nil || seen[0] != 1 {

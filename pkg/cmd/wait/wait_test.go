@@ -3,8 +3,10 @@ package wait
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,16 +28,34 @@ const (
 
 func run(t *testing.T, s *kubetest.Server, args ...string) (stderr string, failed *failure.Error) {
 	t.Helper()
+	return runNotify(t, s, func() {}, args...)
+}
+
+// runNotify calls written once something is on standard error.
+func runNotify(t *testing.T, s *kubetest.Server, written func(), args ...string) (stderr string, failed *failure.Error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	f, streams := commandtest.Factory("research", kubetest.Created.Time, 0, s.Client)
+	f.IO.ErrOut = notifier{f.IO.ErrOut, sync.OnceFunc(written)}
 	_, stderr, failed = commandtest.Run(ctx, NewCommand(f, nil), streams, args...)
 	return stderr, failed
 }
 
-// serve makes lists and watches of a path: list is called for each list, and the first watch ends with an expired version,
-// so that who watches has to list again.
-func serve(s *kubetest.Server, path string, list func(n int32) any) *atomic.Int32 {
+// notifier is a writer that reports each write.
+type notifier struct {
+	io.Writer
+	written func()
+}
+
+func (n notifier) Write(p []byte) (int, error) {
+	defer n.written()
+	return n.Writer.Write(p)
+}
+
+// serve makes lists and watches of a path: list is called for each list, and the first watch ends with an expired version when expire is
+// closed, so that who watches has to list again.
+func serve(s *kubetest.Server, path string, expire <-chan struct{}, list func(n int32) any) *atomic.Int32 {
 	lists, watches := &atomic.Int32{}, &atomic.Int32{}
 	s.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -44,6 +64,11 @@ func serve(s *kubetest.Server, path string, list func(n int32) any) *atomic.Int3
 		case r.FormValue("watch") == "":
 			kubetest.Write(w, 200, list(lists.Add(1)))
 		case watches.Add(1) == 1:
+			select {
+			case <-expire:
+			case <-r.Context().Done():
+				return
+			}
 			expired, err := json.Marshal(kubetest.Status(410, metav1.StatusReasonExpired, "too old", nil))
 			if err != nil {
 				panic(err)
@@ -73,15 +98,16 @@ func TestWaitsOverAnExpiredWatch(t *testing.T) {
 	} {
 		s := kubetest.New(t)
 		s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
-		lists := serve(s, jobsPath, func(n int32) any {
+		first := make(chan struct{}) // line of progress
+		lists := serve(s, jobsPath, first, func(n int32) any {
 			job := kubetest.Job("research", "llama", 1)
 			if n > 1 {
 				job.Status.Conditions = []kubeflowv1.JobCondition{{Type: tt.end, Status: corev1.ConditionTrue, Message: "it was not to be"}}
 			}
 			return kubetest.JobList("", job)
 		})
-		serve(s, podsPath, func(int32) any { return kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", "")) })
-		stderr, failed := run(t, s, "llama", "--for", tt.target)
+		serve(s, podsPath, first, func(int32) any { return kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", "")) })
+		stderr, failed := runNotify(t, s, func() { close(first) }, "llama", "--for", tt.target)
 		if (tt.code == failure.CodeOK) != (failed == nil) || failed != nil && (failed.Code != tt.code || failed.Message != tt.message) {
 			t.Errorf("%s: got %+v", tt.target, failed)
 		}
@@ -95,8 +121,8 @@ func TestWaitsOverAnExpiredWatch(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 2))
-	serve(s, jobsPath, func(int32) any { return kubetest.JobList("", kubetest.Job("research", "llama", 2)) })
-	serve(s, podsPath, func(int32) any { return kubetest.PodList(kubetest.Pod("research", "llama", 0, "", "no room")) })
+	serve(s, jobsPath, nil, func(int32) any { return kubetest.JobList("", kubetest.Job("research", "llama", 2)) })
+	serve(s, podsPath, nil, func(int32) any { return kubetest.PodList(kubetest.Pod("research", "llama", 0, "", "no room")) })
 	_, failed := run(t, s, "llama", "--timeout", "500ms")
 	if failed == nil || failed.Code != failure.CodeTimedOut ||
 		!strings.HasPrefix(failed.Message, "TFJob research/llama: not every member runs after 500ms: Pending, 0/2 scheduled, 0/2 running") {
