@@ -58,6 +58,7 @@ type servedResource struct {
 	objects  cache.SharedIndexInformer
 	handled  cache.InformerSynced // whether the handler has every object of the first list
 	failed   bool                 // the first list failed
+	start    func()               // runs the informer
 	stop     func()               // ends the informer and waits for its last call
 }
 
@@ -142,23 +143,24 @@ func (i *Informer) serve(ctx context.Context, resource schema.GroupResource, ver
 	if version == "" || ctx.Err() != nil {
 		return
 	}
-	s, err := i.start(ctx, resource.WithVersion(version))
+	s, err := i.prepare(ctx, resource.WithVersion(version))
 	if err != nil {
 		logger.Error(err, "Cannot watch objects", "resource", resource)
 		i.Handler.Problem(resource.WithVersion(version), err)
 		return
 	}
-	logger.Info("Gang API is served", "resource", s.resource)
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	if i.served == nil {
 		i.served = map[schema.GroupResource]*servedResource{}
 	}
 	i.served[resource] = s
+	i.mu.Unlock()
+	s.start() // only now: the handler may get an object as soon as it is called with it
+	logger.Info("Gang API is served", "resource", s.resource)
 }
 
-// start starts to watch a resource.
-func (i *Informer) start(ctx context.Context, resource schema.GroupVersionResource) (*servedResource, error) {
+// prepare makes the informer of a resource.
+func (i *Informer) prepare(ctx context.Context, resource schema.GroupVersionResource) (*servedResource, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &servedResource{resource: resource}
 	s.objects = i.Panics.Informer(dynamicinformer.NewFilteredDynamicInformer(i.Client, resource, "", 0, cache.Indexers{}, nil).Informer())
@@ -200,12 +202,14 @@ func (i *Informer) start(ctx context.Context, resource schema.GroupVersionResour
 	s.handled = registration.HasSynced
 	var work sync.WaitGroup
 	s.stop = func() { cancel(); work.Wait() }
-	work.Go(func() { s.objects.RunWithContext(ctx) })
-	work.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), s.objects.HasSynced) {
-			i.Handler.Problem(resource, nil)
-		}
-	})
+	s.start = func() {
+		work.Go(func() { s.objects.RunWithContext(ctx) })
+		work.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), s.objects.HasSynced) {
+				i.Handler.Problem(resource, nil)
+			}
+		})
+	}
 	return s, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/poll"
@@ -99,13 +101,14 @@ type rig struct {
 	clock   *testclock.FakeClock
 	version atomic.Value // of what is built in
 	queries atomic.Int32 // for what is built in
+	logger  klog.Logger
 }
 
 func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		crds: "CustomResourceDefinitionList", groups: "PodGroupList", nativeGroups: "PodGroupList",
 	}, objects...)
-	r := &rig{t: t, client: client, calls: &log{}, clock: testclock.NewFakeClock(time.Unix(1e9, 0))}
+	r := &rig{t: t, client: client, calls: &log{}, clock: testclock.NewFakeClock(time.Unix(1e9, 0)), logger: klog.Background()}
 	r.version.Store("")
 	r.Informer = &Informer{
 		Client: client, Custom: []schema.GroupResource{groups.GroupResource()}, Handler: r.calls, Clock: r.clock,
@@ -124,7 +127,7 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 // run runs the informer until the test ends.
 func (r *rig) run() {
 	r.t.Helper()
-	ctx, cancel := context.WithCancel(r.t.Context())
+	ctx, cancel := context.WithCancel(klog.NewContext(r.t.Context(), r.logger))
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	r.t.Cleanup(func() {
@@ -192,6 +195,39 @@ func TestFeedFollowsItsAPI(t *testing.T) {
 	}
 }
 
+// looker gets each object that it is called with.
+type looker struct {
+	*log
+	informer *Informer
+	missed   atomic.Bool // an object
+	called   func()
+}
+
+func (l *looker) SetObject(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	if _, ok := l.informer.Get(r, u.GetNamespace(), u.GetName()); !ok {
+		l.missed.Store(true)
+	}
+	l.called()
+}
+
+// What the handler is called with can be got, however early: the informer is held up until the first object has come.
+func TestGetFindsWhatIsReported(t *testing.T) {
+	r := newRig(t, definition(crdName, "True"), object("early"))
+	reported := make(chan struct{})
+	handler := &looker{log: r.calls, informer: r.Informer, called: sync.OnceFunc(func() { close(reported) })}
+	r.Handler = handler
+	r.logger = funcr.New(func(_, line string) {
+		if strings.Contains(line, "Gang API is served") {
+			<-reported
+		}
+	}, funcr.Options{})
+	r.run()
+	r.synced("with the object")
+	if handler.missed.Load() {
+		t.Error("an object was reported that Get did not find")
+	}
+}
+
 // pass lets time pass when the informer waits for it, and returns when it waits again.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
@@ -239,12 +275,12 @@ func TestABuiltInAPIThatIsUnknown(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.defined != nil && r.defined()
 	})
-	r.pass(retryPeriod) // now it is noticed
-	r.pass(patience - retryPeriod)
+	r.pass(retryPeriod) // now it is noticed, if it was not before the first query
+	r.pass(patience - 2*retryPeriod)
 	if r.HasSynced() {
 		t.Error("it was given up too soon")
 	}
-	r.pass(retryPeriod)
+	r.pass(2 * retryPeriod)
 	r.synced("though the others are known for long")
 	r.version.Store("v1beta1")
 	r.pass(retryPeriod)
