@@ -78,9 +78,9 @@ func (p *GroupView) WaitHandled(groups []types.NamespacedName) {
 			newest = max(newest, versionOf(g.ResourceVersion))
 		}
 	}
-	late := time.AfterFunc(paceLimit, p.advanced.Broadcast)
+	deadline := time.Now().Add(paceLimit) // before the timer starts, so that it is over when the timer fires
+	late := time.AfterFunc(paceLimit, p.wake)
 	defer late.Stop()
-	deadline := time.Now().Add(paceLimit)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.least() < newest {
@@ -90,6 +90,13 @@ func (p *GroupView) WaitHandled(groups []types.NamespacedName) {
 		}
 		p.advanced.Wait()
 	}
+}
+
+// wake has who waits look again. With the lock, it does not come between their look and their sleep.
+func (p *GroupView) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.advanced.Broadcast()
 }
 
 // least returns the version that every handler has seen. The lock must be held.
