@@ -31,6 +31,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
@@ -285,7 +286,7 @@ func selectFields(server *fake.Clientset) {
 	})
 	server.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		selector := action.(clienttesting.WatchAction).GetWatchRestrictions().Fields
-		w, err := server.Tracker().Watch(podResource, action.GetNamespace())
+		w, err := server.Tracker().Watch(podResource, action.GetNamespace(), kubetest.WatchedFrom(action))
 		if err != nil {
 			return true, nil, err
 		}
