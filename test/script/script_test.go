@@ -3,12 +3,12 @@ package script
 
 import (
 	"context"
-	"net"
 	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -34,7 +34,7 @@ func TestScript(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("CLOSED", closedPort(t))
+			env.Setenv("CLOSED", kubetest.Refusing(t))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exit},
@@ -54,14 +54,4 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	if want := "exit status " + args[0]; got != want {
 		ts.Fatalf("got %s, want %s", got, want)
 	}
-}
-
-// closedPort is a local address without a listener.
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

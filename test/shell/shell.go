@@ -15,7 +15,7 @@ import (
 type Shell struct {
 	Name string
 	// complete completes a command line and returns what the shell offers, or shows.
-	complete func(ctx context.Context, s Session, line string) (string, time.Duration, error)
+	complete func(ctx context.Context, s Session, line string) (string, error)
 }
 
 // Session is where a command line is completed.
@@ -33,14 +33,14 @@ func Shells() []Shell {
 	return []Shell{{"bash", bash}, {"zsh", zsh}, {"fish", fish}}
 }
 
-// Complete completes the last word of a line and returns what the shell offers, with descriptions, and how long the shell was busy
-// with it. What reaches the terminal otherwise is part of it.
-func (s Shell) Complete(ctx context.Context, session Session, line string) (string, time.Duration, error) {
-	output, took, err := s.complete(ctx, session, line)
+// Complete completes the last word of a line and returns what the shell offers, with descriptions. What reaches the terminal otherwise is
+// part of it.
+func (s Shell) Complete(ctx context.Context, session Session, line string) (string, error) {
+	output, err := s.complete(ctx, session, line)
 	if err != nil {
-		return "", 0, fmt.Errorf("complete %q in %s: %w\n%s", line, s.Name, err, output)
+		return "", fmt.Errorf("complete %q in %s: %w\n%s", line, s.Name, err, output)
 	}
-	return strings.TrimSpace(output), took, nil
+	return strings.TrimSpace(output), nil
 }
 
 // words stands for the one function of the package bash-completion that the script calls (it splits at blanks only), and for
@@ -52,7 +52,7 @@ _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${
 // listing is COMP_TYPE when bash lists what is possible, with descriptions.
 const listing = "63"
 
-func bash(ctx context.Context, s Session, line string) (string, time.Duration, error) {
+func bash(ctx context.Context, s Session, line string) (string, error) {
 	script := words + `source "$1/gangctl.bash"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=` + listing + `; COLUMNS=120
 __start_gangctl
@@ -61,17 +61,16 @@ printf '%s\n' "${COMPREPLY[@]}"`
 	return run(s, exec.CommandContext(ctx, "bash", append([]string{"--norc", "-c", script, "bash", s.Scripts}, typed...)...))
 }
 
-func fish(ctx context.Context, s Session, line string) (string, time.Duration, error) {
+func fish(ctx context.Context, s Session, line string) (string, error) {
 	script := `source "$argv[1]/gangctl.fish"; complete -C "$argv[2]"`
 	return run(s, exec.CommandContext(ctx, "fish", "--no-config", "-c", script, s.Scripts, line))
 }
 
-func run(s Session, cmd *exec.Cmd) (string, time.Duration, error) {
+func run(s Session, cmd *exec.Cmd) (string, error) {
 	cmd.Env = s.environment()
 	cmd.WaitDelay = time.Second
-	start := time.Now()
 	out, err := cmd.CombinedOutput()
-	return string(out), time.Since(start), err
+	return string(out), err
 }
 
 func (s Session) environment() []string {

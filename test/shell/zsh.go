@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/gangctl/gangctl/test/terminal"
 )
@@ -25,29 +24,27 @@ bindkey '^Xm' mark
 `
 
 // zsh types on a terminal, because zsh completes nowhere else.
-func zsh(ctx context.Context, s Session, line string) (string, time.Duration, error) {
+func zsh(ctx context.Context, s Session, line string) (string, error) {
 	if err := os.WriteFile(filepath.Join(s.Home, ".zshrc"), fmt.Appendf(nil, zshrc, s.Scripts), 0o600); err != nil {
-		return "", 0, err
+		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "zsh", "-d", "-i") // -d: not the system's own settings
 	cmd.Env = append(s.environment(), "ZDOTDIR="+s.Home, "TERM=xterm")
 	term, err := terminal.Start(cmd, 120, 160)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	defer func() { _ = term.Type("\x15exit\r"); _ = term.Stop() }()
 	prompt := func(screen *terminal.Screen) bool { return strings.HasPrefix(screen.String(), "%") }
 	if _, err := term.WaitFor(ctx, prompt); err != nil {
-		return "", 0, err
+		return "", err
 	}
-	start := time.Now()
 	if err := term.Type(line + "\t\x18m"); err != nil {
-		return "", 0, err
+		return "", err
 	}
 	screen, err := term.WaitFor(ctx, func(screen *terminal.Screen) bool { return screen.Title == "marked" })
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
-	took := time.Since(start)
-	return strings.TrimPrefix(screen.String(), "% "+strings.TrimSpace(line)), took, nil
+	return strings.TrimPrefix(screen.String(), "% "+strings.TrimSpace(line)), nil
 }

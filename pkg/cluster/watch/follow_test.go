@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -99,16 +98,15 @@ func TestTrouble(t *testing.T) {
 func TestDown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	client, err := kube.NewClient(&rest.Config{Host: gone.URL})
+	gone := "http://" + kubetest.Refusing(t)
+	client, err := kube.NewClient(&rest.Config{Host: gone})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var reported []error
 	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { reported = append(reported, err) }}
 	err = f.Run(ctx, func(Snapshot) (bool, error) { return true, nil })
-	if !errors.Is(err, context.DeadlineExceeded) || len(reported) != 1 || !strings.Contains(failure.From(reported[0]).Message, "cannot reach the API server at "+gone.URL) {
+	if !errors.Is(err, context.DeadlineExceeded) || len(reported) != 1 || !strings.Contains(failure.From(reported[0]).Message, "cannot reach the API server at "+gone) {
 		t.Errorf("got %v, reported %v", err, reported)
 	}
 }

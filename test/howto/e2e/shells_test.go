@@ -40,7 +40,7 @@ func shells(t *testing.T, w *environment) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		got, err := patiently(func() (string, error) {
-			got, _, err := s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line)
+			got, err := s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line)
 			return got, err
 		}, enough)
 		must(t, err)
