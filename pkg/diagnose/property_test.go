@@ -22,6 +22,9 @@ import (
 // clusters is how many random clusters each property is tried on.
 const clusters = 2000
 
+// unhurried is the time for each search: a busy machine must not cut one short.
+const unhurried = time.Minute
+
 // forRandom calls f for many random clusters, and reports which one failed.
 func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w clusterSpec)) {
 	t.Helper()
@@ -41,6 +44,7 @@ func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w clusterSpec)) 
 
 func explainRandom(t *testing.T, s *snapshot.Snapshot, o Options) *answer.Answer {
 	t.Helper()
+	o.Budget = unhurried
 	a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +101,7 @@ func TestALaterLookAnswersTheSame(t *testing.T) {
 		for kind, list := range now.Custom {
 			now.Custom[kind] = slices.DeleteFunc(list, func(u *unstructured.Unstructured) bool { return u.GetName() != "gang" && r.IntN(4) == 0 })
 		}
-		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
+		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }, Budget: unhurried}
 		q, first := Query{Namespace: "team", Name: "gang"}, NewExplainer(earlier)
 		if _, err := first.Explain(t.Context(), q, o); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gangctl/gangctl/internal/poll"
 )
 
 // server answers like an API server that binds every pod.
@@ -106,12 +108,18 @@ func TestFaults(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	p, client, bound := start(t)
-	p.Inject(1, Bindings("ns"), Delay(time.Hour))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	remove := p.Inject(1, Bindings("ns"), Delay(time.Hour))
+	defer remove()
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := bind(ctx, client, "a"); err == nil {
+	answered := make(chan error, 1)
+	go func() { answered <- bind(ctx, client, "a") }()
+	poll.Until(t, "the request has come", func() bool { return p.Count(Bindings("ns")) == 1 })
+	cancel()
+	if err := <-answered; err == nil {
 		t.Error("a request that hangs was answered")
 	}
+	remove()
 	if got := bound.Load(); got != 0 {
 		t.Errorf("%d pods were bound, want none", got)
 	}

@@ -29,6 +29,9 @@ import (
 // start is when traces begin.
 var start = time.Date(2017, 10, 1, 0, 0, 0, 0, time.UTC)
 
+// searchBudget is the time for each search of a placement: a busy machine must not cut one short.
+const searchBudget = time.Minute
+
 // Result is what became of the jobs of a trace.
 type Result struct {
 	// JCT is the mean time from submission to end.
@@ -189,7 +192,7 @@ func (r *replay) try(ctx context.Context, g *gang) (bool, error) {
 	if len(withheld) > 0 {
 		kept = free.With(claims.PlacedPods(withheld)...)
 	}
-	options := placement.Options{Pack: true}
+	options := placement.Options{Pack: true, Budget: searchBudget}
 	if own := r.ledger.Nodes(g.group); len(own) > 0 {
 		options.Prefer = func(n *corev1.Node) int64 {
 			if slices.Contains(own, n.Name) {

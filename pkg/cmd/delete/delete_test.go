@@ -114,7 +114,7 @@ func TestWaitsForPods(t *testing.T) {
 	typed.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
 		// The command watches; only now does the garbage collector come round.
 		go func() {
-			defer close(collected)
+			close(collected)
 			if err := typed.CoreV1().Pods("research").Delete(ctx, "llama-worker-0", metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}

@@ -149,9 +149,8 @@ func TestFollowLeavesServersAlone(t *testing.T) {
 
 func TestFollowEndsWhenTheJobIsDeleted(t *testing.T) {
 	f := startFollow(t, over(0))
-	for deadline := time.Now().Add(20 * time.Second); f.out.String() == "" && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	poll.Until(t, "the logs", func() bool { return f.out.String() != "" })
+	kubetest.AwaitWatch(t, &f.dyn.Fake, "tfjobs")
 	if err := f.dyn.Resource(tfjob.GVR()).Namespace("research").Delete(t.Context(), "llama", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

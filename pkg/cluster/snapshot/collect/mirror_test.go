@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -215,7 +217,6 @@ func TestMirrorIsGoneWhenClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror(t, c, options).Close() // connections stay
 	before := runtime.NumGoroutine()
 	for i := range 30 {
 		m, err := collect.NewMirror(t.Context(), client, options)
@@ -225,5 +226,12 @@ func TestMirrorIsGoneWhenClosed(t *testing.T) {
 		c.Set(states[i%2])
 		m.Close()
 	}
-	poll.Until(t, "nothing is left", func() bool { return runtime.NumGoroutine() <= before })
+	transport, err := rest.TransportFor(client.Config) // client-go has one for all clients of a configuration
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "nothing is left", func() bool {
+		utilnet.CloseIdleConnectionsFor(transport)
+		return runtime.NumGoroutine() <= before
+	})
 }

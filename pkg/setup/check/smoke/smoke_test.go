@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,53 +114,59 @@ func TestRun(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCluster(tt.place)
-			if tt.change != nil {
-				tt.change(c)
-			}
-			o, placed, err := c.run(t.Context(), t)
-			if err != nil || placed == nil {
-				t.Fatal(err)
-			}
-			var messages []string
-			for _, f := range o.Findings {
-				messages = append(messages, f.Message)
-			}
-			if o.Status != tt.status || !strings.Contains(strings.Join(messages, "\n"), tt.wantText) {
-				t.Errorf("%s: %q", o.Status, messages)
-			}
-			if n := c.left(t); n > 0 && tt.name != "no right to delete them" {
-				t.Errorf("%d objects are left", n)
-			}
+			synctest.Test(t, func(t *testing.T) { // a busy machine does not use up the timeout
+				c := newCluster(tt.place)
+				if tt.change != nil {
+					tt.change(c)
+				}
+				o, placed, err := c.run(t.Context(), t)
+				if err != nil || placed == nil {
+					t.Fatal(err)
+				}
+				var messages []string
+				for _, f := range o.Findings {
+					messages = append(messages, f.Message)
+				}
+				if o.Status != tt.status || !strings.Contains(strings.Join(messages, "\n"), tt.wantText) {
+					t.Errorf("%s: %q", o.Status, messages)
+				}
+				if n := c.left(t); n > 0 && tt.name != "no right to delete them" {
+					t.Errorf("%d objects are left", n)
+				}
+			})
 		})
 	}
 }
 
 // Where no PodGroups are served, labels declare the gang.
 func TestWithoutPodGroups(t *testing.T) {
-	c := newCluster(runs)
-	c.refuse("create", "podgroups", apierrors.NewGenericServerResponse(404, "POST", schema.GroupResource{Group: "scheduling.x-k8s.io", Resource: "podgroups"}, "", "404 page not found", 0, true))
-	o, placed, err := c.run(t.Context(), t)
-	if err != nil || o.Status != check.OK || placed.Dialect != "labels" || c.made[0].Labels[labels.NameLabel] != "gangctl-smoke-x" || c.made[0].Labels[labels.MinAvailableLabel] != "2" {
-		t.Errorf("%v %s %+v %v", err, o.Status, placed, c.made[0].Labels)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(runs)
+		c.refuse("create", "podgroups", apierrors.NewGenericServerResponse(404, "POST", schema.GroupResource{Group: "scheduling.x-k8s.io", Resource: "podgroups"}, "", "404 page not found", 0, true))
+		o, placed, err := c.run(t.Context(), t)
+		if err != nil || o.Status != check.OK || placed.Dialect != "labels" || c.made[0].Labels[labels.NameLabel] != "gangctl-smoke-x" || c.made[0].Labels[labels.MinAvailableLabel] != "2" {
+			t.Errorf("%v %s %+v %v", err, o.Status, placed, c.made[0].Labels)
+		}
+	})
 }
 
 // An interrupt leaves nothing behind, either.
 func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	c := newCluster(func(i int, _ *corev1.Pod) {
-		if i == 1 {
-			cancel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := newCluster(func(i int, _ *corev1.Pod) {
+			if i == 1 {
+				cancel()
+			}
+		})
+		_, _, err := c.run(ctx, t)
+		if e := failure.From(err); e == nil || e.Code != failure.CodeInterrupted || len(c.made) != Members {
+			t.Errorf("got %v, %d pods made", err, len(c.made))
+		}
+		if n := c.left(t); n > 0 {
+			t.Errorf("%d objects are left", n)
 		}
 	})
-	_, _, err := c.run(ctx, t)
-	if e := failure.From(err); e == nil || e.Code != failure.CodeInterrupted || len(c.made) != Members {
-		t.Errorf("got %v, %d pods made", err, len(c.made))
-	}
-	if n := c.left(t); n > 0 {
-		t.Errorf("%d objects are left", n)
-	}
 }
 
 // The pods comply with the strictest pod security, and do not outlive the test for long.
