@@ -317,6 +317,27 @@ func TestThoseWhoLeaveAreWaitedFor(t *testing.T) {
 	r.WaitPlaced(a...)
 }
 
+// One that leaves by itself may take as long as its user likes. Nobody is evicted for a part of the room, and somebody is where that is enough.
+func TestALongGraceIsNotWaitedFor(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 1), enginetest.Node("n2", 1))
+	r.singles(1, enginetest.On("n1"), func(pod *corev1.Pod) {
+		at := metav1.NewTime(time.Now().Add(24 * time.Hour))
+		pod.Name, pod.UID, pod.DeletionTimestamp = "checkpoints", "uid-checkpoints", &at
+	})
+	r.singles(1, enginetest.On("n2"))
+	both := r.members("both", 2, 2, 100)
+	r.waitMessage(both[0], "members that its gang needs")
+	r.quiet(time.Second)
+	if got := r.evicted(); got != "" {
+		t.Errorf("evicted %s for a gang that it does not help", got)
+	}
+	r.WaitPlaced(r.members("one", 1, 1, 100)...)
+	if got := r.evicted(); got != "s-0" {
+		t.Errorf("evicted %q", got)
+	}
+}
+
 // A scheduler that starts finds pods that leave because one before it preempted
 // them: their room is for who outranks them.
 func TestRoomIsKeptAcrossARestart(t *testing.T) {

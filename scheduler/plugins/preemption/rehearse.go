@@ -61,7 +61,7 @@ const (
 	stays   fate = iota
 	leaves       // by itself
 	left         // its node already, which a snapshot from before does not show
-	overdue      // it should have left long ago, and nothing can be done about it
+	overdue      // it should have left long ago, or may stay for long, and nothing can be done about it
 )
 
 // of returns the fate of a pod.
@@ -72,10 +72,16 @@ func (d departures) of(pod *corev1.Pod, node string) fate {
 		return left
 	case !going:
 		return stays
-	case d.now.Sub(since) > d.timeout:
+	case d.now.Sub(since) > d.timeout, since.Sub(d.now) > d.timeout && !d.madeToLeave(pod):
 		return overdue
 	}
 	return leaves
+}
+
+// madeToLeave reports whether a pod is a victim of preemption. Others may have any grace: users write it, and nobody waits for that instead of
+// making room.
+func (d departures) madeToLeave(pod *corev1.Pod) bool {
+	return d.going[pod.UID] || preemption.PodTerminatingByPreemption(pod)
 }
 
 // since is from when on a pod is expected to be gone; now for a victim that is still to be evicted.
