@@ -163,13 +163,23 @@ func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedu
 // ProblemTaint recognises the taints that Kubernetes, cloud providers and autoscalers set on a node that is not fit for use. No pod should tolerate one
 // to find room.
 func ProblemTaint(t corev1.Taint) bool {
-	return !cordonTaint(t) && (RemovalTaint(t) ||
+	return !cordonTaint(t) && (RemovalTaint(t) || StartupTaint(t) ||
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
 }
 
-// RemovalTaint recognises the taints that autoscalers set on a node which they are about to remove.
+// RemovalTaint recognises the taints of a node that is about to go: autoscalers remove it, or its provider takes it back.
 func RemovalTaint(t corev1.Taint) bool {
-	return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
+	switch t.Key {
+	case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption", "cloud.google.com/impending-node-termination":
+		return true
+	}
+	return strings.HasPrefix(t.Key, "aws-node-termination-handler/")
+}
+
+// StartupTaint recognises the taints with which a node joins a cluster, until its autoscaler knows it, or an agent that its pods need runs there.
+func StartupTaint(t corev1.Taint) bool {
+	return t.Key == "karpenter.sh/unregistered" || strings.HasSuffix(t.Key, "/agent-not-ready") ||
+		strings.HasPrefix(t.Key, "startup-taint.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(t.Key, "status-taint.cluster-autoscaler.kubernetes.io/")
 }
 
 // taintConstraint is the constraint that a taint is reported as.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,9 +93,18 @@ func Optional() []Kind {
 	return slices.DeleteFunc(ShippedKinds(), func(k Kind) bool { return k.Kind != kindAdmission && k.Kind != kindAdmissionBinding })
 }
 
+// everywhere reports whether every cluster serves a kind. An address at which it is not found is not that of an API server.
+func everywhere(k Kind) bool {
+	switch k.Resource.Group {
+	case corev1.GroupName, appsv1.GroupName, rbacv1.GroupName:
+		return true
+	}
+	return false
+}
+
 func list(ctx context.Context, client dynamic.Interface, selector string, k Kind) ([]*unstructured.Unstructured, error) {
 	pages, err := paging.All(ctx, metav1.ListOptions{LabelSelector: selector}, client.Resource(k.Resource).List)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !everywhere(k) {
 		return nil, nil
 	}
 	if err != nil {

@@ -168,3 +168,17 @@ func TestNoContext(t *testing.T) {
 		}
 	}
 }
+
+// A certificate that is missing is not the kubeconfig that names it.
+func TestNoCertificate(t *testing.T) {
+	for _, args := range [][]string{
+		{"--certificate-authority=/nope/ca.crt", "--server=https://10.0.0.1"},
+		{"--client-certificate=/nope/ca.crt", "--client-key=/nope/ca.crt", "--server=https://10.0.0.1", "--insecure-skip-tls-verify"},
+	} {
+		f, _ := newFactory(t, kubeconfig, args...)
+		_, err := f.Client()
+		if got := failure.From(err); err == nil || !strings.Contains(got.Message, "open /nope/ca.crt: no such file or directory") || strings.Contains(got.Hint, "gangctl-sandbox") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}

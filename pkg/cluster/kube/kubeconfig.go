@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -74,7 +75,7 @@ func (f *Factory) explainConfig(err error) error {
 	switch {
 	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
 		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", f.flags.overrides.Timeout)
-	case errors.Is(err, fs.ErrNotExist) && f.aboutAnother(err):
+	case f.aboutAnother(err):
 		return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("correct the path, in the kubeconfig or in the flag that names it")
 	case errors.Is(err, fs.ErrNotExist):
 		return failure.Errorf("kubeconfig %s does not exist", where).WithHint(newCluster)
@@ -89,6 +90,10 @@ func (f *Factory) explainConfig(err error) error {
 
 // aboutAnother reports whether an error is about a file that is no kubeconfig: a certificate, a key or a token that one names, or a flag.
 func (f *Factory) aboutAnother(err error) bool {
+	var several utilerrors.Aggregate // which errors.As does not look into
+	if errors.As(err, &several) {
+		return slices.ContainsFunc(several.Errors(), f.aboutAnother)
+	}
 	var of *fs.PathError
 	return errors.As(err, &of) && !slices.Contains(f.paths(), of.Path)
 }

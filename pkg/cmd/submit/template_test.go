@@ -93,6 +93,7 @@ func TestTemplateRefusals(t *testing.T) {
 		"--set the number of members has flags of its own":                                         {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replicas=2"},
 		"--set the scheduler has a flag of its own, --scheduler":                                   {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.template.spec.schedulerName=x"},
 		"--set status.x": {"--image", "i", "--set", "status.x=1"},
+		"--set the minimum has a flag of its own, --min-available":           {"--image", "i", "--set", "spec.runPolicy.schedulingPolicy.minAvailable=7"},
 		"--set the group reference of pods has a flag of its own, --dialect": {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
 	} {
 		_, _, err := fromTemplate(t, args...)

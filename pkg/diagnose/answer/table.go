@@ -410,8 +410,8 @@ var entries = []Entry{
 	},
 	{
 		Code: ScalingUp, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "The autoscaler has ordered nodes, and they will be enough.",
-		Evidence: "event `TriggeredScaleUp`, nodes of the same group; event `Nominated` with a NodeClaim",
+		Meaning:  "The autoscaler has ordered nodes, or new nodes are not ready yet, and they will be enough.",
+		Evidence: "event `TriggeredScaleUp`, nodes of the same group; event `Nominated` with a NodeClaim; nodes that were created less than ten minutes ago",
 		Remedy:   "Wait.",
 	},
 	{

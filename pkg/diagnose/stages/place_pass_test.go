@@ -101,11 +101,29 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p, node/n1", time.Minute)
 		}},
+		{name: "a new node is not ready yet", code: answer.ScalingUp, exit: 3, first: "n2 is joining the cluster, and then it fits", wantText: []string{"n2 was created 60s ago: n2 is marked as unfit: node.cilium.io/agent-not-ready"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			joins(c.Node("n2", 8), "node.cilium.io/agent-not-ready", time.Minute)
+		}},
+		{name: "a node is not ready for long", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready, and the others are too few", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			joins(c.Node("n2", 8), "karpenter.sh/unregistered", time.Hour)
+		}},
+		{name: "a new node is taken back", code: answer.NodeNotReady, exit: 5, never: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			joins(c.Node("n2", 8), "aws-node-termination-handler/spot-itn", time.Minute)
+		}},
 		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
 		}},
 	})
+}
+
+// joins has a node with a taint be so old.
+func joins(n *corev1.Node, taint string, age time.Duration) {
+	n.CreationTimestamp = clustertest.Ago(age)
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoExecute})
 }
 
 // earlier adds a gang of two that waits, with the two pods on n1 and n2 that it had before, which have so long left.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -274,6 +275,9 @@ func updateGang(o *Objects, w gang.Writer, reader gang.JobReader, d gang.Declara
 func sameGang(before, after gang.Job) error {
 	if len(before.Roles) != len(after.Roles) {
 		return fmt.Errorf("the roles of a job have flags of their own, such as --workers and --ps")
+	}
+	if !ptr.Equal(before.MinMember, after.MinMember) {
+		return fmt.Errorf("the minimum has a flag of its own, --min-available")
 	}
 	for i, role := range after.Roles {
 		was := before.Roles[i]

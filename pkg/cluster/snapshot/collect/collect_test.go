@@ -183,7 +183,7 @@ func TestProbeOfTheQuery(t *testing.T) {
 	for _, o := range []Options{{Kind: "tfjob", Name: "j"}, {Kind: "pod", Name: "j-worker-1"}} {
 		s := server(t)
 		s.Answer("GET /apis/kubeflow.org/v1/tfjobs", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJobList", "items": []any{job}})
-		s.Answer("GET /apis/batch/v1/jobs", 200, batchv1.JobList{Items: []batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "other"}}}})
+		s.Answer("GET /apis/batch/v1/jobs", 200, batchv1.JobList{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "JobList"}, Items: []batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "j", UID: "other"}}}})
 		s.Answer("GET /api/v1/pods", 200, pods(pod))
 		s.Refuse("POST /api/v1/namespaces/team/pods", http.StatusForbidden, metav1.StatusReasonForbidden, `pods "j-worker-0" is forbidden: exceeded quota: q`, nil)
 		o.Namespace, o.Probe = "team", true

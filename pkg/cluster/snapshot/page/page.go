@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -48,6 +49,7 @@ func readJSON(in io.Reader, f func(Item) error) (meta metav1.ListMeta, err error
 	if err := expect(decoder, '{'); err != nil {
 		return meta, err
 	}
+	kind, itemized := "", false
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
@@ -57,7 +59,9 @@ func readJSON(in io.Reader, f func(Item) error) (meta metav1.ListMeta, err error
 		case "metadata":
 			err = decoder.Decode(&meta)
 		case "items":
-			err = readItems(decoder, f)
+			itemized, err = true, readItems(decoder, f)
+		case "kind":
+			err = decoder.Decode(&kind)
 		default:
 			err = decoder.Decode(&json.RawMessage{})
 		}
@@ -65,7 +69,23 @@ func readJSON(in io.Reader, f func(Item) error) (meta metav1.ListMeta, err error
 			return meta, err
 		}
 	}
-	return meta, expect(decoder, '}')
+	if err := expect(decoder, '}'); err != nil {
+		return meta, err
+	}
+	return meta, isList(kind, itemized)
+}
+
+// isList refuses what a server, or one in between, sends with a code of success, but is no list: it must not pass for an empty one.
+func isList(kind string, itemized bool) error {
+	switch {
+	case kind == "":
+		return errors.New("the server's answer is no object of Kubernetes")
+	case !strings.HasSuffix(kind, "List"):
+		return fmt.Errorf("the server's answer is no list, but of kind %.64q", kind)
+	case !itemized:
+		return fmt.Errorf("the server's answer of kind %.64s has no items", kind)
+	}
+	return nil
 }
 
 // readItems reads the objects of a list, which may be null.

@@ -114,7 +114,7 @@ func TestReadStops(t *testing.T) {
 			t.Errorf("%s: %v after %d", name, err, seen)
 		}
 	}
-	if _, _, err := read(strings.NewReader(`{"items": null, "metadata": {}}`)); err != nil {
+	if _, _, err := read(strings.NewReader(`{"items": null, "metadata": {}, "kind": "PodList"}`)); err != nil {
 		t.Errorf("a list without items: %v", err)
 	}
 	if _, _, err := read(strings.NewReader("<html>not found</html>")); err == nil {
@@ -127,6 +127,23 @@ func TestReadBrokenJSON(t *testing.T) {
 		`{"items": [tr"e]}`, `{"other": tr"e}`, `{"items": [{"a": "\q"}]}`, `{"metadata": []}`, `{"items": [` + strings.Repeat("[", 20000)} {
 		if _, err := Read(strings.NewReader(in), func(Item) error { return nil }); err == nil {
 			t.Errorf("%.20s: no error", in)
+		}
+	}
+}
+
+// What is no list does not pass for an empty one: a page for logging in, a refusal.
+func TestNoList(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"message": "please log in"}`: "read list: the server's answer is no object of Kubernetes",
+		`{}`:                           "read list: the server's answer is no object of Kubernetes",
+		`{"kind": "Status", "message": "denied"}`:          "read list: the server's answer is no list, but of kind \"Status\"",
+		`{"kind": "PodList", "metadata": {}}`:              "read list: the server's answer of kind PodList has no items",
+		`{"kind": "PodList", "items": null}`:               "",
+		`{"metadata": {}, "items": [], "kind": "PodList"}`: "",
+	} {
+		_, _, err := read(strings.NewReader(answer))
+		if got := fmt.Sprint(err); (err != nil || want != "") && got != want {
+			t.Errorf("%s: %v", answer, err)
 		}
 	}
 }

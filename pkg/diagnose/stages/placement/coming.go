@@ -30,7 +30,35 @@ func passes(c *stage.Context, out *stage.Result) bool {
 		out.Add(victims(c, "and then it fits"))
 		return true
 	}
-	return scalingUp(c, out)
+	return scalingUp(c, out) || joining(c, out)
+}
+
+// joiningTakes is how long after its creation a node is still taken to be coming up.
+const joiningTakes = 10 * time.Minute
+
+// joining finds that nodes are not ready because they are new.
+func joining(c *stage.Context, out *stage.Result) bool {
+	var nodes []*corev1.Node
+	ready := c.View.Cluster().MapNodes(func(n *corev1.Node) *corev1.Node {
+		if c.View.Age(n.CreationTimestamp.Time) > joiningTakes || slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
+			return n
+		}
+		up := placement.Repaired(n)
+		if up != n {
+			nodes = append(nodes, n)
+		}
+		return up
+	})
+	if len(nodes) == 0 || !c.Fit(ready, nil).Fits() {
+		return false
+	}
+	names := nodeNames(nodes)
+	f := stage.Found(answer.ScalingUp, "%s joining the cluster, and then it fits", phrase.AreNames(names)).Fact("nodes", names).See("v1", "Node", nodes[0], ".status.conditions")
+	for _, n := range nodes {
+		f.Detail("%s was created %s ago: %s", n.Name, phrase.Age(c.View.Age(n.CreationTimestamp.Time)), unfit(c, n))
+	}
+	out.Add(f)
+	return true
 }
 
 // victims finds that pods are being deleted, and what the room that they leave is for.

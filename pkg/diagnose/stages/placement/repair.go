@@ -87,8 +87,8 @@ func nodesNotReady(c *stage.Context, r placement.Room, _ placement.Causes) *stag
 	}
 	first, repair := nodes[0], "repair "
 	if leaving == len(nodes) {
-		repair = "keep the autoscaler from removing "
-		f.Message = fmt.Sprintf("%s about to be removed by the autoscaler, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+		repair = "prevent the removal of "
+		f.Message = fmt.Sprintf("%s about to be removed, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
 	}
 	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
@@ -107,7 +107,7 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 	var taints []string
 	for _, t := range n.Spec.Taints {
 		if placement.RemovalTaint(t) {
-			return fmt.Sprintf("%s is about to be removed by the autoscaler: %s", n.Name, t.Key)
+			return fmt.Sprintf("%s is about to be removed: %s", n.Name, t.Key)
 		}
 		if placement.ProblemTaint(t) {
 			taints = append(taints, t.Key)
