@@ -297,15 +297,30 @@ func deadline(h *Consumer, now time.Time) (time.Time, string) {
 	if end, source := reported(h.Job, now); !end.IsZero() {
 		return end, source
 	}
+	end, source := deadlineOfPods(h, now)
 	if h.Job != nil && h.Job.Deadline > 0 && !h.Job.Started.IsZero() {
-		return h.Job.Started.Add(h.Job.Deadline), "activeDeadlineSeconds of " + h.Kind + " " + h.String()
+		if limit := h.Job.Started.Add(h.Job.Deadline); end.IsZero() || limit.Before(end) {
+			return limit, "activeDeadlineSeconds of " + h.Kind + " " + h.String()
+		}
 	}
-	var last time.Time
+	return end, source
+}
+
+// deadlineOfPods is when the last of the pods ends by their own declarations; zero if one has none, has not started, or has broken its promise.
+func deadlineOfPods(h *Consumer, now time.Time) (last time.Time, source string) {
+	field := ""
 	for _, p := range h.Pods {
-		if p.Spec.ActiveDeadlineSeconds == nil || p.Status.StartTime == nil {
+		limit, promised, limited := gang.RuntimeLimit(p.Annotations, &p.Spec)
+		if !limited || p.Status.StartTime == nil {
 			return time.Time{}, ""
 		}
-		last = Later(last, p.Status.StartTime.Add(time.Duration(*p.Spec.ActiveDeadlineSeconds)*time.Second))
+		end := p.Status.StartTime.Add(limit)
+		if promised && !end.After(now) {
+			return time.Time{}, ""
+		}
+		if end.After(last) {
+			last, field = end, runtimeField(promised)
+		}
 	}
-	return last, "activeDeadlineSeconds of the pods of " + h.String()
+	return last, field + " of the pods of " + h.String()
 }

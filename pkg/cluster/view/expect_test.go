@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -58,6 +59,54 @@ func TestExpect(t *testing.T) {
 			}
 			if end, from := w.Expect(job, start); !end.Equal(tt.want) || from != tt.from {
 				t.Errorf("got %v, %q; want %v, %q", end, from, tt.want, tt.from)
+			}
+		})
+	}
+}
+
+// What pods declare of themselves is an end, of those that run and of those that will. A promise that is broken is none.
+func TestEndsThatPodsDeclare(t *testing.T) {
+	start := clustertest.Now.Add(time.Hour)
+	started := clustertest.Now.Add(-10 * time.Minute).Add(2 * time.Second)
+	tests := map[string]struct {
+		job      func(map[string]any)
+		promises []string // of the members, in their order
+		limit    int64
+		ends     time.Time
+		from     string
+		expected time.Time
+	}{
+		"a promise":                        {nil, []string{"90m", "90m"}, 0, started.Add(90 * time.Minute), "gangctl.dev/expected-runtime of the pods of team/gang-9", start.Add(90 * time.Minute)},
+		"the last one counts":              {nil, []string{"90m", "2h"}, 0, started.Add(2 * time.Hour), "gangctl.dev/expected-runtime of the pods of team/gang-9", start.Add(90 * time.Minute)},
+		"one promises nothing":             {nil, []string{"90m", ""}, 0, time.Time{}, "", start.Add(90 * time.Minute)},
+		"a broken promise":                 {nil, []string{"5m", "5m"}, 0, time.Time{}, "", start.Add(5 * time.Minute)},
+		"no duration":                      {nil, []string{"soon", "soon"}, 0, time.Time{}, "", time.Time{}},
+		"a limit beats a promise":          {nil, []string{"90m", "90m"}, 3600, started.Add(time.Hour), "activeDeadlineSeconds of the pods of team/gang-9", start.Add(time.Hour)},
+		"a promise before the job's end":   {limit(2*time.Hour, true), []string{"90m", "90m"}, 0, started.Add(90 * time.Minute), "gangctl.dev/expected-runtime of the pods of team/gang-9", clustertest.Now.Add(110 * time.Minute)},
+		"the job's end before the promise": {limit(time.Hour, true), []string{"90m", "90m"}, 0, clustertest.Now.Add(50 * time.Minute), "activeDeadlineSeconds of TFJob team/gang-9", start},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New().Nodes(2, 8)
+			w := view.New(c.Add(clustertest.Gang{Name: "gang-9", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Job: func(job map[string]any) {
+				template := job["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)["template"].(map[string]any)
+				template["metadata"] = map[string]any{"annotations": map[string]any{"gangctl.dev/expected-runtime": tt.promises[0]}}
+				if tt.job != nil {
+					tt.job(job)
+				}
+			}, Spec: func(p *corev1.PodSpec) {
+				if tt.limit > 0 {
+					p.ActiveDeadlineSeconds = &tt.limit
+				}
+			}, Pod: func(i int, p *corev1.Pod) {
+				p.Annotations["gangctl.dev/expected-runtime"] = tt.promises[i]
+			}}).Done())
+			h := w.Consumers()[0]
+			if !h.Deadline.Equal(tt.ends) || h.Source != tt.from {
+				t.Errorf("ends %v, %q; want %v, %q", h.Deadline, h.Source, tt.ends, tt.from)
+			}
+			if end, _ := w.Expect(h.Job, start); !end.Equal(tt.expected) {
+				t.Errorf("expected to end %v, want %v", end, tt.expected)
 			}
 		})
 	}

@@ -72,19 +72,48 @@ func (h habit) source(s *gang.Job) string {
 	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
 }
 
-// Expect is when a job that starts at a moment ends: at the latest, where it declares a limit, or usually, where enough runs
+// Expect is when a job that starts at a moment ends: at the latest, where it or its pods declare a limit, or usually, where enough runs
 // before it suffice for an estimate; and which of them it is. It is zero where nothing does.
 func (w *View) Expect(s *gang.Job, start time.Time) (time.Time, string) {
+	end, source := expectOfPods(s, start)
 	if s.Deadline > 0 {
 		from := start
 		if !s.Started.IsZero() {
 			from = s.Started // the limit counts from when its controller first saw it, pending or not
 		}
-		return Later(from.Add(s.Deadline), start), "activeDeadlineSeconds of " + s.Kind.Kind + " " + s.Name()
+		if limit := Later(from.Add(s.Deadline), start); end.IsZero() || limit.Before(end) {
+			return limit, "activeDeadlineSeconds of " + s.Kind.Kind + " " + s.Name()
+		}
+	}
+	if !end.IsZero() {
+		return end, source
 	}
 	h := w.habits()[family(s)]
 	if h.runs == 0 {
 		return time.Time{}, ""
 	}
 	return start.Add(h.median), h.source(s)
+}
+
+// expectOfPods is when the last of the members of a job ends that start at a moment, by what its templates declare; zero if one has nothing.
+func expectOfPods(s *gang.Job, start time.Time) (last time.Time, source string) {
+	field := ""
+	for _, r := range s.Roles {
+		limit, promised, limited := gang.RuntimeLimit(r.Template.Annotations, &r.Template.Spec)
+		if !limited {
+			return time.Time{}, ""
+		}
+		if end := start.Add(limit); end.After(last) {
+			last, field = end, runtimeField(promised)
+		}
+	}
+	return last, field + " of the pods of " + s.Name()
+}
+
+// runtimeField is where a pod declares how long it runs at most.
+func runtimeField(promised bool) string {
+	if promised {
+		return gang.RuntimeAnnotation
+	}
+	return "activeDeadlineSeconds"
 }

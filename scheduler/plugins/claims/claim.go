@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -134,28 +133,14 @@ func Describe(consumer types.NamespacedName) string {
 	return "gang " + GangName(consumer)
 }
 
-// RuntimeAnnotation on a pod is how long it runs at most, as a duration from
-// its start ("90m"), for pods that do not want activeDeadlineSeconds to kill
-// them. It is a promise that only the scheduler reads.
-const RuntimeAnnotation = "gangctl.dev/expected-runtime"
+// RuntimeAnnotation on a pod promises how long it runs at most.
+const RuntimeAnnotation = gang.RuntimeAnnotation
 
-// RuntimeLimit is how long a pod runs at most by its own declaration. At its deadline its grace begins, in which it keeps its node: what that has
-// more than the usual counts, too.
+// RuntimeLimit is how long a pod runs at most by its own declaration.
 func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
-	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
-		grace := max(0, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)-corev1.DefaultTerminationGracePeriodSeconds)
-		return atMost(*seconds) + atMost(grace), true
-	}
-	text := pod.Annotations[RuntimeAnnotation]
-	if text == "" {
-		return 0, false
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d > 0
+	limit, _, limited = gang.RuntimeLimit(pod.Annotations, &pod.Spec)
+	return limit, limited
 }
-
-// atMost is a number of seconds that users write, as a duration of a hundred years at most: two of them have a sum.
-func atMost(seconds int64) time.Duration { return min(gang.Seconds(seconds), 100*365*24*time.Hour) }
 
 // promises reports whether the limit of a pod's runtime is only promised: nothing ends it then.
 func promises(pod *corev1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds == nil }
