@@ -3,6 +3,7 @@
 package mpijob
 
 import (
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,16 +31,23 @@ func Reader() gang.JobReader {
 			}
 			return job, err
 		},
-		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: kubeflow.Labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
+		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
 			Versions: map[string][]string{"training-operator": {"v1"}}, ManagedAs: []string{"kubeflow.org/mpi-operator", kubeflow.ControllerName}},
 	}
 }
 
-// roleIndexOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
+// roleIndexOf knows a worker by its name, which counts from 0 in every release, where its label may not; and the launcher, which the MPI Operator
+// runs as a batch Job and may label without an index.
 func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
-	if p, ok := kubeflow.RoleIndexOf(job, pod); ok {
+	if p, ok := named(job, pod); ok {
 		return p, true
+	}
+	if p, ok := kubeflow.RoleIndexOf(job, pod); ok {
+		if p.Role == "worker" {
+			p.Index -= launcherWorks(job)
+		}
+		return p, p.Index >= 0
 	}
 	for _, key := range []string{"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi-job-role"} {
 		if strings.EqualFold(pod.Labels[key], "launcher") {
@@ -47,6 +55,33 @@ func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 		}
 	}
 	return gang.RoleIndex{}, false
+}
+
+// named is the worker that has the name of a pod.
+func named(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
+	index, _ := strings.CutPrefix(pod.Name, job.Meta.Name+"-worker-")
+	n, err := strconv.Atoi(index)
+	worker := gang.RoleIndex{Role: "worker", Index: n}
+	return worker, err == nil && n >= 0 && podName(job.Meta.Name, worker) == pod.Name
+}
+
+// labels are those of the Training Operator. Where the launcher works too, the MPI Operator has it as the first of the workers.
+func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
+	if p.Role == "worker" {
+		p.Index += launcherWorks(job)
+	}
+	return kubeflow.Labels(job, p)
+}
+
+// launcherWorks is 1 for a job whose launcher is a worker, too (runLauncherAsWorker of v2beta1), and otherwise 0.
+func launcherWorks(job *gang.Job) int {
+	if job.Object == nil {
+		return 0
+	}
+	if works, _, _ := unstructured.NestedBool(job.Object.Object, "spec", "runLauncherAsWorker"); works {
+		return 1
+	}
+	return 0
 }
 
 // ownsPart knows the Job of the launcher by its name. The pods of a deleted job of the same name are not distinguished in this one case.
