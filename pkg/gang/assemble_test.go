@@ -83,6 +83,20 @@ func batch(parallelism, completions, done int32) *gang.Job {
 	return &j
 }
 
+// indexed is a Job of which indexes have failed for good.
+func indexed(completions, done int32, failed string) *gang.Job {
+	mode, limit := batchv1.IndexedCompletion, int32(0)
+	j := batchjob.Convert(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "llama"},
+		Spec:   batchv1.JobSpec{Parallelism: &completions, Completions: &completions, CompletionMode: &mode, BackoffLimitPerIndex: &limit},
+		Status: batchv1.JobStatus{Succeeded: done, FailedIndexes: &failed}})
+	return &j
+}
+
+// at gives a pod of a Job its index.
+func at(index string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{batchv1.JobCompletionIndexAnnotation: index} }
+}
+
 func bare(pods ...*corev1.Pod) *gang.Job {
 	return &gang.Job{Bare: pods, Roles: []gang.Role{{Name: "Member", Replicas: int32(len(pods))}}}
 }
@@ -135,6 +149,10 @@ func TestMembersAndStates(t *testing.T) {
 			"Pending: worker-0=Succeeded worker-1=Succeeded worker-2=Pending"},
 		{"a Job's pod failed", batch(1, 1, 0), []*corev1.Pod{pod("a", phase(corev1.PodFailed))}, "Degraded: worker-0=Failed"},
 		{"a Job's pod was replaced", batch(1, 1, 0), []*corev1.Pod{pod("a", phase(corev1.PodFailed)), pod("b", runs)}, "Running: worker-0=Running"},
+		{"an index has failed for good", indexed(3, 1, "1"), []*corev1.Pod{pod("a", at("0"), phase(corev1.PodSucceeded)), pod("b", at("1"), phase(corev1.PodFailed)), pod("c", at("2"), runs)},
+			"Running: worker-0=Succeeded worker-2=Running"},
+		{"an index has failed for good, and others have no pod", indexed(5, 0, "0,2-3"), []*corev1.Pod{pod("b", at("2"), phase(corev1.PodFailed))}, "Pending: worker-1=Missing worker-4=Missing"},
+		{"all indexes have failed for good", indexed(2, 0, "0-2000000000"), nil, "Pending:"},
 		{"pods without a job", bare(pod("a", phase(corev1.PodSucceeded)), pod("b", runs)), nil, "Running: member-0=Succeeded member-1=Running"},
 	}
 	for _, tt := range tests {
@@ -176,6 +194,7 @@ func TestAnyNumberOfMembers(t *testing.T) {
 	}{
 		"replicas":                {tf(math.MaxInt32), []*corev1.Pod{pod("worker-0", runs), pod("worker-2147483646", runs)}, math.MaxInt32, math.MaxInt32 - 2, math.MaxInt32},
 		"parallelism":             {batch(math.MaxInt32, math.MaxInt32, 0), []*corev1.Pod{pod("a", runs), pod("b")}, math.MaxInt32, math.MaxInt32 - 2, 1},
+		"failed indexes":          {indexed(math.MaxInt32, 0, "1-2147483600"), []*corev1.Pod{pod("a", at("0"), runs)}, 47, 46, 1},
 		"a role that is negative": {tf(math.MinInt32), nil, 0, 0, 0},
 		"roles":                   {&gang.Job{Reader: tf(1).Reader, Roles: many}, nil, math.MaxInt32, math.MaxInt32, math.MaxInt32},
 	} {

@@ -77,14 +77,14 @@ func (g *Gang) Count(states ...State) int32 {
 	return n
 }
 
-// minimum is that of the declaration. Without one, operators of training jobs need every member, while the pods of a batch Job are worth
-// something alone.
+// minimum is that of the declaration, lowered by members that have failed for good, but not to none. Without one, operators of training jobs need
+// every member, while the pods of a batch Job are worth something alone.
 func (g *Gang) minimum() int32 {
 	switch {
 	case g.Whole():
 		return g.Total()
 	case g.Decl != nil:
-		return g.Decl.MinMember
+		return max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FailedIndexes.Count())
 	case g.MinMember != nil:
 		return *g.MinMember
 	case g.Reader.Kind == "Job" && g.Named.Name == "":

@@ -44,6 +44,8 @@ type Job struct {
 	Unsuspendable bool
 	// MinMember is the minimum that the job's own scheduling policy requests; nil means all members.
 	MinMember *int32
+	// FailedIndexes are members that have failed for good: no pod is made for them again. They are not among the replicas.
+	FailedIndexes Indexes
 	// Queue and PriorityClass are those of the scheduling policy; usually empty.
 	Queue, PriorityClass string
 	// Deadline is how long the job may be active; 0 is no limit. Started is when that began.
@@ -130,6 +132,16 @@ type End struct {
 	Failed          bool
 	Reason, Message string
 	At              time.Time
+}
+
+// FailedForGood reports whether the pod of a job is that of an index that has failed for good.
+func (j *Job) FailedForGood(pod *corev1.Pod) bool {
+	if len(j.FailedIndexes) == 0 || j.Reader.RoleIndexOf == nil {
+		return false
+	}
+	place, ok := j.Reader.RoleIndexOf(j, pod)
+	_, failed := j.FailedIndexes.Through(place.Index)
+	return ok && failed
 }
 
 // Total is the number of members that the spec requests.

@@ -58,7 +58,7 @@ func (j *Job) Owns(pod *corev1.Pod) bool {
 // nodes are not known.
 //
 // Of two pods of one member, the one that has succeeded counts, then one that lives, then the younger. A Job of Kubernetes requests
-// what is left to complete: pods that have succeeded are members beyond that.
+// what is left to complete: pods that have succeeded are members beyond that. Indexes that have failed for good are no members.
 //
 // A job may request any number of members. Those without a pod are listed up to a limit; unlisted are, by role, how many there are
 // beyond.
@@ -90,6 +90,9 @@ type assembly struct {
 }
 
 func (a *assembly) add(pod *corev1.Pod) {
+	if a.job.FailedForGood(pod) {
+		return
+	}
 	if read := a.job.Reader.RoleIndexOf; read != nil {
 		place, ok := read(a.job, pod)
 		if ok && place.Index < 0 {
@@ -145,6 +148,10 @@ func (a *assembly) indexes(role Role) []int {
 	placed := a.placedIndexes(name)
 	i := 0
 	for ; left > 0 && len(all) < reach+len(placed); i++ {
+		if last, failed := a.job.FailedIndexes.Through(i); failed {
+			i = last
+			continue
+		}
 		if done(i) {
 			continue
 		}

@@ -42,7 +42,8 @@ func (c *Context) CreatedByRole() string {
 }
 
 // FailedPods are the pods of a job with random pod names that have failed, the latest first: its controller makes others under
-// other names, and waits longer each time. Nil where every member has a pod that has not failed, or a pod has its name for good.
+// other names, and waits longer each time. Nil where every member has a pod that has not failed, or a pod has its name for good. Those of indexes that
+// have failed for good are left out.
 func (c *Context) FailedPods() []*corev1.Pod {
 	if c.Gang.Reader.PodName != nil || c.Gang.Bare != nil || c.Gang.Count(gang.Missing, gang.Failed) == 0 || c.Gang.End != nil {
 		return nil
@@ -50,7 +51,7 @@ func (c *Context) FailedPods() []*corev1.Pod {
 	var failed []*corev1.Pod
 	for _, p := range c.View.Snap.Pods {
 		ref := metav1.GetControllerOf(p)
-		if p.Status.Phase != corev1.PodFailed || ref == nil || ref.UID != c.Gang.Meta.UID || c.Gang.Meta.UID == "" {
+		if p.Status.Phase != corev1.PodFailed || ref == nil || ref.UID != c.Gang.Meta.UID || c.Gang.Meta.UID == "" || c.Gang.FailedForGood(p) {
 			continue
 		}
 		if len(failed) > 0 && !p.CreationTimestamp.After(failed[0].CreationTimestamp.Time) {

@@ -210,6 +210,7 @@ func podsUnreadable(c *stage.Context) stage.Result {
 // runningNotes are what is worth a remark in a gang that runs.
 func runningNotes(v *view.View, g *gang.Gang) []string {
 	var r stage.Result
+	job.Notes(g, &r)
 	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
 		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
 	}

@@ -28,8 +28,18 @@ func Evaluate(c *stage.Context) stage.Result {
 	return r
 }
 
+// Notes are remarks about members of which no stage reports more: those that have failed for good.
+func Notes(g *gang.Gang, out *stage.Result) {
+	n := int(g.FailedIndexes.Count())
+	if n == 0 || g.End != nil {
+		return
+	}
+	out.Note("%s %s %s failed for good: the controller makes no more pods of %s", phrase.Verb(n, "index", "indexes"), g.FailedIndexes, phrase.Verb(n, "has", "have"), phrase.Verb(n, "it", "them"))
+}
+
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
+	Notes(g, out)
 	for _, p := range c.View.Snap.Probes {
 		if p.Kind == g.Kind.Kind && p.Namespace == g.Meta.Namespace && p.Name == g.Meta.Name && !p.Accepted() {
 			out.NoPods = true

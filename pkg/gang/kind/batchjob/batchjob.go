@@ -40,7 +40,7 @@ func Reader() gang.JobReader {
 // minParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
 const minParallelism = kueue.Group + "/job-min-parallelism"
 
-// Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete.
+// Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete: indexes that have failed for good are not.
 func Convert(j *batchv1.Job) gang.Job {
 	job := gang.Job{
 		Kind: batchv1.SchemeGroupVersion.WithKind("Job"), Meta: j.ObjectMeta, Reader: Reader(), BatchJob: j,
@@ -51,7 +51,8 @@ func Convert(j *batchv1.Job) gang.Job {
 		replicas = *j.Spec.Parallelism
 	}
 	if j.Spec.Completions != nil {
-		replicas = min(replicas, max(0, *j.Spec.Completions-j.Status.Succeeded))
+		job.FailedIndexes = failedIndexes(j, *j.Spec.Completions)
+		replicas = min(replicas, max(0, *j.Spec.Completions-j.Status.Succeeded-job.FailedIndexes.Count()))
 	}
 	role := gang.Role{Name: Role, Replicas: replicas, Template: j.Spec.Template}
 	if c := j.Spec.Template.Spec.Containers; len(c) > 0 {
@@ -73,6 +74,15 @@ func Convert(j *batchv1.Job) gang.Job {
 		}
 	}
 	return job
+}
+
+// failedIndexes are those whose pods have failed more often than backoffLimitPerIndex allows, or in a way that podFailurePolicy does not retry. The
+// controller writes them for such Jobs only.
+func failedIndexes(j *batchv1.Job, completions int32) gang.Indexes {
+	if j.Status.FailedIndexes == nil || j.Spec.BackoffLimitPerIndex == nil {
+		return nil
+	}
+	return gang.ParseIndexes(*j.Status.FailedIndexes, completions)
 }
 
 // roleIndexOf reads the completion index; pods of a Job without one are distinguished by name only.
