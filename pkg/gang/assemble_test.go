@@ -153,6 +153,8 @@ func TestMembersAndStates(t *testing.T) {
 			"Running: worker-0=Succeeded worker-2=Running"},
 		{"an index has failed for good, and others have no pod", indexed(5, 0, "0,2-3"), []*corev1.Pod{pod("b", at("2"), phase(corev1.PodFailed))}, "Pending: worker-1=Missing worker-4=Missing"},
 		{"all indexes have failed for good", indexed(2, 0, "0-2000000000"), nil, "Pending:"},
+		{"elastic without a policy", func() *gang.Job { j := tf(3); j.Elastic = new(int32(2)); return j }(), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs), pod("worker-2", refused)},
+			"Running: worker-0=Running worker-1=Running worker-2=Pending"},
 		{"pods without a job", bare(pod("a", phase(corev1.PodSucceeded)), pod("b", runs)), nil, "Running: member-0=Succeeded member-1=Running"},
 	}
 	for _, tt := range tests {

@@ -87,6 +87,8 @@ func (g *Gang) minimum() int32 {
 		return max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FailedIndexes.Count())
 	case g.MinMember != nil:
 		return *g.MinMember
+	case g.Elastic != nil:
+		return *g.Elastic
 	case g.Reader.Kind == "Job" && g.Named.Name == "":
 		return min(1, g.Total())
 	default:

@@ -46,6 +46,8 @@ type Job struct {
 	MinMember *int32
 	// FailedIndexes are members that have failed for good: no pod is made for them again. They are not among the replicas.
 	FailedIndexes Indexes
+	// Elastic is with how few members its program works, where no policy and no declaration of its gang states a minimum; nil if it needs all.
+	Elastic *int32
 	// Queue and PriorityClass are those of the scheduling policy; usually empty.
 	Queue, PriorityClass string
 	// Deadline is how long the job may be active; 0 is no limit. Started is when that began.

@@ -41,6 +41,12 @@ func TestFewerMembersThanTheSpecHas(t *testing.T) {
 		p.Status.Phase = corev1.PodFailed
 	}))
 	const note = "index 3 has failed for good"
+	// elastic is a PyTorchJob of 4 of which so many run.
+	elastic := func(run ...string) clustertest.Gang {
+		return gangOf(4, 8, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Nodes = "PyTorchJob", run }, job(func(j map[string]any) {
+			j["spec"].(map[string]any)["elasticPolicy"] = map[string]any{"minReplicas": int64(2), "maxReplicas": int64(4)}
+		}))
+	}
 	launcherWorks := gangOf(2, 8, func(g *clustertest.Gang) {
 		g.Kind, g.Nodes, g.More = "MPIJob", []string{"n1", "n2"}, []clustertest.Role{{Name: "Launcher", Replicas: 1, GPUs: 8, Nodes: []string{"n3"}}}
 	}, job(func(j map[string]any) { j["spec"].(map[string]any)["runLauncherAsWorker"] = true }), pods(func(i int, p *corev1.Pod) {
@@ -51,6 +57,8 @@ func TestFewerMembersThanTheSpecHas(t *testing.T) {
 		{name: "an index has failed for good, and there is room", exit: 0, wantText: []string{note}, build: func(c *clustertest.Cluster) { c.Nodes(8, 8).Add(indexed) }},
 		{name: "an index has failed for good, and the others are to be made", code: answer.BelowQuorum, exit: 3, first: "0 of 2 pods exist, and the gang needs 2", wantText: []string{"index 0 has failed for good"}, never: []answer.Code{answer.CrashLoop},
 			build: func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(again) }},
+		{name: "torchrun trains with two", exit: 0, wantText: []string{"2 of 4 members are not up; the gang needs 2"}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(elastic("n1", "n2")) }},
+		{name: "torchrun waits for two", code: answer.TooBig, exit: 6, first: "1 node", build: func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(elastic()) }},
 		{name: "the launcher works too", exit: 0, build: func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(launcherWorks) }},
 	})
 }
