@@ -28,6 +28,8 @@ type Job struct {
 	BatchJob *batchv1.Job
 	// Bare are the pods of a gang that no job owns; the job is made up from them.
 	Bare []*corev1.Pod
+	// Maker is what makes the pods of such a gang; nil where nothing does, or several objects do.
+	Maker *Maker
 	// Parts are the Jobs that own pods of a gang that several have together, as those of a JobSet do; nil for all others.
 	Parts []string
 	// MadeAs is the name of the object that the controller makes of the job, of the kind that [JobReader.Makes] names: a RayJob's RayCluster.

@@ -88,6 +88,7 @@ var kinds = []kind{
 	builtin(appsv1.SchemeGroupVersion, "Deployment", func(s *Snapshot) *[]*appsv1.Deployment { return &s.Deployments }),
 	builtin(appsv1.SchemeGroupVersion, "DaemonSet", func(s *Snapshot) *[]*appsv1.DaemonSet { return &s.DaemonSets }),
 	builtin(appsv1.SchemeGroupVersion, "ReplicaSet", func(s *Snapshot) *[]*appsv1.ReplicaSet { return &s.ReplicaSets }),
+	builtin(appsv1.SchemeGroupVersion, "StatefulSet", func(s *Snapshot) *[]*appsv1.StatefulSet { return &s.StatefulSets }),
 	builtin(coordinationv1.SchemeGroupVersion, "Lease", func(s *Snapshot) *[]*coordinationv1.Lease { return &s.Leases }),
 	builtin(storagev1.SchemeGroupVersion, "StorageClass", func(s *Snapshot) *[]*storagev1.StorageClass { return &s.StorageClasses }),
 	builtin(storagev1.SchemeGroupVersion, "CSIDriver", func(s *Snapshot) *[]*storagev1.CSIDriver { return &s.CSIDrivers }),

@@ -51,6 +51,7 @@ type Snapshot struct {
 	Deployments            []*appsv1.Deployment
 	DaemonSets             []*appsv1.DaemonSet
 	ReplicaSets            []*appsv1.ReplicaSet
+	StatefulSets           []*appsv1.StatefulSet
 	Jobs                   []*batchv1.Job
 	StorageClasses         []*storagev1.StorageClass
 	CSIDrivers             []*storagev1.CSIDriver

@@ -193,7 +193,7 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 	for _, s := range w.Jobs() {
 		jobs[gang.IdentityOf(&s.Meta)] = s
 	}
-	owners := w.owners()
+	owners := Once(w, ofOwners{}, w.owners)
 	for _, pod := range w.Snap.Pods {
 		if !match(pod) {
 			continue

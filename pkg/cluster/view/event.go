@@ -80,7 +80,7 @@ func (w *View) Events(kind, namespace, name string) []Event {
 }
 
 // MakerEvents are the messages about a job and about the objects through which its pods are made, the latest first: it is a RayJob's RayCluster, a
-// JobSet's Jobs and the StatefulSets of a LeaderWorkerSet whose pods the API server refuses.
+// JobSet's Jobs, the StatefulSets of a LeaderWorkerSet and the ReplicaSets of a Deployment whose pods the API server refuses.
 func (w *View) MakerEvents(s *gang.Job) []Event {
 	made, parts := w.makers(s)
 	var makers []eventKey
@@ -94,6 +94,12 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 		makers = append(makers, eventKey{"StatefulSet", s.Meta.Namespace, s.Meta.Name})
 		for _, p := range w.podsOf(s) {
 			makers = append(makers, eventKey{"StatefulSet", p.Namespace, p.Name})
+		}
+	}
+	if m := s.Maker; m != nil {
+		makers = append(makers, eventKey{m.Controller.Kind.Kind, s.Meta.Namespace, m.Controller.Name})
+		if m.Kind != m.Controller.Kind {
+			makers = append(makers, eventKey{m.Kind.Kind, s.Meta.Namespace, m.Name})
 		}
 	}
 	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)

@@ -76,6 +76,7 @@ func (w *View) whole(g *gang.Gang) *gang.Job {
 		return nil
 	}
 	s := w.bare(pods[0])
+	s.Maker = nil
 	s.Meta.CreationTimestamp, s.Parts = g.Meta.CreationTimestamp, slices.Sorted(maps.Keys(owners))
 	return s
 }
@@ -228,10 +229,11 @@ func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {
 	return gang.Declared{}
 }
 
-// bare makes up a job from a pod without one: the pods of its gang, or the pod alone.
+// bare makes up a job from a pod without one: the pods of its gang, with those that their maker has yet to make, or the pod alone.
 func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	name, pods := pod.Name, []*corev1.Pod{pod}
-	if groups := groupsOf(pod, dialect.Readers()); len(groups) > 0 {
+	groups := groupsOf(pod, dialect.Readers())
+	if len(groups) > 0 {
 		name, pods = groups[0].name, w.podGroups().pods[groups[0]]
 	}
 	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Names: []string{"pod"}}}
@@ -244,6 +246,9 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 		role.Main = pod.Spec.Containers[0].Name
 	}
 	s.Roles = []gang.Role{role}
+	if len(groups) > 0 {
+		w.addMaker(s)
+	}
 	return s
 }
 
@@ -287,18 +292,36 @@ func (w *View) podGroups() podGroupIndex {
 
 // BareGangs are jobs that are made up, of the gangs of a namespace, or of all if it is empty, that have a pod without a node and none with a job.
 func (w *View) BareGangs(namespace string) (jobs []*gang.Job) {
+	for _, pods := range w.bareGroups(namespace) {
+		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+			return p.Spec.NodeName == "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+		}) {
+			jobs = append(jobs, w.bare(pods[0]))
+		}
+	}
+	return jobs
+}
+
+// bareGroups are the pods of each gang of a namespace, or of all if it is empty, that has none with a job.
+func (w *View) bareGroups(namespace string) (all [][]*corev1.Pod) {
 	readers := dialect.Readers()
 	for _, g := range w.podGroups().order {
 		pods := w.podGroups().pods[g]
 		if namespace != "" && g.namespace != namespace || groupsOf(pods[0], readers)[0] != g {
 			continue
 		}
-		waits := slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-			return p.Spec.NodeName == "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-		})
-		ofJob := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.byIdentity()[w.root(p)] != nil })
-		if waits && !ofJob {
-			jobs = append(jobs, w.bare(pods[0]))
+		if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return w.byIdentity()[w.root(p)] != nil }) {
+			all = append(all, pods)
+		}
+	}
+	return all
+}
+
+// bareNamed are jobs that are made up of the gangs of a namespace that have a name, or whose maker has it.
+func (w *View) bareNamed(namespace, name string) (jobs []*gang.Job) {
+	for _, pods := range w.bareGroups(namespace) {
+		if s := w.bare(pods[0]); s.Meta.Name == name || s.Maker != nil && s.Maker.Name == name {
+			jobs = append(jobs, s)
 		}
 	}
 	return jobs

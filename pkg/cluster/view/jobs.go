@@ -125,7 +125,7 @@ type Query struct {
 	Portion string
 }
 
-// Find returns the job of a query: by name, or as the owner of a pod. The error is a [gang.JobNotFoundError], a
+// Find returns the job of a query: by name, or as the owner of a pod. A gang that no job owns has its own name and that of what makes its pods. The error is a [gang.JobNotFoundError], a
 // [gang.AmbiguousJobError] or a [gang.PortionNotFoundError].
 func (w *View) Find(q Query) (*gang.Job, error) {
 	job, err := w.find(q)
@@ -150,6 +150,9 @@ func (w *View) find(q Query) (*gang.Job, error) {
 		if s.Meta.Namespace == q.Namespace && s.Meta.Name == q.Name && matches(s, q.Kind) {
 			found = append(found, s)
 		}
+	}
+	if typed := strings.ToLower(q.Kind); len(found) == 0 && (typed == "" || typed == "job" || typed == "jobs") {
+		found = w.bareNamed(q.Namespace, q.Name)
 	}
 	switch len(found) {
 	case 0:

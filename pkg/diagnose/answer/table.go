@@ -176,7 +176,7 @@ var entries = []Entry{
 		Remedy:   "Set `minMember` to at most the number of replicas.",
 	},
 	{
-		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "the others are made only when these run"}},
 		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log.",

@@ -3,6 +3,7 @@ package whatif
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -12,25 +13,59 @@ import (
 )
 
 // remade is the cluster after the pods of a gang that no job owns were made again with another spec, or only the first of them. It is nil where that
-// is not known: more pods than there were have no names, and one spec is not that of pods which are not alike.
+// is not known: pods that nothing is known to make have no names, and one spec is not that of pods which are not alike.
 func remade(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
 	if !alike(g.Bare) || slices.ContainsFunc(g.Bare, func(p *corev1.Pod) bool { return !slices.Contains(s.Pods, p) }) {
 		return nil
 	}
 	spec := Revise(g, edit)
 	role := spec.Roles[0]
-	if int(role.Replicas) > len(g.Bare) {
+	if int(role.Replicas) > len(g.Bare) && !scales(g) {
 		return nil
 	}
 	var again []*corev1.Pod
-	for _, was := range g.Bare[:role.Replicas] {
+	for _, was := range g.Bare[:min(int(role.Replicas), len(g.Bare))] {
 		p := &corev1.Pod{TypeMeta: was.TypeMeta, ObjectMeta: *was.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
 		p.CreationTimestamp = againAt(s, was)
 		overwrite(p.Labels, role.Template.Labels)
 		overwrite(p.Annotations, role.Template.Annotations)
 		again = append(again, p)
 	}
-	return editWorkload(editGroup(Come(Gone(s, g.Bare), again), g, spec), g, spec)
+	return editWorkload(editGroup(scale(Come(Gone(s, g.Bare), again), g, role.Replicas), g, spec), g, spec)
+}
+
+// scales reports whether it is known how many pods the maker of a gang makes, so that it can be assumed to make another number of them.
+func scales(g *gang.Gang) bool { return g.Maker != nil && g.Maker.Replicas != nil }
+
+// scale has the maker of a gang make so many pods.
+func scale(s *snapshot.Snapshot, g *gang.Gang, replicas int32) *snapshot.Snapshot {
+	if !scales(g) {
+		return s
+	}
+	by := g.Maker.Controller
+	if by.Kind.Kind == "StatefulSet" {
+		return EditStatefulSet(s, g.Meta.Namespace, by.Name, func(set *appsv1.StatefulSet) { set.Spec.Replicas = &replicas })
+	}
+	n := s.Clone()
+	for i, set := range n.ReplicaSets {
+		if set.Namespace == g.Meta.Namespace && set.Name == by.Name {
+			n.ReplicaSets[i] = set.DeepCopy()
+			n.ReplicaSets[i].Spec.Replicas = &replicas
+		}
+	}
+	return n
+}
+
+// EditStatefulSet is a snapshot in which a StatefulSet is another one.
+func EditStatefulSet(s *snapshot.Snapshot, namespace, name string, edit func(*appsv1.StatefulSet)) *snapshot.Snapshot {
+	n := s.Clone()
+	for i, set := range n.StatefulSets {
+		if set.Namespace == namespace && set.Name == name {
+			n.StatefulSets[i] = set.DeepCopy()
+			edit(n.StatefulSets[i])
+		}
+	}
+	return n
 }
 
 // overwrite gives the entries that there are the values of others.

@@ -19,6 +19,13 @@ import (
 // Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how describes who has to do
 // what, and commands is empty.
 func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
+	if g.Maker != nil {
+		how = fmt.Sprintf("change it in %s %s/%s, which makes these pods", g.Maker.Kind.Kind, g.Meta.Namespace, g.Maker.Name)
+		if group := groupCommand(g, Revise(g, edit)); group != "" {
+			how += ", and " + group
+		}
+		return "", how
+	}
 	if g.Bare != nil {
 		return "", "no job owns these pods: whoever made them has to make them again like that"
 	}

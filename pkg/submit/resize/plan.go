@@ -179,6 +179,9 @@ func managed(g *gang.Gang) bool {
 
 // owned is why the gang is not one job's to change; "" if it is.
 func owned(g *gang.Gang) string {
+	if g.Maker != nil {
+		return fmt.Sprintf("%s makes its pods: change that", g.Maker)
+	}
 	if g.Bare != nil {
 		return "its gang has pods of several owners, or of none"
 	}

@@ -64,7 +64,7 @@ func controllerFields() prune.Fields {
 	return fields(always, prune.Under(containers("spec.template.spec"), doing...))
 }
 
-// ownerFields keep of a ReplicaSet whose it is.
+// ownerFields keep of a ReplicaSet or StatefulSet whose it is, and how many pods it makes.
 func ownerFields() prune.Fields { return fields(always, []string{"spec.template"}) }
 
 // jobFields are those of a batch Job that is not in the namespace of the query.

@@ -12,13 +12,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// missing are pods that a job lacks, one for each role, as its operator would create them.
+// missing are pods that a job lacks, one for each role, as its operator would create them. Of a gang that no job owns the template is not read: what
+// its pods have besides is the API server's.
 func missing(s *snapshot.Snapshot, job view.Query) []*corev1.Pod {
 	s.Finish()
 	w := view.New(within(s, job.Namespace))
 	found, err := w.Find(job)
 	if err != nil {
 		return nil // there is no such job, or several: the answer reports it
+	}
+	if found.Bare != nil {
+		return nil
 	}
 	g := w.Gang(found)
 	seen := map[string]bool{}

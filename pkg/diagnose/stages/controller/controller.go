@@ -29,6 +29,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	seen := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
 	kueueController(c, out)
 	if len(job.Reader.Controller.Images) == 0 {
+		if m := c.Gang.Maker; m != nil {
+			return stage.OK("pods are made by " + m.String())
+		}
 		return stage.OK("run by Kubernetes itself")
 	}
 	pending := (!seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""

@@ -32,9 +32,17 @@ func minimum(c *stage.Context, out *stage.Result) {
 			Fact("exist", total).Fact("needed", g.Min))
 		return
 	}
+	if m := g.Maker; g.Min > total && m != nil && m.Replicas == nil {
+		out.Add(stage.Found(answer.BelowQuorum, "%d of the %s that the gang needs %s: %s, which makes them, has not made the others", total, phrase.Count(g.Min, "pod"), phrase.Verb(int(total), "exists", "exist"), m).
+			Fact("exist", total).Fact("needed", g.Min).Run(c.Kubectl("describe", m.Ref())))
+		return
+	}
 	if g.Min > total {
 		made := fmt.Sprintf("but the job makes %d", total)
-		if g.Bare != nil {
+		switch {
+		case g.Maker != nil:
+			made = fmt.Sprintf("but %s makes %d", g.Maker, total)
+		case g.Bare != nil:
 			made = fmt.Sprintf("and of its pods, which no controller makes, %d %s", total, phrase.Verb(int(total), "exists", "exist"))
 		}
 		out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), made), total))
@@ -88,7 +96,7 @@ func minimumOfJob(c *stage.Context, out *stage.Result) {
 func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	g := c.Gang
 	d := g.Decl
-	if g.Bare == nil { // whoever makes bare pods may make more
+	if g.Bare == nil || g.Maker != nil { // whoever makes bare pods may make more
 		message += ": so many can never run"
 	}
 	f := stage.Found(answer.MinMemberTooHigh, "%s", message).
@@ -167,7 +175,11 @@ func quorum(c *stage.Context, out *stage.Result) {
 		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
 	if age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace {
 		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
-		f.Run(component.OperatorLog(c.View, c.Gang))
+		if g.Maker != nil {
+			f.Run(c.Kubectl("describe", g.Maker.Ref()))
+		} else {
+			f.Run(component.OperatorLog(c.View, c.Gang))
+		}
 	}
 	if g.Sequential != "" && g.Count(gang.Pending) > 0 {
 		waitsForItself(c, f, exist, of, need, what)

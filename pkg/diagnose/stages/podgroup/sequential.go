@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -23,6 +24,21 @@ func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, w
 	if g.Decl.Key.Dialect == g.Reader.Dialect && g.Reader.Dialect != "" {
 		ungroup(c, f)
 	}
+	if g.Maker != nil && g.Maker.Kind == g.Maker.Controller.Kind {
+		makeParallel(c, f)
+	}
+}
+
+// makeParallel offers to replace the StatefulSet that makes pods one after the other: its policy cannot be changed in place.
+func makeParallel(c *stage.Context, f *stage.Finding) {
+	g := c.Gang
+	f.Run(c.Kubectl("get", g.Maker.Ref(), "-o", "yaml")).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("make %s again with podManagementPolicy: Parallel, which cannot be changed in place", g.Maker),
+			Change: map[string]any{"podManagementPolicy": string(appsv1.ParallelPodManagement)}},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.EditStatefulSet(s, g.Meta.Namespace, g.Maker.Name, func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement })
+		},
+	})
 }
 
 // ungroup offers to take the pods out of the gangs that their controller's labels imply: no label of theirs has to go for that, and the

@@ -46,7 +46,7 @@ type Options struct {
 
 // never are kinds that no check needs; idle are those that matter only once gangs run.
 var (
-	never = []string{"jobs", "replicasets", "resourcequotas", "limitranges", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
+	never = []string{"jobs", "replicasets", "statefulsets", "resourcequotas", "limitranges", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
 		"volumeattachments", "priorityclasses", "poddisruptionbudgets", "runtimeclasses", "resourceclaims", "resourceclaimtemplates", "deviceclasses"}
 	// own are read here: checks need other fields of them than other answers, or get along without the list.
 	own  = []string{"nodes", "leases", "clusterroles", "clusterrolebindings", "resourceslices"}
