@@ -43,6 +43,27 @@ func requestScenarios() []scenario {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing = 2 }))
 			c.S.Probes = []snapshot.Probe{{Kind: "TFJob", Namespace: "team", Name: "gang", Code: 422, Message: "metadata.name: Invalid value"}}
 		}},
+		{name: "it is being deleted, and a finalizer holds it", code: answer.JobTerminating, exit: 5, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.Job = 2, deletedFor(2*time.Minute, "example.com/audit") }))
+		}, wantText: []string{"gang is being deleted, for 2m: it waits for finalizer example.com/audit", "take finalizer example.com/audit off gang", "kubectl -n team patch tfjob.kubeflow.org gang"}, notText: []string{"would take", "training-operator"}},
+		{name: "it is being deleted, and a pod is stuck", code: answer.JobTerminating, exit: 5, offers: []answer.ActionKind{answer.Fix}, never: []answer.ActionKind{answer.AddNodes, answer.Reshape, answer.Fewer}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Missing, g.NoGroup, g.Nodes, g.Job = 1, true, []string{"n1"}, deletedFor(40*time.Minute, metav1.FinalizerDeleteDependents)
+				g.Pod = func(_ int, p *corev1.Pod) {
+					at := clustertest.Ago(39 * time.Minute)
+					p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/upload"}
+				}
+			}))
+		}, wantText: []string{"gang-worker-0 has not gone, and should have", "39m ago: it is held by finalizer example.com/upload", "clear gang-worker-0", "kubectl -n team patch pod gang-worker-0"}, notText: []string{"made again", "PodGroup"}},
+		{name: "it is being deleted, and its pods are in their grace", code: answer.JobTerminating, exit: 3, never: []answer.ActionKind{answer.AddNodes, answer.Reshape, answer.Fewer, answer.Trim, answer.Wait}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Nodes, g.Job = []string{"n1", "n2"}, deletedFor(10*time.Second, metav1.FinalizerDeleteDependents)
+				g.Pod = func(_ int, p *corev1.Pod) {
+					at := clustertest.Ago(-290 * time.Second)
+					p.DeletionTimestamp = &at
+				}
+			}))
+		}, wantText: []string{"gang is being deleted, for 10s: it waits for gang-worker-0, gang-worker-1 to end, within 4m50s"}, notText: []string{"resize"}},
 		{name: "no operator", code: answer.OperatorMissing, exit: 5, build: func(c *clustertest.Cluster) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.NoGroup, g.Job = 2, true, set(map[string]any{}, "status") }))
@@ -63,6 +84,14 @@ func requestScenarios() []scenario {
 			c.S.Denied = []snapshot.Denial{{Resource: "nodes"}}
 			c.Add(waiting(2, 8))
 		}},
+	}
+}
+
+// deletedFor has a job be in its deletion, which a finalizer holds up.
+func deletedFor(d time.Duration, finalizer string) func(map[string]any) {
+	return func(job map[string]any) {
+		set(clustertest.Ago(d).UTC().Format(time.RFC3339), "metadata", "deletionTimestamp")(job)
+		set([]any{finalizer}, "metadata", "finalizers")(job)
 	}
 }
 

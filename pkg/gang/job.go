@@ -163,6 +163,9 @@ func (j Job) Name() string { return j.Meta.Namespace + "/" + j.Meta.Name }
 // String is KIND NAMESPACE/NAME.
 func (j Job) String() string { return j.Kind.Kind + " " + j.Name() }
 
+// Deleted reports whether the job is being deleted: its controller makes nothing for it any more.
+func (j Job) Deleted() bool { return j.Meta.DeletionTimestamp != nil && j.Bare == nil }
+
 // Ref is KIND.GROUP/NAME in lower case, as kubectl prints it.
 func (j Job) Ref() string {
 	return strings.ToLower(j.Kind.Kind) + "." + j.Kind.Group + "/" + j.Meta.Name

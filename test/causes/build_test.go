@@ -196,6 +196,10 @@ func (g gang) build(control control, nodes []node) clustertest.Gang {
 			clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(job)
 		}
 		clustertest.Set(int64(g.min), "spec", "runPolicy", "schedulingPolicy", "minAvailable")(job)
+		if control.jobGone {
+			clustertest.Set(clustertest.Ago(5*time.Minute).UTC().Format(time.RFC3339), "metadata", "deletionTimestamp")(job)
+			clustertest.Set([]any{"example.com/audit"}, "metadata", "finalizers")(job)
+		}
 		if control.operator != up {
 			clustertest.Set(map[string]any{}, "status")(job)
 		}

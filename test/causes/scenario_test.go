@@ -153,6 +153,7 @@ type control struct {
 	kueue               *kueue
 	claim               *claim
 	namespaceGone       bool
+	jobGone             bool // it is being deleted, and a finalizer holds it
 }
 
 type health string

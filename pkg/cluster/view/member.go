@@ -38,6 +38,9 @@ func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	return pods
 }
 
+// PodsOf are the pods of a job, of all of its gangs.
+func (w *View) PodsOf(s *gang.Job) []*corev1.Pod { return w.podsOf(s) }
+
 // makers are the objects through which the pods of a job are made, besides the job itself: what its controller made of it, and the batch Jobs that
 // are parts of it or of that.
 func (w *View) makers(s *gang.Job) (made []*unstructured.Unstructured, parts []gang.Identity) {

@@ -168,8 +168,8 @@ func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.
 	}
 	w := s.w.Assume(changed)
 	job := s.same(w)
-	if job == nil {
-		return nil, false
+	if job == nil { // which is what one that is being deleted waits for
+		return &stage.Diagnosis{Gang: s.g, Verdict: answer.Done}, s.base.Primary.Code == answer.JobTerminating
 	}
 	r := s.diagnose(w, job)
 	return r, r.Starts()

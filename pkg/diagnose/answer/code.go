@@ -34,6 +34,7 @@ const (
 	JobInvalid          Code = "JOB_INVALID"
 	JobSuspended        Code = "JOB_SUSPENDED"
 	JobFailed           Code = "JOB_FAILED"
+	JobTerminating      Code = "JOB_TERMINATING"
 	OperatorMissing     Code = "OPERATOR_MISSING"
 	OperatorDown        Code = "OPERATOR_DOWN"
 	OperatorRBAC        Code = "OPERATOR_RBAC"

@@ -86,6 +86,12 @@ var entries = []Entry{
 		Remedy:   "Read the logs of the failed member.",
 	},
 	{
+		Code: JobTerminating, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "a finalizer or a pod has held it for longer than that takes"}},
+		Meaning:  "The job is being deleted. Its controller makes nothing for it any more, so no later stage is evaluated.",
+		Evidence: "`metadata.deletionTimestamp` and `metadata.finalizers` of the job and of its pods",
+		Remedy:   "Wait; after that, whoever set the finalizer has to take it away. Submit the job again when it is gone.",
+	},
+	{
 		Code: OperatorMissing, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
 		Meaning:  "No operator for this kind of job runs in the cluster, or those that run look at other namespaces or other kinds only.",
 		Evidence: "no Deployment with the operator's image; its flags `--namespace` and `--enable-scheme`; an empty status",

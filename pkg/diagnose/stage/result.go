@@ -18,6 +18,8 @@ type Result struct {
 	Findings []Finding
 	// NoPods is true if the findings are why pods are missing.
 	NoPods bool
+	// Last is true if no later stage matters, whatever it would find.
+	Last bool
 	// NodeLabels are labels that the nodes of a role must have besides those that its pods select, by role.
 	NodeLabels map[string]map[string]string
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not

@@ -104,6 +104,9 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		runtimeRules(c, r)
 		d.Stages = append(d.Stages, r.Summary(e.name))
 		c = record(d, c, e.name, r)
+		if r.Last {
+			break
+		}
 	}
 	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
 	d.Cut = c.Cut()
@@ -211,6 +214,9 @@ func podsUnreadable(c *stage.Context) stage.Result {
 func runningNotes(v *view.View, g *gang.Gang) []string {
 	var r stage.Result
 	job.Notes(g, &r)
+	if g.Deleted() {
+		r.Note("it is being deleted, for %s", phrase.Age(v.Age(g.Meta.DeletionTimestamp.Time)))
+	}
 	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
 		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
 	}

@@ -82,6 +82,23 @@ func TestJob(t *testing.T) {
 				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.Suspend = &yes }
 			}))
 		}},
+		{name: "it goes, and its pods have not been deleted", code: answer.JobTerminating, exit: 5, alone: true, first: "deletes what it owns first, gang-worker-0, gang-worker-1, and has not", not: []string{"fits"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, job(deletedFor(2*time.Minute, "foregroundDeletion"))))
+		}},
+		{name: "it has only just been deleted", code: answer.JobTerminating, exit: 3, alone: true, first: "for 30s: it waits for finalizer example.com/audit", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(deletedFor(30*time.Second, "example.com/audit"))))
+		}},
+		{name: "it goes, and runs until then", exit: 0, wantText: []string{"it is being deleted, for 2m"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, job(deletedFor(2*time.Minute, "example.com/audit")), func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
+		}},
+		{name: "a Job goes", code: answer.JobTerminating, exit: 3, first: "it waits for finalizer batch.example.com/x", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) {
+					at := clustertest.Ago(30 * time.Second)
+					j.DeletionTimestamp, j.Finalizers = &at, []string{"batch.example.com/x"}
+				}
+			}))
+		}},
 		{name: "a resize that was interrupted", code: answer.JobSuspended, exit: 4, first: "a resize of gang was interrupted", fix: "complete the resize",
 			wantText: []string{"gangctl resize gang -n team", "gangctl resize gang --abort -n team"}, not: []string{"a user has to resume it", "kubectl"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, Job: func(j map[string]any) {
@@ -150,4 +167,12 @@ func TestJob(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(failed("InvalidTFJobSpec", "more than 1 chief and master found"))))
 		}},
 	})
+}
+
+// deletedFor has a job be in its deletion, which a finalizer holds up.
+func deletedFor(d time.Duration, finalizer string) func(map[string]any) {
+	return func(job map[string]any) {
+		set(clustertest.Ago(d).UTC().Format(time.RFC3339), "metadata", "deletionTimestamp")(job)
+		set([]any{finalizer}, "metadata", "finalizers")(job)
+	}
 }

@@ -40,6 +40,11 @@ func Notes(g *gang.Gang, out *stage.Result) {
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	Notes(g, out)
+	if g.Deleted() && g.End == nil {
+		out.NoPods, out.Last = true, true
+		out.Add(deleted(c))
+		return stage.OK("")
+	}
 	for _, p := range c.View.Snap.Probes {
 		if p.Kind == g.Kind.Kind && p.Namespace == g.Meta.Namespace && p.Name == g.Meta.Name && !p.Accepted() {
 			out.NoPods = true

@@ -2,7 +2,6 @@ package life
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,14 +24,7 @@ func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
 		if p == nil || !view.Stuck(p, c.View.Now) {
 			continue
 		}
-		why := "its kubelet has not ended it"
-		if n := c.View.Cluster().Node(l.node); n == nil || !view.NodeReady(n) {
-			why = "only the kubelet of its node can confirm that it has ended"
-		}
-		if len(p.Finalizers) > 0 {
-			why = "it is held by finalizer " + strings.Join(p.Finalizers, ", ")
-		}
-		f.Detail("%s is still terminating, and should have been gone %s ago: %s; its successor is made after that", l.Name(), phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why)
+		f.Detail("%s is still terminating, and should have been gone %s ago: %s; its successor is made after that", l.Name(), phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), c.HeldBy(p))
 		pods, names, commands = append(pods, p), append(names, p.Name), append(commands, command.Clear(p))
 	}
 	if len(pods) == 0 {
