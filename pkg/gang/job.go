@@ -295,6 +295,14 @@ type Controller struct {
 	ManagedAs []string
 }
 
+// Wrote reports whether a component that wrote an event is the controller of the kind, by the name of the kind, or of an image, in the component's:
+// trainer-trainjob-controller, mpi-job-controller.
+func (r JobReader) Wrote(component string) bool {
+	plain := func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "") }
+	by := plain(component)
+	return len(r.Controller.Images) > 0 && (strings.Contains(by, plain(r.Kind)) || slices.ContainsFunc(r.Controller.Images, func(image string) bool { return strings.Contains(by, plain(image)) }))
+}
+
 // ManagedBy is the controller to which a job is left instead, and the field that names it; empty if this one acts on the job.
 func (c Controller) ManagedBy(job *unstructured.Unstructured) (by, field string) {
 	for _, path := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {

@@ -39,7 +39,7 @@ func (r Right) OfCluster() bool {
 	switch r.Resource {
 	case "nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments", "priorityclasses",
 		"runtimeclasses", "resourceslices", "deviceclasses", "queues", "clusterqueues", "resourceflavors",
-		"hypernodes", "clusternetworktopologies",
+		"hypernodes", "clusternetworktopologies", "clustertrainingruntimes",
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "clusterroles", "clusterrolebindings":
 		return true
 	}

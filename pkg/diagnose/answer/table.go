@@ -69,7 +69,7 @@ var entries = []Entry{
 	},
 	{
 		Code: JobInvalid, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The controller, or the API server, does not accept the spec: no container of the expected name, no roles, no members.",
+		Meaning:  "The controller, or the API server, does not accept the spec: no container of the expected name, no roles, no members, a training runtime that does not exist.",
 		Evidence: "the spec; a condition `Failed` with reason `Invalid…`; an event of the controller with a reason like `InvalidRayJobSpec`; a dry-run create",
 		Remedy:   "Change the spec as the message says, and submit again.",
 	},
@@ -135,7 +135,7 @@ var entries = []Entry{
 	},
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member.",
+		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member; or the controller reports that it cannot make them.",
 		Evidence: "event or dry-run create with the policy's message",
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},

@@ -31,6 +31,8 @@ const (
 	Namespace      Kind = "namespace"
 	Taken          Kind = "name"
 	Other          Kind = "other"
+	// Controller is what the controller reports of itself: it could not make what pods are made through, and the API server refused nothing.
+	Controller Kind = "controller"
 )
 
 // Refusal is one answer of the API server to the create of a pod, seen in an event of the job or by a dry run.
@@ -151,6 +153,9 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		if over(v, g, r) {
 			continue
 		}
+		if r.Kind == Other && strings.HasSuffix(e.Reason, creationFailed) && !byServer.MatchString(e.Message) {
+			r.Kind = Controller
+		}
 		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Object == r.Object && o.Message == r.Message }) {
 			all = append(all, r)
@@ -186,10 +191,17 @@ func assumedNew(v *view.View, g *gang.Gang) bool {
 	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
 }
 
+// creationFailed ends the reasons of events of controllers that could not make something: JobCreationFailed of JobSet, TrainJobResourcesCreationFailed of
+// the Trainer, which has it for whatever keeps it from that.
+const creationFailed = "CreationFailed"
+
+// byServer recognises that a message is the API server's.
+var byServer = regexp.MustCompile(`\b(?:is forbidden|is invalid|already exists|denied the request|denied request)\b`)
+
 // reportsCreate reports whether an event is about a create that failed: of a pod, or of what pods are made through, which JobSet reports as
 // JobCreationFailed and the like.
 func reportsCreate(e view.Event) bool {
-	return strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate") || strings.HasSuffix(e.Reason, "CreationFailed") ||
+	return strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate") || strings.HasSuffix(e.Reason, creationFailed) ||
 		strings.Contains(e.Message, "Error creating: ")
 }
 

@@ -84,6 +84,8 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "who may be an operator or a scheduler is known by namespaces only"
 	case "podgroups":
 		return "how the gang is declared is unknown"
+	case "trainingruntimes", "clustertrainingruntimes":
+		return "whether the runtime of the job exists is unknown"
 	case "compositepodgroups":
 		return "with which others the gang starts is unknown"
 	case "hypernodes", "clusternetworktopologies":

@@ -128,3 +128,64 @@ func kueued(g *clustertest.Gang) {
 		set(true, "spec", "runPolicy", "suspend")(j)
 	}
 }
+
+// torchRuntime serves runtimes of TrainJobs, of which there is one.
+func torchRuntime(c *clustertest.Cluster) {
+	c.S.Server.Resources = append(c.S.Server.Resources, "clustertrainingruntimes.trainer.kubeflow.org/v1alpha1", "trainingruntimes.trainer.kubeflow.org/v1alpha1")
+	c.Object(map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": map[string]any{"name": "torch-distributed"}})
+}
+
+// untrained is a TrainJob of which no JobSet was made, which names a runtime.
+func untrained(c *clustertest.Cluster, kind, runtime string) {
+	c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Kind = "TrainJob" }, job(func(j map[string]any) {
+		set(map[string]any{}, "status")(j)
+		set(map[string]any{"kind": kind, "name": runtime}, "spec", "runtimeRef")(j)
+	})))
+	delete(c.S.Custom, kindOf("jobset.x-k8s.io", "JobSet"))
+	c.S.Jobs = nil
+}
+
+// A controller may report in an event alone why it makes nothing of a job.
+func TestControllerReports(t *testing.T) {
+	const notFound = `TrainJob resources reconciliation failed: ClusterTrainingRuntime.trainer.kubeflow.org "torch-distribted" not found: not found specified clusterTrainingRuntime`
+	reported := func(c *clustertest.Cluster) {
+		c.Event("TrainJob", "team", "gang", "trainer-trainjob-controller", "TrainJobResourcesCreationFailed", notFound, 20*time.Second)
+	}
+	check(t, []testCase{
+		{name: "a runtime that does not exist", code: answer.JobInvalid, exit: 4, alone: true, first: "ClusterTrainingRuntime torch-distribted does not exist.*: did you mean torch-distributed\\?", not: []string{"API server"}, build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
+			reported(c)
+		}},
+		{name: "a runtime that does not exist, without an event", code: answer.JobInvalid, exit: 4, alone: true, first: "did you mean torch-distributed\\?", build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
+		}},
+		{name: "a runtime of the other kind", code: answer.JobInvalid, exit: 4, first: "TrainingRuntime torch-distributed does not exist", wantText: []string{"there is a ClusterTrainingRuntime of that name"}, build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "TrainingRuntime", "torch-distributed")
+		}},
+		{name: "runtimes may not be listed", code: answer.AdmissionDenied, exit: 4, first: "the controller reports that it cannot make the pods: TrainJob resources", never: []answer.Code{answer.OperatorDown, answer.JobInvalid}, not: []string{"API server"}, build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
+			reported(c)
+			c.S.Denied = []snapshot.Denial{{Resource: "clustertrainingruntimes.trainer.kubeflow.org"}}
+		}},
+		{name: "the runtime exists, and the controller does not look", code: answer.OperatorDown, exit: 5, first: "has not looked at gang", build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distributed")
+		}},
+		{name: "an event of a policy engine is not the controller's", code: answer.OperatorDown, exit: 5, first: "has not looked at gang", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+			c.Event("TFJob", "team", "gang", "kyverno-admission", "PolicyViolation", "policy labels: fail", time.Minute)
+		}},
+		{name: "an event of the controller is a look", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "SuccessfulCreateService", "Created service: gang-worker-0", time.Minute)
+		}},
+		{name: "what JobSet reports of the API server is the API server's", code: answer.AdmissionDenied, exit: 4, first: "the API server denies the pods", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))
+			c.Event("JobSet", "team", "gang", "jobset", "JobCreationFailed", `job "gang-worker-0" creation failed with error: Job.batch "gang-worker-0" is invalid: spec.template.spec.volumes[0].name: Required value`, time.Minute)
+		}},
+	})
+}

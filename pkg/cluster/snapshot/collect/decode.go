@@ -115,7 +115,7 @@ func namespaceOf(item page.Item) (namespace string, err error) {
 // untyped decodes a kind that has no type here. The items of a list of a kind of Kubernetes itself do not have their kind.
 func untyped(version string, kind schema.GroupKind) func(Options) (decoder, error) {
 	return func(o Options) (decoder, error) {
-		without, others, pool := customFields(), otherNamespaceJobFields(), intern.NewPool()
+		without, others, pool := customFields(kind), otherNamespaceJobFields(), intern.NewPool()
 		return func(item page.Item) (runtime.Object, error) {
 			raw, err := without.JSON(item.Raw)
 			if err != nil {

@@ -3,6 +3,8 @@ package collect
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
@@ -72,10 +74,13 @@ func jobFields() prune.Fields {
 	return fields(prune.Under(containers("spec.template.spec"), slices.Concat(doing, arguments)...))
 }
 
-// customFields are the fields that are left out of an object that has no type.
-func customFields() prune.Fields {
+// customFields are the fields that are left out of an object of a kind that has no type.
+func customFields(kind schema.GroupKind) prune.Fields {
 	f := fields(always)
 	f["metadata"]["annotations"] = prune.Fields{lastApplied: nil}
+	if slices.Contains(runtimeKinds(), kind) {
+		f["spec"] = nil // of a runtime it counts that it is there: what it comes to is in the JobSet
+	}
 	return f
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
@@ -47,6 +48,9 @@ func custom(served []metav1.APIResource) []resource {
 	for _, group := range kubebatch.Groups() {
 		requiredKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true
 	}
+	for _, kind := range runtimeKinds() {
+		requiredKinds[kind] = true
+	}
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		requiredKinds[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] = true
 	}
@@ -62,6 +66,11 @@ func custom(served []metav1.APIResource) []resource {
 			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, decode: untyped(r.Version, kind)})
 	}
 	return all
+}
+
+// runtimeKinds are what TrainJobs name their runtimes of.
+func runtimeKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: trainjob.Group, Kind: trainjob.ClusterRuntimeKind}, {Group: trainjob.Group, Kind: trainjob.RuntimeKind}}
 }
 
 // crdGroups are API groups under k8s.io that are not built in.

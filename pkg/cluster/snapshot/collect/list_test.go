@@ -143,3 +143,24 @@ func TestCustomKinds(t *testing.T) {
 		t.Errorf("kinds: %v", got.Custom)
 	}
 }
+
+// Of the runtimes of TrainJobs it is read which there are, and nothing else.
+func TestTrainingRuntimes(t *testing.T) {
+	s := core(t)
+	v1 := metav1.GroupVersionForDiscovery{GroupVersion: "trainer.kubeflow.org/v1alpha1", Version: "v1alpha1"}
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "trainer.kubeflow.org", Versions: []metav1.GroupVersionForDiscovery{v1}, PreferredVersion: v1}}})
+	s.Answer("GET /apis/"+v1.GroupVersion, 200, metav1.APIResourceList{GroupVersion: v1.GroupVersion, APIResources: []metav1.APIResource{
+		{Name: "clustertrainingruntimes", Kind: "ClusterTrainingRuntime", Verbs: []string{"list"}}, {Name: "trainingruntimes", Kind: "TrainingRuntime", Namespaced: true, Verbs: []string{"list"}}}})
+	s.Answer("GET /apis/"+v1.GroupVersion+"/clustertrainingruntimes", 200, map[string]any{"apiVersion": v1.GroupVersion, "kind": "ClusterTrainingRuntimeList", "metadata": map[string]any{"resourceVersion": "1"},
+		"items": []any{map[string]any{"metadata": map[string]any{"name": "torch"}, "spec": map[string]any{"mlPolicy": map[string]any{}}}}})
+	refused(s, "/apis/"+v1.GroupVersion+"/trainingruntimes", "trainingruntimes")
+	refused(s, "/apis/"+v1.GroupVersion+"/namespaces/team/trainingruntimes", "trainingruntimes")
+	got, err := collect(t, s, Options{Namespace: "team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := got.Custom[runtimeKinds()[0]]
+	if len(list) != 1 || list[0].GetName() != "torch" || list[0].Object["spec"] != nil || got.CanList("trainingruntimes.trainer.kubeflow.org", "team") {
+		t.Errorf("got %v, denied %v", list, got.Denied)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -26,7 +27,8 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g, job := c.Gang, component.Next(c.Gang.Job)
-	seen := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
+	handled := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
+	seen := handled || reported(c, job)
 	kueueController(c, out)
 	if len(job.Reader.Controller.Images) == 0 {
 		if m := c.Gang.Maker; m != nil {
@@ -58,7 +60,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case len(operators) > 0 && component.AllDown(operators):
 		out.NoPods = true
 		out.Add(down(c, job, operators[0]))
-	case len(operators) > 0 && !seen && age > operatorNotices && staleLease(c, job, operators[0]) != nil:
+	case len(operators) > 0 && !handled && age > operatorNotices && staleLease(c, job, operators[0]) != nil:
 		out.NoPods = true
 		out.Add(leaderLost(c, operators[0], staleLease(c, job, operators[0])))
 	case len(operators) > 0 && !seen && age > operatorSilent:
@@ -72,6 +74,13 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	forbidden(c, out)
 	return stage.OK("")
+}
+
+// reported reports whether the controller has written an event about the job or what it makes of it: some report there alone why they make nothing.
+func reported(c *stage.Context, job *gang.Job) bool {
+	return slices.ContainsFunc(c.View.MakerEvents(c.Gang.Job), func(e view.Event) bool {
+		return job.Reader.Wrote(e.By) && !e.Last.Before(job.Meta.CreationTimestamp.Time)
+	})
 }
 
 // acts reports whether the controller of a kind of job has handled another one that has not ended: it may run without a Deployment, or outside the

@@ -67,6 +67,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.NoPods = true
 		out.Add(stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0))
+	case noRuntime(c, out):
+		out.NoPods = true
 	default:
 		rejected(c, out)
 	}

@@ -90,6 +90,9 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 		f = classMissing(c, r)
 	case refusal.QuotaField:
 		f = quotaNeedsField(c, r)
+	case refusal.Controller:
+		out.Add(controllerFails(c, r))
+		return
 	case refusal.WebhookDown:
 		f = webhookDown(c, r)
 	case refusal.Taken:
@@ -139,6 +142,12 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
 		Fact("webhook", r.Object).Fact("message", r.Message).
 		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", ""))
+}
+
+// controllerFails finds that the controller cannot make what pods are made through, for a reason of its own.
+func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	return stage.Found(answer.AdmissionDenied, "the controller reports that it cannot make the pods: %s", r.Message).Fact("message", r.Message).SinceTime(r.First).
+		Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
 }
 
 func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
