@@ -384,6 +384,12 @@ func TestRefused(t *testing.T) {
 			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.PriorityClassName = "gpld" })))
 		}},
+		{name: "half a GPU, and no event", code: answer.AdmissionDenied, exit: 4, first: "container tensorflow requests 500m of nvidia.com/gpu, which has to be a whole number", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				list := clustertest.List("cpu", "1500m", "nvidia.com/gpu", "0.5")
+				p.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+			})))
+		}},
 		{name: "service account, and the event has expired", code: answer.AccountMissing, exit: 4, first: "trainer", build: func(c *clustertest.Cluster) {
 			c.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "default"}})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.ServiceAccountName = "trainer" })))

@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -8,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -161,6 +165,32 @@ func implied(c *stage.Context, missing []absent) []refusal.Refusal {
 		}
 	}
 	return all
+}
+
+// fractions are refusals that follow from the templates alone.
+func fractions(c *stage.Context, missing []absent) []refusal.Refusal {
+	var all []refusal.Refusal
+	for _, m := range missing {
+		if r, refused := fraction(c.Gang.RoleByName(m.Role).Template.Spec); refused {
+			r.Role = m.Role
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// fraction is the refusal of a part of a device: the API server takes whole numbers of them.
+func fraction(spec corev1.PodSpec) (refusal.Refusal, bool) {
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+			for _, name := range slices.Sorted(maps.Keys(list)) {
+				if q := list[name]; v1helper.IsExtendedResourceName(name) && q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) != 0 {
+					return refusal.Refusal{Kind: refusal.Other, Message: fmt.Sprintf("container %s requests %s of %s, which has to be a whole number", c.Name, q.String(), name)}, true
+				}
+			}
+		}
+	}
+	return refusal.Refusal{}, false
 }
 
 // lacks reports whether something that pods name is known not to exist.

@@ -32,7 +32,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	before := len(out.Findings)
 	quotas(c, out, missing)
 	limitRanges(c, out, missing)
-	for _, r := range slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing)) {
+	refusals := slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing))
+	if len(refusals) == 0 {
+		refusals = fractions(c, missing)
+	}
+	for _, r := range refusals {
 		refused(c, out, missing, r)
 	}
 	if out.NoPods = out.NoPods || len(out.Findings) > before; out.NoPods || c.NoPods {
