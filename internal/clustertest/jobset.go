@@ -39,8 +39,10 @@ func (c *Cluster) addJobSet(g Gang) {
 	for _, r := range g.roles() {
 		parallel := int32(r.Replicas)
 		spec := batchv1.JobSpec{Parallelism: &parallel, Completions: &parallel, Template: *g.template(r)}
+		made := *spec.DeepCopy()
+		made.Template.Labels = g.jobSetLabels(r, 0)
 		c.put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.part(r) + "-0", UID: uid("Job", g.Namespace, g.part(r)+"-0"), CreationTimestamp: Ago(g.Age),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: jobset.Kind, Name: g.Name, UID: g.setUID(), Controller: &yes}}}, Spec: spec})
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: jobset.Kind, Name: g.Name, UID: g.setUID(), Controller: &yes}}}, Spec: made})
 		template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&batchv1.JobTemplateSpec{Spec: spec})
 		if err != nil {
 			panic(err) // a mistake in a test

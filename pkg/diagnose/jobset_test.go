@@ -42,7 +42,7 @@ func TestJobSet(t *testing.T) {
 			c.Nodes(2, 8).Add(g)
 			c.S.Deployments = c.S.Deployments[:len(c.S.Deployments)-1]
 		}},
-		{name: "one after the other, as no gang", code: answer.Fits, exit: 3, wantText: []string{"its pods are not made yet: worker must be ready first"}, build: func(c *clustertest.Cluster) {
+		{name: "one after the other, as no gang", code: answer.BelowQuorum, exit: 3, wantText: []string{"its pod does not exist yet: worker must be ready first"}, notText: []string{"fits now"}, build: func(c *clustertest.Cluster) {
 			g := set(waiting(2, 8))
 			g.NoGroup, g.More, g.Nodes = true, []clustertest.Role{{Name: "Driver", Replicas: 1, CPU: "1", Missing: 1}}, []string{"n1", "n2"}
 			g.Job = inOrder

@@ -2,6 +2,11 @@ package diagnose
 
 import (
 	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -37,6 +42,51 @@ func TestRay(t *testing.T) {
 			g.Missing, g.Job = 2, func(job map[string]any) { delete(job, "status") }
 			c.Nodes(2, 8).Add(g)
 			c.S.Deployments = c.S.Deployments[:len(c.S.Deployments)-1]
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) { s.play(t) })
+	}
+}
+
+// submits adds the Job of a RayJob that submits its entrypoint, with its pod.
+func submits(c *clustertest.Cluster, change func(*batchv1.Job, *corev1.Pod)) {
+	yes := true
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang", UID: "submitter", CreationTimestamp: clustertest.Ago(5 * time.Minute),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "gang", UID: "RayJob:team/gang", Controller: &yes}}}}
+	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "ray-job-submitter", Image: "train:v1"}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-x7k2p", UID: "submitter-pod", CreationTimestamp: clustertest.Ago(5 * time.Minute), Labels: map[string]string{"job-name": "gang"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "gang", UID: "submitter", Controller: &yes}}}}
+	p.Spec = *j.Spec.Template.Spec.DeepCopy()
+	p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray-job-submitter", Image: "train:v1", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	change(j, p)
+	c.Put(j).Put(p)
+}
+
+// Nothing runs on the members of a RayJob before its submitter does.
+func TestRaySubmitter(t *testing.T) {
+	up := func(c *clustertest.Cluster, change func(*batchv1.Job, *corev1.Pod)) {
+		g := waiting(2, 8)
+		g.Kind, g.Nodes, g.More = "RayJob", []string{"n1", "n2"}, []clustertest.Role{{Name: "Head", Replicas: 1, CPU: "1", Memory: "1Gi", Nodes: []string{"n1"}}}
+		c.Nodes(2, 8).Add(g)
+		submits(c, change)
+	}
+	for _, s := range []scenario{
+		{name: "its image cannot be pulled", code: answer.ImagePull, exit: 4, wantText: []string{"its submitter does not run: submitter-0: image train:v1", "3 members of gang hold 16 GPUs for nothing"}, build: func(c *clustertest.Cluster) {
+			up(c, func(_ *batchv1.Job, p *corev1.Pod) { podWaits(p, "ImagePullBackOff", "Back-off pulling image") })
+		}},
+		{name: "it has no node", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"its submitter does not run"}, notText: []string{"resize", "resubmit"}, build: func(c *clustertest.Cluster) {
+			up(c, func(_ *batchv1.Job, p *corev1.Pod) {
+				p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+				p.Spec.NodeSelector = map[string]string{"pool": "cpu"}
+			})
+		}},
+		{name: "it runs", exit: 0, build: func(c *clustertest.Cluster) { up(c, func(*batchv1.Job, *corev1.Pod) {}) }},
+		{name: "it has succeeded", exit: 0, build: func(c *clustertest.Cluster) {
+			up(c, func(j *batchv1.Job, p *corev1.Pod) {
+				p.Status = corev1.PodStatus{Phase: corev1.PodSucceeded}
+				j.Status = batchv1.JobStatus{Succeeded: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+			})
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.play(t) })

@@ -1,7 +1,12 @@
 package diagnose
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -51,5 +56,76 @@ func TestTrainJob(t *testing.T) {
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.play(t) })
+	}
+}
+
+// prepared is a TrainJob whose nodes wait for the data, whose pod does what a test has it do.
+func prepared(c *clustertest.Cluster, nodes []string, memory string, pod func(p *corev1.Pod)) {
+	g := waiting(2, 8)
+	g.Kind, g.Missing, g.NoGroup = "TrainJob", 2, true
+	g.More = []clustertest.Role{{Name: "Data", Replicas: 1, CPU: "1", Memory: memory, Nodes: nodes, Pod: func(_ int, p *corev1.Pod) { pod(p) }}}
+	c.Nodes(4, 8).Add(g)
+	afterData(c)
+}
+
+// podWaits has the container of a pod wait for a reason.
+func podWaits(p *corev1.Pod, reason, message string) {
+	p.Status.Phase = corev1.PodPending
+	p.Status.ContainerStatuses[0].Ready = false
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+// What keeps pods from running that come before the members keeps the gang.
+func TestPodsBeforeMembers(t *testing.T) {
+	for _, s := range []scenario{
+		{name: "its image cannot be pulled", code: answer.ImagePull, exit: 4, wantText: []string{"its data does not run: data-0: image train:v1 of container main cannot be pulled", "START"}, notText: []string{"fits now", "resize"}, build: func(c *clustertest.Cluster) {
+			prepared(c, []string{"n1"}, "", func(p *corev1.Pod) { podWaits(p, "ImagePullBackOff", "Back-off pulling image") })
+		}},
+		{name: "it crashes", code: answer.CrashLoop, exit: 4, wantText: []string{"its data does not run: data-0: container main exits with code 3"}, build: func(c *clustertest.Cluster) {
+			prepared(c, []string{"n1"}, "", func(p *corev1.Pod) {
+				podWaits(p, "CrashLoopBackOff", "back-off")
+				p.Status.ContainerStatuses[0].RestartCount = 4
+				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", FinishedAt: clustertest.Ago(time.Minute)}
+			})
+		}},
+		{name: "no node has its memory", code: answer.TooBig, exit: 6, wantText: []string{"its data does not run", "900Gi"}, notText: []string{"fits now", "resize"}, build: func(c *clustertest.Cluster) {
+			prepared(c, nil, "900Gi", func(*corev1.Pod) {})
+		}},
+		{name: "it runs", code: answer.BelowQuorum, exit: 3, wantText: []string{"none of its 2 pods exists yet: data of it must complete first"}, notText: []string{"does not run", "fits now"}, build: func(c *clustertest.Cluster) {
+			prepared(c, []string{"n1"}, "", func(*corev1.Pod) {})
+		}},
+		{name: "its image cannot be pulled, and there is a group", code: answer.ImagePull, exit: 4, also: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+			g := waiting(2, 8)
+			g.Kind, g.Missing, g.Min = "TrainJob", 2, 2
+			g.More = []clustertest.Role{{Name: "Data", Replicas: 1, CPU: "1", Nodes: []string{"n1"}, Pod: func(_ int, p *corev1.Pod) { podWaits(p, "ImagePullBackOff", "Back-off pulling image") }}}
+			c.Nodes(4, 8).Add(g)
+			afterData(c)
+		}},
+		{name: "a JobSet waits for what runs", code: answer.BelowQuorum, exit: 3, wantText: []string{"data must complete first"}, notText: []string{"fits now", "does not run"}, build: func(c *clustertest.Cluster) {
+			g := waiting(2, 8)
+			g.Kind, g.Missing, g.NoGroup = "JobSet", 2, true
+			g.More = []clustertest.Role{{Name: "Data", Replicas: 1, CPU: "1", Nodes: []string{"n1"}}}
+			c.Nodes(4, 8).Add(g)
+			for _, set := range c.S.Custom[jobset.Reader().GroupKind] {
+				for _, each := range set.Object["spec"].(map[string]any)["replicatedJobs"].([]any) {
+					if item := each.(map[string]any); item["name"] == "worker" {
+						item["dependsOn"] = []any{map[string]any{"name": "data", "status": "Complete"}}
+					}
+				}
+			}
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) { s.play(t) })
+	}
+}
+
+// The pod that comes first is asked about as the members are.
+func TestPodBeforeMembersIsOfTheJob(t *testing.T) {
+	c := clustertest.New()
+	prepared(c, []string{"n1"}, "", func(p *corev1.Pod) { podWaits(p, "ImagePullBackOff", "Back-off pulling image") })
+	i := slices.IndexFunc(c.S.Pods, func(p *corev1.Pod) bool { return strings.Contains(p.Name, "-data-") })
+	a, err := Explain(t.Context(), c.Done(), Query{Kind: "pod", Namespace: "team", Name: c.S.Pods[i].Name}, Options{})
+	if err != nil || a.Primary.Code != answer.ImagePull || a.Job.Kind != "TrainJob" {
+		t.Errorf("got %+v, %v", a, err)
 	}
 }

@@ -232,6 +232,8 @@ type JobReader struct {
 	Join func(job, made *Job)
 	// OwnsPart reports whether the object that controls a pod, such as a batch Job, is a part of a job; nil for kinds that make pods themselves.
 	OwnsPart func(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool
+	// Helper is what the batch Jobs of a job of the kind do for its members, where they are no parts of it by OwnsPart; empty for kinds without such Jobs.
+	Helper string
 	// PartLabel is on the objects that are the parts of a job, and names the job; empty for kinds whose controllers write none.
 	PartLabel string
 	// ByLabel reports that the parts of a job are no batch Jobs and are not read: its pods are found by the first of NameLabels.

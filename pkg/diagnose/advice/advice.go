@@ -111,6 +111,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.end = s.now().Add(opts.Time)
 	}
 	s.part(answer.Fix, fixer{s}.fixes)
+	if base.Primary.Helper {
+		return Found{Actions: s.actions, Cut: s.cut}
+	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) || exclusiveVolume(base.Primary) {
 		s.part(answer.Wait, waiter{s}.wait)
 		s.part(answer.Reshape, resizer{s}.reshape)

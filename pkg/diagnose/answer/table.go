@@ -183,7 +183,7 @@ var entries = []Entry{
 	},
 	{
 		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "the others are made only when these run"}},
-		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang. Or too few parts of a CompositePodGroup have theirs.",
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log.",
 	},

@@ -20,6 +20,8 @@ type Finding struct {
 	Fixes []Fix
 	// Partner is the other one of two that wait for each other; nil for any other finding.
 	Partner *view.Consumer
+	// Helper reports that it is about pods of the job that are no members of the gang: no size of the gang changes it.
+	Helper bool
 }
 
 // Fix is an action and what the cluster is like after it.

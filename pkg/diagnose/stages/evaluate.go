@@ -87,6 +87,11 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		d.Verdict = answer.Done
 		return d
 	case g.Up() && j.End == nil:
+		if r := helpers(ctx, v, g, opts); len(r.Findings) > 0 {
+			c := stage.NewContext(v, g, opts.Reader, tools(ctx, opts), nil)
+			conclude(d, record(d, c, answer.StagePods, r).Findings)
+			return d
+		}
 		d.Verdict, d.Notes = answer.Running, runningNotes(v, g)
 		return d
 	}
@@ -97,12 +102,17 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		c = record(d, c, answer.StagePods, r)
 		all = all[:2] // the namespace and the job can still be evaluated
 	}
+	var others stage.Result
 	for _, e := range all {
+		if e.name == answer.StagePods && !d.Gang.Suspended {
+			others = helpers(ctx, v, d.Gang, opts)
+			c = record(d, c, e.name, others)
+		}
 		r := e.evaluate(c)
 		r.Findings = united(d.Gang, r.Findings)
 		overheads(c, r.Findings)
 		runtimeRules(c, r)
-		d.Stages = append(d.Stages, r.Summary(e.name))
+		d.Stages = append(d.Stages, summary(e.name, r, others))
 		c = record(d, c, e.name, r)
 		if r.Last {
 			break
@@ -112,6 +122,15 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	d.Cut = c.Cut()
 	conclude(d, c.Findings)
 	return d
+}
+
+// summary is the state of a stage, in which those that help the gang may be held up, too.
+func summary(name answer.Stage, r, others stage.Result) answer.StageState {
+	of := slices.DeleteFunc(slices.Clone(others.Findings), func(f stage.Finding) bool { return f.Stage != name })
+	if r.Findings = slices.Concat(of, r.Findings); len(of) > 0 {
+		r.State.Note = "" // which is about the members
+	}
+	return r.Summary(name)
 }
 
 // tools compute until ctx ends.

@@ -33,7 +33,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	before := len(out.Findings)
 	queueOrder(c, out)
 	promised(c, out)
-	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 && !leftBehind(c) {
+	if len(c.Findings)+len(out.Findings) == 0 && made(c) && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 && !leftBehind(c) {
 		if f := reserved(c); f != nil {
 			out.Add(f)
 			return stage.OK("")
@@ -45,6 +45,12 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		return stage.OK("")
 	}
 	return stage.OK("no job ahead")
+}
+
+// made reports whether members are made as soon as they may be: nothing else of the job has to come first. What is only assumed to be there, and what a queue
+// manager suspends, is judged by whether there is room.
+func made(c *stage.Context) bool {
+	return c.Gang.Before == "" || c.View.Assumed || c.Gang.Suspended
 }
 
 // leftBehind reports whether a pod of the gang should have gone long ago: before it has there is no other that could be placed.

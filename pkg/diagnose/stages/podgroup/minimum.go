@@ -148,6 +148,25 @@ func lastCreated(c *stage.Context) time.Time {
 	return last
 }
 
+// comesLater finds that no member is made before something else of the job has ended, or is ready.
+func comesLater(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	switch {
+	case g.Before == "" || g.Count(gang.Missing) < g.Total() || g.Total() == 0:
+	case c.NoPods || g.Suspended || c.View.Assumed:
+		if g.Decl == nil {
+			out.Note("its pods are not made yet: %s", g.Before)
+		}
+	default:
+		none := "none of its " + phrase.Count(g.Total(), "pod") + " exists yet"
+		if g.Total() == 1 {
+			none = "its pod does not exist yet"
+		}
+		out.Add(stage.Found(answer.BelowQuorum, "%s: %s", none, g.Before).
+			Fact("exist", 0).Fact("needed", g.Min).Run(command.Kubectl(g.Meta.Namespace, "get", "pods", "-l", g.PodSelector(nil))))
+	}
+}
+
 // quorum finds that fewer pods exist than the gang, or one of its roles, needs, and no earlier stage found why.
 func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
@@ -159,12 +178,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 		}
 		exist, of, need, what = c.CreatedOf(r.Name), r.Replicas, least, "pods of "+r.Name
 	}
-	if need > of || othersFind(c) {
-		return
-	}
-	if g.Before != "" && exist == 0 {
-		out.Add(stage.Found(answer.BelowQuorum, "none of its %s exists yet: %s", phrase.Count(of, "pod"), g.Before).
-			Fact("exist", exist).Fact("needed", need).Run(command.Kubectl(g.Meta.Namespace, "get", "pods", "-l", g.PodSelector(nil))))
+	if need > of || othersFind(c) || out.Has(answer.BelowQuorum) {
 		return
 	}
 	age := c.View.Age(g.Meta.CreationTimestamp.Time)

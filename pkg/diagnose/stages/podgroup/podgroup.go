@@ -27,9 +27,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if g.Sequential != "" && g.Count(gang.Missing) > 0 {
 		out.Note("not all members are made at once: %s", g.Sequential)
 	}
-	if g.Decl == nil && g.Before != "" && g.Count(gang.Missing) == g.Total() {
-		out.Note("its pods are not made yet: %s", g.Before)
-	}
+	comesLater(c, out)
 	switch {
 	case c.NoPods && g.Decl == nil:
 		minimumOfJob(c, out) // what the job itself states needs no pods to be seen

@@ -29,6 +29,8 @@ const (
 	GangLabel = "ray.io/gang-scheduling-enabled"
 	// Head is the role of the one member that the workers connect to.
 	Head = "head"
+	// Submitter is what the Job of a RayJob does, which is made in the usual mode of submission (K8sJobMode): nothing runs on the members before its pod does.
+	Submitter = "submitter"
 )
 
 // Labels of pods.

@@ -20,7 +20,7 @@ func JobReader() gang.JobReader {
 		Names: []string{"rayjob", "rayjobs", "ray"}, Makes: ClusterReader().GroupKind,
 		Read: readJob, NameLabels: []string{clusterLabel}, RoleIndexOf: roleIndexOf, Labels: labels,
 		Template: template("spec", "rayClusterSpec"), WriteRoles: writeRoles("spec", "rayClusterSpec"),
-		GangLabel: GangLabel, Controller: controller(),
+		Helper: Submitter, GangLabel: GangLabel, Controller: controller(),
 	}
 }
 
