@@ -28,13 +28,14 @@ const (
 
 // header is the first document of a saved snapshot. Every field may be missing.
 type header struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	CapturedAt string   `json:"capturedAt,omitempty"`
-	Server     Server   `json:"server,omitzero"`
-	Caller     string   `json:"caller,omitempty"`
-	Denied     []Denial `json:"denied,omitempty"`
-	Probes     []Probe  `json:"probes,omitempty"`
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	CapturedAt string       `json:"capturedAt,omitempty"`
+	Server     Server       `json:"server,omitzero"`
+	Caller     string       `json:"caller,omitempty"`
+	Denied     []Denial     `json:"denied,omitempty"`
+	Probes     []Probe      `json:"probes,omitempty"`
+	Unanswered []Unanswered `json:"unanswered,omitempty"`
 }
 
 // Open reads a snapshot from a file; "-" is in. A path that ends in .gz is decompressed. Errors name the file, the
@@ -180,6 +181,7 @@ func (s *Snapshot) addHeader(d document.Document, raw []byte) error {
 		s.At = at
 	}
 	s.Server, s.Caller, s.Denied, s.Probes = h.Server, h.Caller, append(s.Denied, h.Denied...), append(s.Probes, h.Probes...)
+	s.Unanswered = append(s.Unanswered, h.Unanswered...)
 	return nil
 }
 

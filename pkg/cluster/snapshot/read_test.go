@@ -22,6 +22,8 @@ denied:
   exceptNamespaces: [team]
 probes:
 - {kind: Pod, namespace: team, name: x-worker-0, code: 403, reason: Forbidden, message: refused}
+unanswered:
+- {kind: Pod, namespace: team, name: x-ps-0, message: "create Pod team/x-ps-0: etcdserver: leader changed"}
 ---
 # a comment alone is no document
 ---

@@ -38,6 +38,8 @@ type Snapshot struct {
 	Skipped []string
 	// Probes are the answers to creates with dryRun=All, made when the snapshot was taken.
 	Probes []Probe
+	// Unanswered are such creates whose answer showed nothing of the object, because the API server or the connection to it failed.
+	Unanswered []Unanswered
 
 	Nodes                  []*corev1.Node
 	Pods                   []*corev1.Pod
@@ -107,6 +109,15 @@ type Probe struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Unanswered is one create with dryRun=All from which nothing was learnt about the object.
+type Unanswered struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Message is why there is no answer.
+	Message string `json:"message"`
+}
+
 // Accepted reports whether the object would have been created.
 func (p Probe) Accepted() bool { return p.Code >= 200 && p.Code < 300 }
 
@@ -132,7 +143,7 @@ func (s *Snapshot) Clone() *Snapshot {
 	for _, k := range kinds {
 		k.clone(&c)
 	}
-	c.Denied, c.Probes, c.Skipped = slices.Clone(s.Denied), slices.Clone(s.Probes), slices.Clone(s.Skipped)
+	c.Denied, c.Probes, c.Unanswered, c.Skipped = slices.Clone(s.Denied), slices.Clone(s.Probes), slices.Clone(s.Unanswered), slices.Clone(s.Skipped)
 	c.Custom = make(map[schema.GroupKind][]*unstructured.Unstructured, len(s.Custom))
 	for kind, list := range s.Custom {
 		c.Custom[kind] = slices.Clone(list)

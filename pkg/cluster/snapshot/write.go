@@ -63,7 +63,7 @@ const readable = 2000
 // objects. It is YAML, or JSON with one object a line for a large snapshot.
 func (s *Snapshot) Write(out io.Writer) error {
 	w := &stream{Writer: bufio.NewWriter(out), yaml: s.count() <= readable}
-	h := header{APIVersion: APIVersion, Kind: Kind, Server: s.Server, Caller: s.Caller, Denied: s.Denied, Probes: s.Probes}
+	h := header{APIVersion: APIVersion, Kind: Kind, Server: s.Server, Caller: s.Caller, Denied: s.Denied, Probes: s.Probes, Unanswered: s.Unanswered}
 	if !s.At.IsZero() {
 		h.CapturedAt = s.At.UTC().Format(time.RFC3339)
 	}

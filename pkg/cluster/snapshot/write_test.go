@@ -86,7 +86,7 @@ func TestSaveAndOpen(t *testing.T) {
 		if diff := cmp.Diff(first.Nodes, second.Nodes); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(first.Server, second.Server); diff != "" || !first.At.Equal(second.At) || len(second.Denied) != 1 || len(second.Probes) != 1 {
+		if diff := cmp.Diff(first.Server, second.Server); diff != "" || !first.At.Equal(second.At) || len(second.Denied) != 1 || len(second.Probes) != 1 || len(second.Unanswered) != 1 {
 			t.Errorf("the header differs: %s", diff)
 		}
 	}

@@ -105,10 +105,12 @@ func TestFitQueriesTheServer(t *testing.T) {
 	}{
 		"an account is missing": {podsPath, `pods "llama-worker-0" is forbidden: error looking up service account research/trainer: serviceaccount "trainer" not found`, 403, metav1.StatusReasonForbidden, 4,
 			[]string{`BLOCKED  llama: ServiceAccount "trainer" does not exist in namespace research`}},
-		"a webhook denies the job":    {jobsPath, "admission webhook denied the request: no team label", 400, metav1.StatusReasonBadRequest, 4, []string{"BLOCKED  the API server does not accept TFJob llama: admission webhook denied the request: no team label"}},
-		"the PodGroup is refused":     {groupsPath, "exceeded quota: groups", 403, metav1.StatusReasonForbidden, 5, []string{"BLOCKED  the PodGroup of llama cannot be created: exceeded quota: groups"}},
-		"no right to create the job":  {jobsPath, denied("tfjobs"), 403, metav1.StatusReasonForbidden, 8, []string{"UNKNOWN  llama cannot be submitted: you may not create tfjobs.kubeflow.org in namespace research", "- create\n", "placement ok 2/2"}},
-		"no right to try a pod":       {podsPath, denied("pods"), 403, metav1.StatusReasonForbidden, 0, []string{"FITS_NOW", "pods in namespace research: you may not create; whether the API server would accept the pods was not tried"}},
+		"a webhook denies the job":   {jobsPath, "admission webhook denied the request: no team label", 400, metav1.StatusReasonBadRequest, 4, []string{"BLOCKED  the API server does not accept TFJob llama: admission webhook denied the request: no team label"}},
+		"the PodGroup is refused":    {groupsPath, "exceeded quota: groups", 403, metav1.StatusReasonForbidden, 5, []string{"BLOCKED  the PodGroup of llama cannot be created: exceeded quota: groups"}},
+		"no right to create the job": {jobsPath, denied("tfjobs"), 403, metav1.StatusReasonForbidden, 8, []string{"UNKNOWN  llama cannot be submitted: you may not create tfjobs.kubeflow.org in namespace research", "- create\n", "placement ok 2/2"}},
+		"no right to try a pod":      {podsPath, denied("pods"), 403, metav1.StatusReasonForbidden, 0, []string{"FITS_NOW", "pods in namespace research: you may not create; whether the API server would accept the pods was not tried"}},
+		"no answer to a pod": {podsPath, "etcdserver: leader changed", 500, metav1.StatusReasonInternalError, 0,
+			[]string{"FITS_NOW", "pods unknown 0/2", "Confidence heuristic; not modelled: whether the API server accepts the pods", "create Pod research/llama-worker-0: etcdserver: leader changed"}},
 		"no right to make a PodGroup": {groupsPath, denied("podgroups"), 403, metav1.StatusReasonForbidden, 8, []string{"UNKNOWN  llama cannot be submitted: you may not create podgroups.scheduling.x-k8s.io in namespace research"}},
 	}
 	for name, tt := range tests {

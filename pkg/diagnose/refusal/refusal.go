@@ -164,6 +164,16 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 	return all
 }
 
+// Unanswered is why no answer came to a dry run of the gang's pods, each reason once.
+func Unanswered(v *view.View, g *gang.Gang) (reasons []string) {
+	for _, u := range v.Snap.Unanswered {
+		if u.Kind == "Pod" && u.Namespace == g.Meta.Namespace && ownPod(g, u.Name) && !slices.Contains(reasons, u.Message) {
+			reasons = append(reasons, u.Message)
+		}
+	}
+	return reasons
+}
+
 // over reports whether a refusal is about a name that keeps no pod from being made: nothing has it any more, an object of the gang itself has, or it is that of a
 // Service, without which pods are made.
 func over(v *view.View, g *gang.Gang, r Refusal) bool {

@@ -322,6 +322,10 @@ func TestRefused(t *testing.T) {
 			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
 			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201}}
 		}},
+		{name: "the dry run was not answered", code: answer.Fits, exit: 3, first: "; not evaluated: whether the API server accepts the pods", wantText: []string{"is not known: create Pod team/gang-worker-0: leader changed"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Age = "Job", 20*time.Second }))
+			c.S.Unanswered = []snapshot.Unanswered{{Kind: "Pod", Namespace: "team", Name: "gang-0", Message: "create Pod team/gang-worker-0: leader changed"}}
+		}},
 		{name: "one role is accepted, the other is not", code: answer.AdmissionDenied, exit: 4, wantText: []string{"those of PS were refused"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }, none))
 			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201},

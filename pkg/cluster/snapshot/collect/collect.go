@@ -56,7 +56,9 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 		return nil, err
 	}
 	if o.Probe {
-		probePods(ctx, client, s, missing(s, view.Query{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}))
+		if err := newProber(client, s).pods(ctx, missing(s, view.Query{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})); err != nil {
+			return nil, err
+		}
 	}
 	caller(ctx, client, s)
 	s.Finish()

@@ -2,29 +2,58 @@ package collect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// probePods tries whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
-// an event. A webhook that reads the owner of a pod, as Kueue's does, does not find a job that is not there yet: then the pod is tried without.
-func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, pods []*corev1.Pod) {
+const (
+	// probeLimit is the time for one object, or the pods of one job, to be tried, unless --request-timeout allows more: a webhook
+	// that does not answer has ten seconds by default, and then the API server reports it.
+	probeLimit = 15 * time.Second
+	// probeTries is how often an object is tried from which nothing is learnt, and probePause the time between.
+	probeTries = 3
+	probePause = 300 * time.Millisecond
+)
+
+// prober tries creates with dryRun=All, and writes the answers into a snapshot.
+type prober struct {
+	client       *kube.Client
+	s            *snapshot.Snapshot
+	limit, pause time.Duration
+}
+
+func newProber(client *kube.Client, s *snapshot.Snapshot) *prober {
+	limit := probeLimit
+	if client.Config != nil {
+		limit = max(limit, client.Config.Timeout)
+	}
+	return &prober{client: client, s: s, limit: limit, pause: probePause}
+}
+
+// pods tries whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
+// an event. A webhook that reads the owner of a pod, as Kueue's does, does not find a job that is not there yet: then the pod is tried
+// without. It returns the error of ctx alone: a pod from which nothing is learnt is a gap in the snapshot.
+func (p *prober) pods(ctx context.Context, pods []*corev1.Pod) error {
+	limited, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
 	for _, pod := range pods {
 		create := func(pod *corev1.Pod) error {
-			_, err := client.Typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return p.try(limited, func() error {
+				_, err := p.client.Typed.CoreV1().Pods(pod.Namespace).Create(limited, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err
+			})
 		}
 		err := create(pod)
 		if owner := metav1.GetControllerOf(pod); err != nil && owner != nil && strings.Contains(err.Error(), fmt.Sprintf("%q not found", owner.Name)) {
@@ -32,33 +61,52 @@ func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, p
 			orphan.OwnerReferences = nil
 			err = create(orphan)
 		}
-		note(s, snapshot.Probe{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, "pods", err)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.note(snapshot.Probe{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, corev1.SchemeGroupVersion.WithResource("pods"), err)
+	}
+	return nil
+}
+
+// try makes a create, again where the answer shows nothing of the object and there is time.
+func (p *prober) try(ctx context.Context, create func() error) error {
+	for n := 1; ; n++ {
+		err := create()
+		if learntFrom(err) != learntNothing || n == probeTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(p.pause):
+		}
 	}
 }
 
 // note records the API server's answer to a create of a resource. A refusal that is about the caller's own rights shows
 // nothing of the object: others may create it.
-func note(s *snapshot.Snapshot, p snapshot.Probe, resource string, err error) {
-	var refused apierrors.APIStatus
-	switch {
-	case err == nil:
-		p.Code = 201
-	case !errors.As(err, &refused), apierrors.IsAlreadyExists(err):
-		return // nothing was learnt about the object
-	case rightsOf(err):
-		if s.Denial(snapshot.VerbCreate, resource, p.Namespace) == nil {
-			s.Denied = append(s.Denied, snapshot.Denial{Verb: snapshot.VerbCreate, Resource: resource, Message: refusalMessage(err)})
+func (p *prober) note(probe snapshot.Probe, resource schema.GroupVersionResource, err error) {
+	name := resource.GroupResource().String()
+	switch learntFrom(err) {
+	case learntAccepted:
+		probe.Code = 201
+	case learntRefused:
+		refused := statusOf(err)
+		probe.Code, probe.Reason, probe.Message = int(refused.Code), string(refused.Reason), refused.Message
+	case learntRights:
+		if p.s.Denial(snapshot.VerbCreate, name, probe.Namespace) == nil {
+			p.s.Denied = append(p.s.Denied, snapshot.Denial{Verb: snapshot.VerbCreate, Resource: name, Message: refusalMessage(err)})
 		}
 		return
+	case learntExists:
+		return // it was made in between: nothing is to be tried
 	default:
-		p.Code, p.Reason, p.Message = int(refused.Status().Code), string(refused.Status().Reason), refused.Status().Message
+		op := failure.Op{Verb: "create", Resource: resource, Kind: probe.Kind, Namespace: probe.Namespace, Name: probe.Name}
+		p.s.Unanswered = append(p.s.Unanswered, snapshot.Unanswered{Kind: probe.Kind, Namespace: probe.Namespace, Name: probe.Name, Message: failure.From(op.Wrap(err)).Message})
+		return
 	}
-	s.Probes = append(s.Probes, p)
-}
-
-// rightsOf reports whether a refusal is about the caller's own rights.
-func rightsOf(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource")
+	p.s.Probes = append(p.s.Probes, probe)
 }
 
 // Object is one of the objects of a job that is about to be submitted, and the resource that it is created under.
@@ -69,9 +117,14 @@ type Object struct {
 
 // Rehearse tries whether the API server would accept a job that is not there yet, what is submitted with it, and one pod of
 // each of its roles, and writes the answers into the snapshot. Nothing is stored. The job comes first. An object that exists, a
-// namespace that does not, and a server that fails are errors; failed is the object whose create it was.
+// namespace that does not, and a server that fails are errors; failed is the object whose create it was. A server that fails only when it
+// tries a pod is a gap in the snapshot.
 func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, objects ...Object) (failed *Object, err error) {
-	assumed := s.Clone()
+	return newProber(client, s).rehearse(ctx, objects)
+}
+
+func (p *prober) rehearse(ctx context.Context, objects []Object) (failed *Object, err error) {
+	assumed := p.s.Clone()
 	var whole *unstructured.Unstructured
 	for i, o := range objects {
 		if o.Resource.Empty() { // it is not created
@@ -80,12 +133,11 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 			}
 			continue
 		}
-		options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-		accepted, err := client.Dynamic.Resource(o.Resource).Namespace(o.GetNamespace()).Create(ctx, o.Unstructured, options)
-		if broken(err) {
+		accepted, err := p.object(ctx, o)
+		if learnt := learntFrom(err); learnt == learntNothing || learnt == learntExists {
 			return &objects[i], err
 		}
-		note(s, snapshot.Probe{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}, o.Resource.GroupResource().String(), err)
+		p.note(snapshot.Probe{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}, o.Resource, err)
 		assume := o.DeepCopy()
 		if err == nil {
 			assume.SetUID(accepted.GetUID()) // that by which pods name their owner
@@ -98,19 +150,22 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 		}
 	}
 	job := objects[0]
-	probePods(ctx, client, s, missing(assumed, view.Query{Kind: job.GroupVersionKind().GroupKind().String(), Namespace: job.GetNamespace(), Name: job.GetName()}))
-	caller(ctx, client, s)
+	err = p.pods(ctx, missing(assumed, view.Query{Kind: job.GroupVersionKind().GroupKind().String(), Namespace: job.GetNamespace(), Name: job.GetName()}))
+	if err != nil {
+		return nil, err
+	}
+	caller(ctx, p.client, p.s)
 	return nil, nil
 }
 
-// broken reports whether an answer to a create shows nothing about the object: it exists, or its namespace does not, or the server
-// could not be reached.
-func broken(err error) bool {
-	var answered apierrors.APIStatus
-	if errors.As(err, &answered) && apierrors.IsNotFound(err) {
-		details := answered.Status().Details
-		return details != nil && details.Kind == "namespaces"
-	}
-	return err != nil && (answered == nil || apierrors.IsAlreadyExists(err) || apierrors.IsUnauthorized(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err))
+// object tries one object that is submitted.
+func (p *prober) object(ctx context.Context, o Object) (accepted *unstructured.Unstructured, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	err = p.try(ctx, func() (err error) {
+		accepted, err = p.client.Dynamic.Resource(o.Resource).Namespace(o.GetNamespace()).Create(ctx, o.Unstructured, options)
+		return err
+	})
+	return accepted, err
 }
