@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -100,7 +98,7 @@ func (c *creator) createJob(ctx context.Context, r *rehearsal) (*render.Objects,
 	c.sign(ctx, r.Job)
 	job, err := c.postJob(ctx, r)
 	if err != nil {
-		return nil, c.rollBackNeeded(ctx, stored.Needed, explainJob(err, r.Job))
+		return nil, c.rollBackNeeded(ctx, stored.Needed, c.explainCreate(err, r.Job))
 	}
 	stored.Job = job
 	if err := c.ownNeeded(ctx, stored); err != nil {
@@ -226,24 +224,34 @@ func (c *creator) delete(ctx context.Context, object storedObject) error {
 	return err
 }
 
-// explainJob adds what is known about a job that could not be created.
+// explainJob adds what is known about a job that the server did not accept, in a dry run or not.
 func explainJob(err error, job *unstructured.Unstructured) error {
-	kind, namespace, name := job.GetKind(), job.GetNamespace(), job.GetName()
-	see := fmt.Sprintf("`gangctl get %s -n %s`", name, namespace)
-	remove := fmt.Sprintf("`gangctl delete %s -n %s`", name, namespace)
-	var lost *url.Error
-	var dial *net.OpError
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return failure.Errorf("create %s: a %s of this name exists", named(job), kind).
+	if apierrors.IsAlreadyExists(err) {
+		see, remove := commandsOf(job)
+		return failure.Errorf("create %s: a %s of this name exists", named(job), job.GetKind()).
 			WithHint("see it with %s, remove it with %s, or choose another name", see, remove)
+	}
+	return err
+}
+
+// explainCreate adds what is known about a job that could not be created, and may exist all the same. After a dry run it does not.
+func (c *creator) explainCreate(err error, job *unstructured.Unstructured) error {
+	see, remove := commandsOf(job)
+	var lost lostError
+	switch {
+	case c.dryRun:
 	case errors.Is(err, context.Canceled):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted while creating %s: it may exist", named(job)).
 			WithHint("see whether it does with %s, and remove it with %s", see, remove)
-	case errors.As(err, &lost) && !(errors.As(err, &dial) && dial.Op == "dial"):
-		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see %s", see)
+	case errors.As(err, &lost):
+		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see %s, and remove it with %s before you try again", see, remove)
 	}
-	return err
+	return explainJob(err, job)
+}
+
+// commandsOf are the commands that show a job and remove it.
+func commandsOf(job *unstructured.Unstructured) (see, remove string) {
+	return fmt.Sprintf("`gangctl get %s -n %s`", job.GetName(), job.GetNamespace()), fmt.Sprintf("`gangctl delete %s -n %s`", job.GetName(), job.GetNamespace())
 }
 
 // explainOwned adds what is known about an object of a job that could not be created. Its name and namespace are those of obj.

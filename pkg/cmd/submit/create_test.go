@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +46,13 @@ func afterRehearsal(code int, reason metav1.StatusReason, message string, detail
 			return
 		}
 		kubetest.Write(w, code, kubetest.Status(code, reason, message, details))
+	}
+}
+
+// status answers with a Status.
+func status(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		kubetest.Write(w, code, kubetest.Status(code, reason, message, nil))
 	}
 }
 
@@ -214,15 +223,119 @@ func TestInterruptRollsBack(t *testing.T) {
 	}
 }
 
-func TestConnectionLostWhileCreating(t *testing.T) {
+// unanswered stores the first job that is created, with changes, and fails to answer it. Later creates find the name taken.
+func unanswered(s *kubetest.Server, change func(map[string]any), fail http.HandlerFunc) {
+	var mu sync.Mutex
+	var job map[string]any
+	s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("dryRun") {
+			echo("uid-rehearsed")(w, r)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if job != nil {
+			kubetest.Write(w, 409, kubetest.Status(409, metav1.StatusReasonAlreadyExists, "exists", &metav1.StatusDetails{Name: "llama"}))
+			return
+		}
+		if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
+			panic(err)
+		}
+		job["metadata"].(map[string]any)["uid"] = "uid-1"
+		change(job["metadata"].(map[string]any))
+		fail(w, r)
+	})
+	s.HandleFunc("GET "+jobsPath+"/llama", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		kubetest.Write(w, 200, job)
+	})
+}
+
+// A job that was stored though the answer to its create failed gets its PodGroup, and is not called failed.
+func TestStoredWithoutAnswer(t *testing.T) {
+	for name, fail := range map[string]http.HandlerFunc{
+		"504":               status(504, metav1.StatusReasonTimeout, "request did not complete within requested timeout"),
+		"500":               status(500, metav1.StatusReasonInternalError, "etcdserver: request timed out"),
+		"a lost connection": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := kubetest.New(t)
+			unanswered(s, func(map[string]any) {}, fail)
+			s.HandleFunc("POST "+groupsPath, echo("uid-2"))
+			stdout, stderr, err := submit(t.Context(), s)
+			if err != nil || stdout != "tfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\n" || !strings.HasSuffix(stderr, "; TFJob research/llama is stored all the same\n") {
+				t.Errorf("got %q, %q, %v", stdout, stderr, err)
+			}
+		})
+	}
+}
+
+// A job of another command that came in between is left alone.
+func TestTakenWithoutAnswer(t *testing.T) {
 	s := kubetest.New(t)
+	unanswered(s, func(meta map[string]any) {
+		meta["annotations"] = map[string]any{"gangctl.dev/command": "gangctl submit tf llama --image other"}
+	}, status(504, metav1.StatusReasonTimeout, "request did not complete within requested timeout"))
 	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
-	s.HandleFunc("POST "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, _, err := submit(t.Context(), s)
-	got := failure.From(err)
-	if got == nil || !strings.HasPrefix(got.Message, "create TFJob research/llama: the connection to the API server at http://127.0.0.1:") ||
-		!strings.Contains(got.Hint, "the job may exist all the same: see `gangctl get llama -n research`") {
-		t.Errorf("got %+v", got)
+	if err == nil || err.Error() != "create TFJob research/llama: a TFJob of this name exists" {
+		t.Errorf("got %v", err)
+	}
+	for _, r := range s.Requests() {
+		if strings.HasPrefix(r, "DELETE ") {
+			t.Errorf("another command's job is deleted: %s", r)
+		}
+	}
+}
+
+// A job that was not stored is created again.
+func TestCreatedAgain(t *testing.T) {
+	s := kubetest.New(t)
+	var creates atomic.Int32
+	s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("dryRun") && creates.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		echo("uid-1")(w, r)
+	})
+	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
+	s.Refuse("GET "+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
+	stdout, _, err := submit(t.Context(), s)
+	if err != nil || !strings.HasPrefix(stdout, "tfjob.kubeflow.org/llama created\n") || creates.Load() != 2 {
+		t.Errorf("got %q, %v after %d creates", stdout, err, creates.Load())
+	}
+}
+
+// Only where it cannot be found out whether a job exists, it may: not after a dry run.
+func TestConnectionLostWhileCreating(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		args     []string
+		dryRun   bool // its connection is lost, too
+		mayExist bool
+	}{
+		{"create", nil, false, true},
+		{"rehearsal", nil, true, false},
+		{"dry run", []string{"--dry-run=server"}, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.New(t)
+			s.HandleFunc("POST "+groupsPath, echo("uid-2"))
+			s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
+				if tt.dryRun || !r.URL.Query().Has("dryRun") {
+					panic(http.ErrAbortHandler)
+				}
+				echo("uid-rehearsed")(w, r)
+			})
+			s.Refuse("GET "+jobsPath+"/llama", 403, metav1.StatusReasonForbidden, "no", nil)
+			_, _, err := submit(t.Context(), s, tt.args...)
+			got := failure.From(err)
+			if got == nil || !strings.HasPrefix(got.Message, "create TFJob research/llama: the connection to the API server at http://127.0.0.1:") ||
+				strings.Contains(got.Hint, "the job may exist all the same: see `gangctl get llama -n research`") != tt.mayExist {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 
@@ -230,7 +343,11 @@ func TestInterruptWhileCreating(t *testing.T) {
 	s := kubetest.New(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
-	s.HandleFunc("POST "+jobsPath, func(_ http.ResponseWriter, r *http.Request) {
+	s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("dryRun") {
+			echo("uid-rehearsed")(w, r)
+			return
+		}
 		interrupt()
 		<-r.Context().Done()
 	})

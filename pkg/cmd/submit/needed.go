@@ -63,6 +63,9 @@ func (c *creator) postJob(ctx context.Context, r *rehearsal) (*unstructured.Unst
 		var stored *unstructured.Unstructured
 		err := apply.WhenSeen(ctx, seenEvery, unseen, func(ctx context.Context) (err error) {
 			stored, err = c.post(ctx, r.Job, c.dryRun)
+			if !c.dryRun && ambiguous(err) {
+				stored, err = c.resolve(ctx, r.Job, err)
+			}
 			return err
 		})
 		return stored, err
