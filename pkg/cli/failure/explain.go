@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,9 @@ func explain(e *Error, op *opError) {
 	case meta.IsNoMatchError(op.err), isResourceAbsent(op.err):
 		e.Message = op.prefix() + "the cluster does not serve " + op.op.served()
 		e.Hint = installHint(op.op)
+	case noCredentials(op.err) != "":
+		e.Message = op.prefix() + "cannot get credentials: " + noCredentials(op.err)
+		e.Hint = "log in to the cluster again; the program that gets the credentials is that of the user of your context: kubectl config view --minify"
 	case apierrors.IsUnauthorized(op.err):
 		e.Message = op.prefix() + "the API server does not accept your credentials (401 Unauthorized)"
 		e.Hint = "log in to the cluster again, or look at the user of your context: kubectl config view --minify"
@@ -44,16 +48,39 @@ func explain(e *Error, op *opError) {
 	}
 }
 
+// Unauthenticated reports whether a request failed because the API server does not know who makes it: it does not accept the credentials, or the
+// program that gets them failed, and the request was not sent. That does not pass by itself.
+func Unauthenticated(err error) bool {
+	return apierrors.IsUnauthorized(err) || noCredentials(err) != ""
+}
+
+// noCredentials is why the program that a kubeconfig names got no credentials; empty if that is not why a request failed. client-go reports it in
+// words alone.
+func noCredentials(err error) string {
+	var request *url.Error
+	if !errors.As(err, &request) || request.Err == nil {
+		return ""
+	}
+	why, ok := strings.CutPrefix(request.Err.Error(), "getting credentials: ")
+	if !ok {
+		return ""
+	}
+	return why
+}
+
 // inTrouble reports whether an API server answered that it cannot answer now.
 func inTrouble(err error) bool {
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
 // Transient reports whether a request that failed may well succeed when it is made again: the API server has trouble answering, or the connection
-// to it was lost. A certificate that is not trusted, or an address that is wrong, stays so.
+// to it was lost. A certificate that is not trusted, an address that is wrong, or a login that has ended, stays so.
 func Transient(err error) bool {
 	if inTrouble(err) {
 		return true
+	}
+	if Unauthenticated(err) {
+		return false
 	}
 	var request *url.Error
 	var dns *net.DNSError

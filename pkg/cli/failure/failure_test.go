@@ -73,6 +73,8 @@ func TestFrom(t *testing.T) {
 		{"certificate", getJob.Wrap(request(x509.UnknownAuthorityError{})),
 			"get TFJob research/llama: the certificate of the API server at https://10.0.0.1:6443 is not trusted: x509: certificate signed by unknown authority",
 			"--certificate-authority", CodeError},
+		{"no login", getJob.Wrap(request(errors.New("getting credentials: exec: executable aws failed with exit code 7"))),
+			"get TFJob research/llama: cannot get credentials: exec: executable aws failed with exit code 7", "log in to the cluster again", CodeError},
 		{"timeout", getJob.Wrap(request(context.DeadlineExceeded)),
 			"get TFJob research/llama: no answer from the API server at https://10.0.0.1:6443 in time: context deadline exceeded", "--request-timeout", CodeError},
 		{"reset", getJob.Wrap(request(errors.New("EOF"))),
@@ -129,6 +131,7 @@ func TestTransient(t *testing.T) {
 		"interrupted":      {request(context.Canceled), false},
 		"no such host":     {request(&net.DNSError{Err: "no such host", Name: "x"}), false},
 		"not trusted":      {request(x509.UnknownAuthorityError{}), false},
+		"no login":         {request(errors.New("getting credentials: exec: executable aws failed with exit code 7")), false},
 		"refused":          {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), false},
 		"changed meantime": {apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil), false},
 	} {

@@ -95,6 +95,11 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.ExecProvider != nil {
+		alone := *httpClient
+		alone.Transport = newOneLogin(httpClient.Transport)
+		httpClient = &alone
+	}
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

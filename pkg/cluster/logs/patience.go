@@ -38,7 +38,7 @@ func (r *reader) carryOn(ctx context.Context, p *patience, err error) bool {
 		return false
 	case err == nil:
 		return true
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case apierrors.IsForbidden(err), failure.Unauthenticated(err):
 		r.f.fail(opOf(r.source).Wrap(err))
 		return false
 	}

@@ -70,8 +70,8 @@ func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var lost *url.Error
-	if !errors.As(err, &lost) {
-		f.down = false // the server answered, if only to refuse
+	if !errors.As(err, &lost) || failure.Unauthenticated(err) {
+		f.down = false // the server answered, if only to refuse, or was not queried
 		return err
 	}
 	if !f.down && ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (f *Follower) podOp() failure.Op {
 }
 
 // Run calls step with the first complete snapshot and after every change, until step is done or fails, ctx ends, or the
-// server refuses: a missing right does not mend itself. It returns step's error, ctx's, or the refusal.
+// server refuses: a missing right, or a login that has ended, does not mend itself. It returns step's error, ctx's, or the refusal.
 func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	changed := make(chan struct{}, 1)
@@ -185,7 +185,7 @@ func (f *Follower) onError(op failure.Op, refused chan<- error) cache.WatchError
 		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, io.EOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err), failure.Unauthenticated(err), apierrors.IsNotFound(err):
 			select {
 			case refused <- op.Wrap(err):
 			default:

@@ -70,6 +70,30 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A login that ends while a job is followed ends that, too: it does not come back by waiting.
+func TestNoLogin(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	config := &rest.Config{Host: "http://127.0.0.1:1"}
+	config.Wrap(func(http.RoundTripper) http.RoundTripper { return noLogin{} })
+	client, err := kube.NewClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { t.Errorf("reported as trouble: %v", err) }}
+	err = f.Run(ctx, func(Snapshot) (bool, error) { return true, nil })
+	if got := failure.From(err); got == nil || !strings.HasSuffix(got.Message, ": cannot get credentials: exec: exit code 7") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// noLogin fails as client-go does where the program that gets credentials fails.
+type noLogin struct{}
+
+func (noLogin) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("getting credentials: exec: exit code 7")
+}
+
 // A server that has trouble is tried again, and the user hears of it.
 func TestTrouble(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -35,7 +35,7 @@ func ambiguous(err error) bool {
 	var answered apierrors.APIStatus
 	var network *net.OpError
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, context.Canceled), failure.Unauthenticated(err):
 		return false
 	case !errors.As(err, &answered):
 		return !(errors.As(err, &network) && network.Op == "dial")
