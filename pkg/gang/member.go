@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,3 +249,22 @@ func UIDs(pods []*corev1.Pod) []types.UID {
 }
 
 func succeeded(pod *corev1.Pod) bool { return pod != nil && pod.Status.Phase == corev1.PodSucceeded }
+
+// EndOf is when the last container of a pod that has ended did; zero where that is not known. A simulated kubelet may leave the containers out; then it is
+// when the pod was not ready any more.
+func EndOf(pod *corev1.Pod) (end time.Time) {
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.FinishedAt.After(end) {
+			end = t.FinishedAt.Time
+		}
+	}
+	if !end.IsZero() {
+		return end
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+			end = c.LastTransitionTime.Time
+		}
+	}
+	return end
+}

@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -20,7 +19,7 @@ type memberKind struct {
 	terms        gang.Terms
 	min          int32
 	minErr, role string
-	owner        types.UID
+	job          string
 	created      int64 // seconds, as the API has them
 	topology     string
 }
@@ -34,7 +33,7 @@ type memberCount struct {
 func kindOf(info *podInfo) memberKind {
 	pod := info.pod
 	kind := memberKind{
-		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, owner: info.owner.UID,
+		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, job: info.job,
 		created: pod.CreationTimestamp.Unix(), topology: topologyText(info),
 	}
 	if info.minErr != nil {

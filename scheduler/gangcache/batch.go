@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
 // podInfo is one pod, with what compose needs of it.
@@ -18,6 +19,7 @@ type podInfo struct {
 	phase      podPhase
 	membership gang.Membership
 	owner      gang.Identity // the controller, by which budgets find the pod
+	job        string        // the job that it is of, by which runs of a gang differ
 	key        gang.Key
 	member     bool // whether the pod is in a gang, the one of key
 
@@ -56,7 +58,11 @@ func isLeaving(pod *corev1.Pod) bool {
 
 func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 	owner, _ := gang.ControllerOf(pod)
-	return &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: owner}
+	job := jobset.WholeOf(pod) // the controllers of whose pods are several
+	if job == "" {
+		job = string(owner.UID)
+	}
+	return &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: owner, job: job}
 }
 
 // assign makes a pod a member of a gang.

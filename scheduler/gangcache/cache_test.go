@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -292,6 +293,64 @@ func TestAnEarlierRunDoesNotCount(t *testing.T) {
 	}
 	if got := r.Completed(labelGang); got != 1 {
 		t.Errorf("%d completed, want the one of this job", got)
+	}
+}
+
+// at is a time in seconds after some hour.
+func at(seconds int) time.Time { return time.Unix(1_790_000_000+int64(seconds), 0) }
+
+func endedAt(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		succeeded(pod)
+		terminated := &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at(seconds))}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: terminated}}}
+	}
+}
+
+// A PodGroup that no job controls may be used again: of a CronJob, for example, whose earlier pods are kept. Those of one run may have several controllers.
+func TestAnEarlierRunWithTheSameObjectDoesNotCount(t *testing.T) {
+	const set = "jobset.sigs.k8s.io/jobset-name"
+	for _, c := range []struct {
+		name       string
+		ended      []func(*corev1.Pod)
+		live       []func(*corev1.Pod)
+		controlled bool
+		want       int32
+	}{
+		{name: "an earlier run", ended: []func(*corev1.Pod){owned("first run"), created(at(0)), endedAt(90)}, live: []func(*corev1.Pod){owned("second run"), created(at(100))}, want: 4},
+		{name: "nothing is known of its end", ended: []func(*corev1.Pod){owned("first run"), succeeded}, live: []func(*corev1.Pod){owned("second run"), created(at(100))}, want: 4},
+		{name: "another job of the gang", ended: []func(*corev1.Pod){owned("prepare"), created(at(0)), endedAt(90)}, live: []func(*corev1.Pod){owned("train"), created(at(0))}, want: 1},
+		{name: "the same job", ended: []func(*corev1.Pod){owned("run"), created(at(0)), endedAt(90)}, live: []func(*corev1.Pod){owned("run"), created(at(100))}, want: 1},
+		{name: "another job of the JobSet", ended: []func(*corev1.Pod){owned("prepare"), created(at(0)), endedAt(90), label(set, "js")}, live: []func(*corev1.Pod){owned("train"), created(at(100)), label(set, "js")}, want: 1},
+		{name: "the object is one job's", ended: []func(*corev1.Pod){owned("prepare"), created(at(0)), endedAt(90)}, live: []func(*corev1.Pod){owned("train"), created(at(100))}, controlled: true, want: 1},
+	} {
+		published := sink{}
+		r := New(published, MemberPriority)
+		key := gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"}
+		o := taskGroup(t, key, 4, map[string]int32{"worker": 3})
+		if c.controlled {
+			o.Owner = "job"
+		}
+		r.SetObject(key, o)
+		member := func(uid string, change []func(*corev1.Pod)) *corev1.Pod {
+			return pod(uid, append(change, note(volcano.GroupAnnotation, "llama"), note("volcano.sh/task-spec", "worker"))...)
+		}
+		for _, uid := range []string{"old-0", "old-1", "old-2"} {
+			r.SetEnded(member(uid, c.ended))
+		}
+		r.SetPod(member("new-0", c.live))
+		earlier := c.want == 4
+		if why := r.Incomplete(key); earlier != strings.Contains(why, "1/3 pods exist of role worker") {
+			t.Errorf("%s: Incomplete = %q", c.name, why)
+		}
+		r.SetPod(member("new-1", c.live))
+		r.SetPod(member("new-2", c.live))
+		if got := published.min(key); got != c.want {
+			t.Errorf("%s: minCount %d, want %d", c.name, got, c.want)
+		}
+		if n, pods := r.Completed(key), len(r.Pods(key)); earlier != (n == 0) || earlier != (pods == 3) {
+			t.Errorf("%s: %d completed of %d pods", c.name, n, pods)
+		}
 	}
 }
 

@@ -108,24 +108,37 @@ func (c *Cache) missing(key gang.Key) string {
 	return text
 }
 
-// completed returns the number of members that have succeeded. A gang without an
-// object can be distinguished from an earlier one of the same name by the controller of its
-// pods only, so there only the pods of live members' controllers count.
+// completed returns the number of members that have succeeded.
 func (e *entry) completed() int32 {
 	if len(e.pods[ended]) == 0 {
 		return 0
 	}
-	owners := map[types.UID]bool{}
-	for m := range e.alike {
-		owners[m.owner] = true
-	}
 	n := int32(0)
+	current := e.current()
 	for _, info := range e.pods[ended] {
-		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.owner.UID]) {
+		if e.isCompleted(info) && current(info) {
 			n++
 		}
 	}
 	return n
+}
+
+// current returns whether a pod that has ended is a member of the gang as it is now. A label, and an object that no job controls, may be used again:
+// what an earlier job left there is no member of the next one. A pod is one if its job has live members; or if it ended after the oldest of them was
+// created, because an object may have the members of several jobs. It is one as well where the object goes with its job, or nothing else is left.
+func (e *entry) current() func(*podInfo) bool {
+	object := e.object()
+	if len(e.alike) == 0 || object != nil && object.Owner != "" {
+		return func(*podInfo) bool { return true }
+	}
+	jobs := map[string]bool{}
+	for m := range e.alike {
+		jobs[m.job] = true
+	}
+	oldest := e.oldest()
+	return func(info *podInfo) bool {
+		return jobs[info.job] || object != nil && gang.EndOf(info.pod).After(oldest.Time)
+	}
 }
 
 func (e *entry) isCompleted(info *podInfo) bool {
@@ -246,8 +259,9 @@ func (e *entry) roleMissing(key gang.Key) string {
 	for m, count := range e.alike {
 		have[m.role] += count.n
 	}
+	current := e.current()
 	for _, info := range e.pods[ended] {
-		if e.isCompleted(info) {
+		if e.isCompleted(info) && current(info) {
 			have[info.role]++
 		}
 	}

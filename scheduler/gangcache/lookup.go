@@ -44,7 +44,7 @@ func ordered(keys []gang.Key) []gang.Key {
 }
 
 // Pods lists the pods of a gang by name, those included that have ended or are
-// being deleted.
+// being deleted. Those of an earlier gang of the same name are not.
 func (c *Cache) Pods(key gang.Key) []*corev1.Pod {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -53,10 +53,11 @@ func (c *Cache) Pods(key gang.Key) []*corev1.Pod {
 		return nil
 	}
 	var pods []*corev1.Pod
+	current := e.current()
 	for _, phase := range []podPhase{ended, live, leaving} {
 		for uid, info := range e.pods[phase] {
 			// One that ended a moment ago may still be known as live.
-			if phase == ended || e.pods[ended][uid] == nil {
+			if phase == ended && current(info) || phase != ended && e.pods[ended][uid] == nil {
 				pods = append(pods, info.pod)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/bounds"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -147,6 +148,10 @@ func trimEnded(obj any) (any, error) {
 			SchedulerName: pod.Spec.SchedulerName, NodeName: pod.Spec.NodeName, SchedulingGroup: pod.Spec.SchedulingGroup, Priority: pod.Spec.Priority,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if end := gang.EndOf(pod); !end.IsZero() {
+		terminated := &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(end)}
+		kept.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: terminated}}}
 	}
 	for key, value := range pod.Annotations {
 		if !strings.HasPrefix(key, "kubectl.kubernetes.io/") { // may hold a whole manifest

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/scheduler/bounds"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -53,6 +54,9 @@ func TestTrimEnded(t *testing.T) {
 		Spec:   corev1.PodSpec{SchedulerName: "gang-scheduler", Containers: []corev1.Container{{Name: "main"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &name}},
 		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, Message: "long"},
 	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Image: "train", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: now, Message: "long"}}},
+	}
 	labels.SetGroup(&pod.ObjectMeta, "llama", 2)
 	obj, err := trimEnded(pod)
 	if err != nil {
@@ -63,7 +67,7 @@ func TestTrimEnded(t *testing.T) {
 		t.Errorf("kept %+v: more than its gang needs", kept)
 	}
 	if got, ok := labels.NameOf(kept); !ok || got != "llama" || metav1.GetControllerOf(kept) == nil || kept.Annotations["pod-group-name"] != "g" ||
-		kept.Spec.SchedulingGroup == nil || kept.DeletionTimestamp == nil || kept.Status.Phase != corev1.PodSucceeded || kept.Spec.SchedulerName != "gang-scheduler" {
+		kept.Spec.SchedulingGroup == nil || kept.DeletionTimestamp == nil || kept.Status.Phase != corev1.PodSucceeded || kept.Spec.SchedulerName != "gang-scheduler" || !gang.EndOf(kept).Equal(now.Time) {
 		t.Errorf("kept %+v: less than its gang needs", kept)
 	}
 }

@@ -3,6 +3,7 @@
 package jobset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -184,6 +185,11 @@ func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReferen
 		return false
 	}
 	return pod.Labels[NameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")
+}
+
+// WholeOf identifies the JobSet that a pod is of, by its labels, among those of its namespace; empty for none. Whether there is such a JobSet is not known.
+func WholeOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Labels[uidLabel], pod.Labels[NameLabel])
 }
 
 // roleIndexOf reads the replicated job, the number of the Job in it, and the index in the Job.
