@@ -46,8 +46,8 @@ type cycle struct {
 	gains                                  []gain
 	// parked is set if the attempt failed.
 	parked *parkedGang
-	// noVictims: no eviction to which the gang is entitled would help it.
-	noVictims bool
+	// noVictims: no eviction to which the gang is entitled would help it. candidates: there are some all the same, and with more room they may.
+	noVictims, candidates bool
 	// victimsUnknown: the time was over before any eviction was found that would help it.
 	victimsUnknown bool
 	// searched is how long the searches took that failed: those for a placement, and those for victims that the time was too short for.
@@ -271,6 +271,9 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
 		if v := c.verdict; v != nil && v.proven {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
+			if c.candidates {
+				c.parked.lacks, c.parked.wants = nil, v.wants.preempting()
+			}
 			atMost, helped = c.atMostParked(v), c.helped()
 			if c.victimsUnknown {
 				atMost = victimsRetry

@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
@@ -24,6 +26,22 @@ type wants struct {
 type wantedRole struct {
 	pod       *corev1.Pod // a member, without what says nothing of its place: it may be gone
 	signature string      // equal for pods of equal requirements
+	preempts  bool        // pods of a lower priority may make room for it
+}
+
+// preempting is what a gang lacks that may have others evicted, and has no placement for all that. How much more room is enough with them is not
+// known: that a node that has changed has a place without them may be.
+func (w *wants) preempting() *wants {
+	if w == nil {
+		return nil
+	}
+	all := &wants{places: 1, any: true}
+	for _, role := range w.roles {
+		role.preempts = true
+		role.signature = fmt.Sprintf("%s, in the place of those below %d", role.signature, corev1helpers.PodPriority(role.pod))
+		all.roles = append(all.roles, role)
+	}
+	return all
 }
 
 // wants returns what a gang lacks that is proven to have no placement; nil where that is not known, or a place depends on more than its node: on
@@ -38,7 +56,7 @@ func (q *query) wants(proof placement.Result) *wants {
 		if err != nil {
 			return nil
 		}
-		w.roles = append(w.roles, wantedRole{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Pod.Namespace, UID: r.Pod.UID}, Spec: r.Pod.Spec}, signature})
+		w.roles = append(w.roles, wantedRole{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Pod.Namespace, UID: r.Pod.UID}, Spec: r.Pod.Spec}, signature, false})
 	}
 	if b := proof.Bound; b != nil && b.Resource == "" && !w.any {
 		w.places = max(1, int(b.Need-b.Have))
@@ -71,8 +89,8 @@ func newRoomFor(before, now engine.NodeState, moved bool) *roomFor {
 func (r *roomFor) of(role wantedRole) places {
 	known, ok := r.places[role.signature]
 	if !ok {
-		if known.now = r.now.placesFor(role.pod); known.now > 0 {
-			known.before = r.before.placesFor(role.pod)
+		if known.now = r.now.placesFor(role); known.now > 0 {
+			known.before = r.before.placesFor(role)
 		}
 		r.places[role.signature] = known
 	}
@@ -83,6 +101,28 @@ func (r *roomFor) of(role wantedRole) places {
 type lone struct {
 	state   engine.NodeState
 	cluster *placement.Cluster
+	without map[int32]*placement.Cluster // without the pods below a priority
+}
+
+// clusterFor is the node as a role may use it.
+func (n *lone) clusterFor(role wantedRole) *placement.Cluster {
+	made := func(pods []*corev1.Pod) *placement.Cluster {
+		return placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{n.state.Node}, Pods: pods}).AsScheduled()
+	}
+	if !role.preempts {
+		if n.cluster == nil {
+			n.cluster = made(n.state.Pods)
+		}
+		return n.cluster
+	}
+	priority := corev1helpers.PodPriority(role.pod)
+	if n.without[priority] == nil {
+		if n.without == nil {
+			n.without = map[int32]*placement.Cluster{}
+		}
+		n.without[priority] = made(slices.DeleteFunc(slices.Clone(n.state.Pods), func(p *corev1.Pod) bool { return corev1helpers.PodPriority(p) < priority }))
+	}
+	return n.without[priority]
 }
 
 // mostPlaces is more than a node has.
@@ -91,15 +131,12 @@ const mostPlaces = 1024
 // notLocal are the rules that no proof rests on, and those that depend on other nodes' pods: who is woken for them is not told by places.
 var notLocal = placement.Constraints{}.Insert(unproven...).Insert(placement.PodAntiAffinity)
 
-// placesFor counts the places for pods like one, by what its node alone decides; there are none where there is no node.
-func (n *lone) placesFor(pod *corev1.Pod) int {
+// placesFor counts the places for pods of a role, by what its node alone decides; there are none where there is no node.
+func (n *lone) placesFor(role wantedRole) int {
 	if n.state.Node == nil {
 		return 0
 	}
-	if n.cluster == nil {
-		n.cluster = placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{n.state.Node}, Pods: n.state.Pods}).AsScheduled()
-	}
-	slots := placement.Slots(n.cluster, pod, mostPlaces, placement.Options{Ignore: notLocal})
+	slots := placement.Slots(n.clusterFor(role), role.pod, mostPlaces, placement.Options{Ignore: notLocal})
 	if len(slots) == 0 {
 		return 0
 	}

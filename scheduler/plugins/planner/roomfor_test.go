@@ -13,9 +13,11 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	enginemetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // scene is a cluster to which random things happen, and what the planner hears of them.
@@ -277,6 +279,38 @@ func TestPlacesAreCounted(t *testing.T) {
 		g := p.gain(fwk.ClusterEvent{Resource: fwk.AssignedPod}, pods[i], nil)
 		if helped := w.helps(g.at); w.places != want || helped != (want == 0) {
 			t.Errorf("after %d pods have left %d places are wanted (helped: %v), want %d", i+1, w.places, helped, want)
+		}
+	}
+}
+
+// A gang that may have others evicted is helped by room that is enough with theirs, and by none where those stay that it may not have evicted.
+func TestPlacesWithPreemption(t *testing.T) {
+	on := func(name string, priority int32, amount string) *corev1.Pod {
+		p := pod(name, "", "nvidia.com/gpu", amount)
+		p.UID, p.Spec.NodeName, p.Spec.Priority = types.UID(name), "n", &priority
+		return p
+	}
+	n := &corev1.Node{}
+	n.Name, n.Status.Allocatable = "n", resources("nvidia.com/gpu", "8", "pods", "10")
+	m := pod("m", "g", "nvidia.com/gpu", "8")
+	m.Spec.Priority = ptr.To[int32](100)
+	of := &wants{places: 7, roles: []wantedRole{{pod: m, signature: "m"}}}
+	equal, low, small := on("equal", 100, "4"), on("low", 0, "3"), on("small", 100, "1")
+	for _, c := range []struct {
+		name string
+		left []*corev1.Pod
+		want bool
+	}{
+		{"the equal one leaves, and a small one stays", []*corev1.Pod{low, small}, false},
+		{"the low one leaves", []*corev1.Pod{equal, small}, false},
+		{"the equal ones leave", []*corev1.Pod{low}, true},
+	} {
+		room := newRoomFor(engine.NodeState{Node: n, Pods: []*corev1.Pod{equal, low, small}}, engine.NodeState{Node: n, Pods: c.left}, false)
+		if got := of.preempting().helps(room); got != c.want {
+			t.Errorf("%s: it helps: %t", c.name, got)
+		}
+		if w := *of; w.helps(room) {
+			t.Errorf("%s: it helps without preemption", c.name)
 		}
 	}
 }

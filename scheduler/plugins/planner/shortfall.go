@@ -33,12 +33,13 @@ func (a *Attempts) Shortfall(group types.NamespacedName) (s Shortfall, ok bool) 
 	return *m.short, true
 }
 
-// NoVictims records that no eviction to which the gang under way is entitled would help it.
-func (a *Attempts) NoVictims(group types.NamespacedName) {
+// NoVictims records that no eviction to which the gang under way is entitled would help it. Where there are candidates, it may have a placement with less
+// room than it needs without preemption.
+func (a *Attempts) NoVictims(group types.NamespacedName, candidates bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current != nil && a.current.group == group {
-		a.current.noVictims = true
+		a.current.noVictims, a.current.candidates = true, candidates
 	}
 }
 

@@ -26,7 +26,7 @@ func (v victimless) Name() string { return "Victimless" }
 
 func (v victimless) PodGroupPostFilter(_ context.Context, _ fwk.PodGroupCycleState, info fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	group := info.GetPodGroup()
-	v.planner.NoVictims(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+	v.planner.NoVictims(types.NamespacedName{Namespace: group.Namespace, Name: group.Name}, false)
 	return nil, fwk.NewStatus(fwk.Unschedulable, "preemption does not help")
 }
 

@@ -67,8 +67,10 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
 	result, what, took := pl.resultOf(ctx, c)
 	switch result {
-	case resultForbidden, resultImpossible, resultRefused:
-		pl.preemptor.parked.NoVictims(c.key)
+	case resultForbidden, resultNone:
+		pl.preemptor.parked.NoVictims(c.key, false)
+	case resultImpossible, resultRefused:
+		pl.preemptor.parked.NoVictims(c.key, true)
 	case resultUnknown:
 		pl.preemptor.parked.VictimsUnknown(c.key, took)
 	}
@@ -130,7 +132,7 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 	cleared := mine != nil && !mine.cleared.IsZero()
 	p.mu.Unlock()
 	if len(candidates.Units) == 0 && len(h.away()) == 0 && mine == nil {
-		return resultImpossible, helpless, nil
+		return resultNone, helpless, nil
 	}
 
 	cluster := q.Cluster.Without(gang.UIDs(h.away())...).With(q.Kept(h.away()...)...)
@@ -157,7 +159,7 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 		return resultBackoff, "the room that was made for it was not enough; others are evicted only after a while", nil
 	}
 	if len(candidates.Units) == 0 {
-		return resultImpossible, helpless, nil
+		return resultNone, helpless, nil
 	}
 	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
 		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)

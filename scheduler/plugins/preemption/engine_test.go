@@ -47,6 +47,23 @@ func TestNoPodIsEvictedForNothing(t *testing.T) {
 	r.quiet(time.Second)
 }
 
+// A gang that all preemption does not help is tried again when room comes free that is enough together with preemption, though it is not enough alone.
+func TestRoomThatIsEnoughWithPreemption(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 4), enginetest.Node("n2", 4))
+	r.Create(enginetest.Pod("equal", "", enginetest.On("n1"), enginetest.Priority(100), enginetest.CPUs(2)))
+	r.singles(1, enginetest.On("n1"), enginetest.CPUs(2))
+	r.Create(enginetest.Pod("low", "", enginetest.On("n2"), enginetest.CPUs(4)))
+	r.WaitPlaced("equal", "s-0", "low")
+	a := r.members("a", 2, 2, 100, enginetest.CPUs(4))
+	r.waitMessage("a-0", "of the 2 members that its gang needs fit")
+	r.Delete("equal")
+	r.WaitPlaced(a...)
+	if got := r.evicted(); got != "equal low s-0" && got != "low s-0" {
+		t.Errorf("evicted %s", got)
+	}
+}
+
 // A gang that has its minimum preempts for its further members as for pods of their priority, and for no more than can have a place.
 func TestMembersAboveTheMinimumPreempt(t *testing.T) {
 	r := start(t, "")

@@ -55,7 +55,7 @@ func (w *watcher) Pod(pod *corev1.Pod) *corev1.Pod {
 
 func (w *watcher) Wake(group types.NamespacedName) { w.woken = append(w.woken, group.Name) }
 
-func (w *watcher) NoVictims(types.NamespacedName) {}
+func (w *watcher) NoVictims(types.NamespacedName, bool) {}
 
 func (w *watcher) VictimsUnknown(types.NamespacedName, time.Duration) {}
 

@@ -6,6 +6,7 @@ import "k8s.io/component-base/metrics"
 const (
 	resultEvicts     = "evicts"     // victims were found
 	resultWaits      = "waits"      // pods that leave already are enough
+	resultNone       = "none"       // there are none that it may have evicted
 	resultImpossible = "impossible" // no victims would help
 	resultUnknown    = "unknown"    // no victims were found in time
 	resultRefused    = "refused"    // the engine would not place it for all that
@@ -37,7 +38,7 @@ func newCounters() counters {
 	return counters{
 		attempts: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "preemption_attempts_total", StabilityLevel: metrics.ALPHA,
-			Help: "Attempts to free nodes for a gang or pod, by result: evicts, waits (pods that leave already are enough), impossible, unknown (not found in time), refused (by a filter), or backoff.",
+			Help: "Attempts to free nodes for a gang or pod, by result: evicts, waits (pods that leave already are enough), none (there is no pod that may be evicted), impossible (all of them are not enough), unknown (not found in time), refused (by a filter), or backoff.",
 		}, []string{"result"}),
 		victims: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "preemption_victims_total", StabilityLevel: metrics.ALPHA,

@@ -117,8 +117,8 @@ type Requests interface {
 type ParkedGangs interface {
 	// Wake has a gang tried again at once.
 	Wake(group types.NamespacedName)
-	// NoVictims records of the gang that is being tried that no eviction would help it.
-	NoVictims(group types.NamespacedName)
+	// NoVictims records of the gang that is being tried that no eviction would help it, and whether there are pods that it may have evicted.
+	NoVictims(group types.NamespacedName, candidates bool)
 	// VictimsUnknown records of the gang that is being tried that the time was over before any eviction was found that would help it,
 	// and how long that took.
 	VictimsUnknown(group types.NamespacedName, took time.Duration)
