@@ -221,8 +221,12 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		}
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
-	case !declared || len(m.placed) >= m.required && !o.boundToDeletedNodes:
-		c.seenWhole(key, s, m, declared)
+	case !declared:
+		// Its object is being replaced, or has no minimum. What was known of the gang is true when it is declared again.
+		s.below, s.recorded = time.Time{}, false
+		return nil
+	case len(m.placed) >= m.required && !o.boundToDeletedNodes:
+		c.seenWhole(key, s, m)
 		return nil
 	case c.Gangs.Completed(key) > 0:
 		// It is about to end. Members that have not completed may still work.
@@ -238,17 +242,16 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	return c.reconcileBelowMin(ctx, o)
 }
 
-// seenWhole records that a gang is whole, or not declared. One that has become so is
-// looked at again.
-func (c *Controller) seenWhole(key gang.Key, s *state, m members, declared bool) {
+// seenWhole records that a gang is whole. One that has become so is looked at again.
+func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
 	since := s.since
 	if since.IsZero() {
 		since = c.Clock.Now()
 		c.queue.AddAfter(key, pollInterval)
 	}
 	placed := gang.UIDs(m.placed)
-	recorded := declared && s.recorded && slices.Equal(placed, s.whole)
-	if declared && !recorded && len(m.lost) == 0 { // what is bound to a node that does not exist has no place
+	recorded := s.recorded && slices.Equal(placed, s.whole)
+	if !recorded && len(m.lost) == 0 { // what is bound to a node that does not exist has no place
 		c.Claims.Whole(key.VirtualGroup(), m.placed)
 		recorded = true
 	}

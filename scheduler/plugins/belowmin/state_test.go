@@ -36,6 +36,23 @@ func TestAGangThatWasNeverWholeStaysSo(t *testing.T) {
 	}
 }
 
+// The object of a gang is deleted and created again while the gang is partly bound: that does not make it one that was whole.
+func TestAGangThatWasNeverWholeAndIsDeclaredAgain(t *testing.T) {
+	w := newFixture(t, short)
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	w.after(0)
+	w.required = 0
+	w.after(5 * time.Second)
+	w.required = 3
+	w.after(0)
+	w.after(9 * time.Second)
+	w.wantEvents()
+	w.after(time.Second)
+	w.wantEvents("GangRolledBack 2 of 3")
+}
+
 // It is forgotten when the gang is whole, when another member got a place since,
 // and where members were on their way when it seemed so: it may have been whole.
 func TestAGangThatWasWholeAfterAll(t *testing.T) {
