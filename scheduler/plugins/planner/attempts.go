@@ -34,6 +34,7 @@ type Attempts struct {
 	parkedGangs  map[types.NamespacedName]*parkedGang
 	unproven     map[types.NamespacedName]*parkedGang // those of which nothing is proven: any event may help them
 	firstMembers map[types.NamespacedName]types.UID   // members that have to come first in the next attempt
+	selfChanged  map[types.NamespacedName]bool        // gangs whose next attempt is due to a change of their own
 }
 
 // NewAttempts returns attempts of which none has failed.
@@ -41,6 +42,7 @@ func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	return &Attempts{
 		queue: queue, clock: clock, count: newAttemptCounters(), devices: newSearchTime(clock, deviceShare), slow: newSlowGangs(clock),
 		parkedGangs: map[types.NamespacedName]*parkedGang{}, unproven: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
+		selfChanged: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -84,6 +86,25 @@ func (a *Attempts) Wake(group types.NamespacedName) {
 	}
 }
 
+// Changed has the engine try a gang again that has itself changed: at once if it is parked, unless its last attempt was due to such a change, too. Who changes
+// a gang without a pause would have nothing else tried.
+func (a *Attempts) Changed(group types.NamespacedName) {
+	a.mu.Lock()
+	if a.current != nil && a.current.group == group {
+		a.current.changes()
+	}
+	var woken []*parkedGang
+	if m := a.parkedGangs[group]; m != nil && m.changed && a.clock.Now().Before(m.notBefore) {
+		woken = a.requeue(group, m, causeGang)
+	} else if m != nil {
+		m.cause, a.selfChanged[group] = causeGang, true
+		a.unpark(group)
+		woken = append(woken, m)
+	}
+	a.mu.Unlock()
+	a.wake(woken...)
+}
+
 // Retry has the engine try a pod again at once, with its gang if it is a member.
 func (a *Attempts) Retry(pod *corev1.Pod) {
 	if group, member := engine.GroupOf(pod); member {
@@ -110,6 +131,8 @@ type parkedGang struct {
 	wants *wants
 	// short is set if the gang is partly placed and cannot be completed now.
 	short *Shortfall
+	// changed: the attempt that failed was due to a change of the gang itself.
+	changed bool
 
 	timer clock.Timer
 	// notBefore is the earliest time of the next attempt, cause what will start it.
@@ -179,6 +202,9 @@ func (a *Attempts) expire(group types.NamespacedName, m *parkedGang) {
 	current := a.parkedGangs[group] == m
 	if current {
 		a.forget(group)
+		if m.cause == causeGang {
+			a.selfChanged[group] = true
+		}
 	}
 	a.mu.Unlock()
 	if current {

@@ -162,6 +162,44 @@ func TestMinimumParkTime(t *testing.T) {
 	}
 }
 
+// A gang that changes without a pause is tried at once after the first change, and then once in the minimum time: others are to have their turns.
+func TestAGangThatChangesAllTheTime(t *testing.T) {
+	d := newFixture()
+	change := func() { d.Changed(group) }
+	d.try(&verdict{proven: true}, nil)
+	if change(); len(d.woken) != 1 || d.isParked(group) {
+		t.Fatalf("after the first change: woken %v", d.woken)
+	}
+	for attempt := range 3 {
+		d.woken = nil
+		if again := d.try(&verdict{proven: true}, change); len(again) != 0 || !d.isParked(group) {
+			t.Fatalf("attempt %d, which is due to a change: tried again at once (%d)", attempt, len(again))
+		}
+		change()
+		d.clock.Step(minParked - 1)
+		if change(); len(d.woken) != 0 {
+			t.Fatalf("attempt %d: woken too early", attempt)
+		}
+		if d.clock.Step(1); len(d.woken) != 1 || d.isParked(group) {
+			t.Fatalf("attempt %d: woken %v after the minimum time", attempt, d.woken)
+		}
+	}
+	d.woken = nil
+	if again := d.try(&verdict{proven: true}, func() { d.Wake(group) }); len(again) != 1 {
+		t.Errorf("tried again %d times for another than the gang", len(again))
+	}
+	d.try(&verdict{proven: true}, nil)
+	d.Wake(group)
+	if len(d.woken) != 1 {
+		t.Errorf("woken %v by another than the gang", d.woken)
+	}
+	d.try(&verdict{proven: true}, nil)
+	d.clock.Step(minParked)
+	if change(); len(d.woken) != 2 {
+		t.Errorf("woken %v by a change after a pause", d.woken)
+	}
+}
+
 // A parked gang is tried again in the end.
 func TestParkedForATime(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -43,7 +43,9 @@ type cycle struct {
 	// What happened since the attempt began, and may not be in the engine's snapshot: the gang itself changed; resources came
 	// free, or nodes came, of which gains are those on one node each; anything in the cluster changed.
 	gangChanged, roomFreed, clusterChanged bool
-	gains                                  []gain
+	// changed: the attempt is due to a change of the gang itself, and changedAgain: it has changed since. That it is not tried again at once for.
+	changed, changedAgain bool
+	gains                 []gain
 	// parked is set if the attempt failed.
 	parked *parkedGang
 	// noVictims: no eviction to which the gang is entitled would help it. candidates: there are some all the same, and with more room they may.
@@ -141,7 +143,9 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.lastBegun = p.clock.Now()
 	p.current = &cycle{group: nameOf(queued), gang: queued, args: DefaultArgs()}
 	p.current.first = p.firstMembers[p.current.group]
+	p.current.changed = p.selfChanged[p.current.group]
 	delete(p.firstMembers, p.current.group)
+	delete(p.selfChanged, p.current.group)
 	p.current.attempted = sets.New[types.UID]()
 	for _, m := range p.current.members() {
 		p.current.attempted.Insert(m.Pod.UID)
@@ -171,10 +175,21 @@ func (p *Planner) joined(pods []*corev1.Pod) {
 	if c == nil {
 		return
 	}
-	c.gangChanged = c.gangChanged || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		group, member := engine.GroupOf(pod)
 		return member && group == c.group && !c.attempted.Has(pod.UID)
-	})
+	}) {
+		c.changes()
+	}
+}
+
+// changes records that the gang itself has changed since the attempt began.
+func (c *cycle) changes() {
+	if c.changed {
+		c.changedAgain = true
+	} else {
+		c.gangChanged = true
+	}
 }
 
 // failed returns the status to report for a member that the engine gives back. All members of a gang without a placement have the same
@@ -267,7 +282,7 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		p.slow.forget(group)
 	}
 	if status.IsRejected() && !c.faulty && len(members) > 0 {
-		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang}
+		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang, changed: c.changed}
 		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
 		if v := c.verdict; v != nil && v.proven {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
@@ -303,6 +318,9 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		if helped {
 			p.requeue(group, c.parked, causeCluster)
 		}
+		if c.changedAgain {
+			p.requeue(group, c.parked, causeGang)
+		}
 	}
 	p.mu.Unlock()
 	p.report(group, c.reason, status)
@@ -335,7 +353,7 @@ func (p *Planner) close() []*parkedGang {
 		return nil
 	}
 	p.unpark(c.group)
-	c.parked.cause = causeGang
+	c.parked.cause, p.selfChanged[c.group] = causeGang, true
 	return []*parkedGang{c.parked}
 }
 

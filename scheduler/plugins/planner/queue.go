@@ -48,7 +48,7 @@ func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, aft
 		group, member := engine.GroupOf(pod)
 		switch {
 		case member && q.planner.scheduling(group):
-			q.planner.Wake(group) // the attempt under way is without the member: a further one includes it, and reports on it
+			q.planner.Changed(group) // the attempt under way is without the member: a further one includes it, and reports on it
 		case member && gangsAreIndependent():
 			q.memberAdded(logger, group, pod)
 			return
@@ -69,7 +69,7 @@ func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, aft
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {
 		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !engine.SameTerms(was, now) {
-			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
+			q.planner.Changed(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (q *queue) groupOnly(logger klog.Logger, before any, now *schedulingv1beta1
 	if q.planner.scheduling(group) {
 		return false
 	}
-	q.planner.Wake(group)
+	q.planner.Changed(group)
 	if q.planner.engine.Complete(group) {
 		q.SchedulingQueue.Activate(logger, q.planner.engine.Unscheduled(group))
 	}
@@ -181,7 +181,7 @@ func gangOf(object any) (types.NamespacedName, bool) {
 func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 	q.SchedulingQueue.Add(ctx, pod)
 	if group, ok := engine.GroupOf(pod); ok {
-		q.planner.Wake(group)
+		q.planner.Changed(group)
 	}
 }
 
@@ -193,7 +193,7 @@ func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	}
 	q.SchedulingQueue.Update(ctx, before, after)
 	if group, ok := engine.GroupOf(after); ok && changesRequests(before, after) {
-		q.planner.Wake(group)
+		q.planner.Changed(group)
 	}
 }
 
