@@ -3,6 +3,7 @@ package clustertest
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -101,6 +102,27 @@ func (c *Cluster) Workload(job, queue string, age time.Duration) *unstructured.U
 	meta["creationTimestamp"] = stamp(age)
 	meta["ownerReferences"] = []any{map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": job, "uid": string(uid("TFJob", "team", job)), "controller": true}}
 	return c.Object(u)
+}
+
+// PodSet adds a pod set to a Workload, each pod of which has some requests. Counted is what Kueue writes that it counts of all of them; nil if it has written nothing.
+func PodSet(u *unstructured.Unstructured, name string, pods int64, requests, counted corev1.ResourceList) *unstructured.Unstructured {
+	list := func(from corev1.ResourceList) map[string]any {
+		to := map[string]any{}
+		for name, q := range from {
+			to[string(name)] = q.String()
+		}
+		return to
+	}
+	add := func(item map[string]any, path ...string) {
+		items, _, _ := unstructured.NestedSlice(u.Object, path...)
+		Set(append(items, item), path...)(u.Object)
+	}
+	container := map[string]any{"name": "main", "resources": map[string]any{"requests": list(requests)}}
+	add(map[string]any{"name": name, "count": pods, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}, "spec", "podSets")
+	if counted != nil {
+		add(map[string]any{"name": name, "resources": list(counted)}, "status", "resourceRequests")
+	}
+	return u
 }
 
 // Admit makes a Workload one that was admitted to a ClusterQueue with so many GPUs of a flavor.

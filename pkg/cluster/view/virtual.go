@@ -38,6 +38,14 @@ func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	return pod
 }
 
+// OfTemplate is a pod of a template in a namespace, with what the API server fills in.
+func (w *View) OfTemplate(namespace string, template corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Namespace = namespace
+	w.fillIn(pod)
+	return pod
+}
+
 // fillIn applies the defaults of admission.
 func (w *View) fillIn(pod *corev1.Pod) {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,7 +12,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
@@ -24,32 +20,6 @@ func QuotaTree(v *view.View) *cohort.Tree {
 	objects := v.Snap.Custom
 	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
 		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
-}
-
-// PodSets are the roles of a gang, with what they request of their queue at least. Kueue counts the pods as admission would make them: with overhead, and with
-// what LimitRanges and limits make their requests (AdjustResources).
-func PodSets(v *view.View, g *gang.Gang) []cohort.PodSet {
-	var all []cohort.PodSet
-	for _, role := range g.Roles {
-		count := leastAdmitted(g, role)
-		requests := corev1.ResourceList{}
-		for name, q := range request.Of(v.Virtual(g, gang.Member{Role: role.Name})) {
-			q.Mul(int64(count))
-			requests[name] = q
-		}
-		requests[corev1.ResourcePods] = *resource.NewQuantity(int64(count), resource.DecimalSI)
-		all = append(all, cohort.PodSet{Name: role.Name, Spec: role.Template.Spec, Requests: requests})
-	}
-	return all
-}
-
-// leastAdmitted is how many members of a role Kueue admits at least: all, but for a Job of Kubernetes that it may admit in part, which is what such a Job
-// declares its own minimum for.
-func leastAdmitted(g *gang.Gang, role gang.Role) int32 {
-	if g.Kind.Group == batchv1.GroupName && g.MinMember != nil {
-		return min(*g.MinMember, role.Replicas)
-	}
-	return role.Replicas
 }
 
 // Admitted reports whether Kueue has admitted a Workload.
@@ -64,13 +34,11 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	if !Managed(v, g) || Workload(v, g) != nil {
 		return nil
 	}
-	name := LocalQueue(v, g, nil)
-	local := Object(v, "LocalQueue", g.Meta.Namespace, name)
-	if local == nil {
+	queue := clusterQueueOf(v, g, nil)
+	if queue == "" {
 		return nil
 	}
-	f := gang.Fields{Object: local}
-	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), PodSets(v, g)...)
+	admission := QuotaTree(v).Admission(queue, PodSets(v, g)...)
 	if admission == nil {
 		return nil
 	}
@@ -83,7 +51,7 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 		"metadata": map[string]any{"namespace": g.Meta.Namespace, "name": "of-" + g.Meta.Name, "ownerReferences": []any{
 			map[string]any{"apiVersion": g.Kind.GroupVersion().String(), "kind": g.Kind.Kind, "name": g.Meta.Name, "uid": string(g.Meta.UID), "controller": true},
 		}},
-		"spec":   map[string]any{"queueName": name},
+		"spec":   map[string]any{"queueName": LocalQueue(v, g, nil)},
 		"status": map[string]any{"admission": admission, "conditions": conditions},
 	}}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -147,7 +148,13 @@ func TestKueue(t *testing.T) {
 			c.S.Nodes[0].Labels["class"], c.S.Nodes[1].Labels["class"] = "h100", "h100"
 			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} }), kueued))
 		}},
-		{name: "the queue has no quota for the device", code: answer.QueueTooSmall, exit: 6, first: "no quota for nvidia.com/gpu at all", build: func(c *clustertest.Cluster) {
+		{name: "the queue has no quota for the device, which Kueue counts", code: answer.QueueTooSmall, exit: 6, first: "no quota for nvidia.com/gpu at all", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "100"})
+			c.Add(gangOf(2, 8, kueued))
+			clustertest.PodSet(c.Workload("gang", "lq", time.Minute), "worker", 2, clustertest.List("nvidia.com/gpu", "8"), clustertest.List("nvidia.com/gpu", "16"))
+		}},
+		{name: "the queue has no quota for the device, and nothing shows whether that counts", code: answer.Fits, exit: 3, wantText: []string{"has no quota for nvidia.com/gpu and memory"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "100"})
 			c.Add(gangOf(2, 8, kueued))
@@ -288,6 +295,51 @@ func TestKueue(t *testing.T) {
 			c.Workload("older", "lq", time.Hour)
 			c.Add(gangOf(1, 8, kueued))
 			c.Workload("gang", "lq", time.Minute)
+		}},
+	})
+}
+
+// What Kueue counts of a job is in its configuration: its Workloads show it.
+func TestKueueCounts(t *testing.T) {
+	list := clustertest.List
+	adapter := spec(func(p *corev1.PodSpec) {
+		p.Containers[0].Resources.Requests["rdma/hca"], p.Containers[0].Resources.Limits["rdma/hca"] = resource.MustParse("1"), resource.MustParse("1")
+	})
+	check(t, []testCase{
+		{name: "a device is left out of account", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 24 GPUs left .flavor f., and the gang needs 16", not: []string{"rdma"}, build: func(c *clustertest.Cluster) {
+			pool(c, "24")
+			for _, n := range c.S.Nodes {
+				n.Status.Allocatable["rdma/hca"] = resource.MustParse("8")
+			}
+			uses(c, "other", "cq", "16")
+			c.Add(gangOf(2, 8, adapter, kueued))
+			clustertest.PodSet(c.Workload("gang", "lq", time.Minute), "worker", 2, list("nvidia.com/gpu", "8", "rdma/hca", "1"), list("nvidia.com/gpu", "16"))
+		}},
+		{name: "a job that has started shows that a device is left out of account", code: answer.Fits, exit: 3, not: []string{"rdma"}, build: func(c *clustertest.Cluster) {
+			pool(c, "24")
+			for _, n := range c.S.Nodes {
+				n.Status.Allocatable["rdma/hca"] = resource.MustParse("8")
+			}
+			u := clustertest.PodSet(c.Workload("other", "lq", time.Hour), "worker", 1, list("nvidia.com/gpu", "8", "rdma/hca", "1"), nil)
+			clustertest.Admit(u, "cq", "f", "8")
+			c.Add(gangOf(2, 8, adapter, kueued))
+		}},
+		{name: "a device is counted as another resource", code: answer.KueueQuota, exit: 3, first: "cq has 80 of 160 example.com/credits left .flavor f., and the gang needs 120, 40 more", wantText: []string{"team/other uses 80"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "example.com/credits", Nominal: "160"})
+			u := c.Workload("other", "lq", time.Hour)
+			clustertest.Admit(u, "cq", "f", "8")
+			set([]any{map[string]any{"name": "worker", "flavors": map[string]any{"example.com/credits": "f"}, "resourceUsage": map[string]any{"example.com/credits": "80"}}},
+				"status", "admission", "podSetAssignments")(u.Object)
+			c.Add(gangOf(3, 1, kueued))
+			clustertest.PodSet(c.Workload("gang", "lq", time.Minute), "worker", 3, list("nvidia.com/gpu", "1"), list("example.com/credits", "120"))
+		}},
+		{name: "a pod that is no member counts", code: answer.QueueTooSmall, exit: 6, first: "cq allows 16 cpu in all .flavor f., and the gang needs 16500m", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "16"}, gpuQuota("16"))
+			c.Add(gangOf(2, 8, kueued))
+			u := clustertest.PodSet(c.Workload("gang", "lq", time.Minute), "worker", 2, list("cpu", "8", "nvidia.com/gpu", "8"), nil)
+			clustertest.PodSet(u, "submitter", 1, list("cpu", "500m"), nil)
 		}},
 	})
 }

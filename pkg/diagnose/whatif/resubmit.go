@@ -175,7 +175,8 @@ func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {
 	}
 }
 
-// editWorkload makes Kueue's Workload of the job new.
+// editWorkload makes Kueue's Workload of the job new. Its pod sets, and what Kueue counts of them, stay as they are: they show how Kueue counts what the job requests then, too.
+// So does what keeps Kueue from admitting it, which nothing shows to be another for the new one.
 func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snapshot {
 	c := s.Clone()
 	list := c.Custom[kueue.Kind("Workload")]
@@ -185,27 +186,25 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 			continue
 		}
 		u = u.DeepCopy()
-		checks, checked, _ := unstructured.NestedSlice(u.Object, "status", "admissionChecks")
-		if unstructured.RemoveNestedField(u.Object, "status"); checked {
-			Set(u, checks, "status", "admissionChecks") // the queue's checks are made again, and nothing shows that they end otherwise
+		status, _, _ := unstructured.NestedMap(u.Object, "status")
+		unstructured.RemoveNestedField(u.Object, "status")
+		keep := []string{"admissionChecks", "resourceRequests"} // the checks are made again, and nothing shows that they end otherwise
+		if status["admission"] == nil {
+			keep = append(keep, "conditions", "requeueState")
 		}
-		sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "podSets")
-		for _, item := range sets {
-			set, ok := item.(map[string]any)
-			if !ok {
-				continue
-			}
-			for _, r := range spec.Roles {
-				if name, _ := set["name"].(string); !strings.EqualFold(name, r.Name) && len(sets) > 1 {
-					continue
-				}
-				set["count"] = int64(r.Replicas)
-				if template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.Template); err == nil {
-					set["template"] = template
-				}
+		for _, field := range keep {
+			if value, ok := status[field]; ok {
+				Set(u, value, "status", field)
 			}
 		}
-		Set(u, sets, "spec", "podSets")
+		if used, _, _ := unstructured.NestedSlice(status, "admission", "podSetAssignments"); len(used) > 0 {
+			for _, item := range used {
+				if set, ok := item.(map[string]any); ok {
+					set["resources"] = set["resourceUsage"]
+				}
+			}
+			Set(u, used, "status", "resourceRequests")
+		}
 		if queue := newQueue(g, spec); queue != "" {
 			Set(u, queue, "spec", "queueName")
 		}

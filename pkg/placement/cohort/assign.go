@@ -75,13 +75,10 @@ type Shortage struct {
 }
 
 // Assign takes the requests of every pod set, in order, as Kueue does: of each resource group the first flavor that has enough. It
-// returns the flavors by pod set, or the first shortage.
+// returns the flavors by pod set, or the first shortage. What there is no quota for counts as nothing: see Undeclared.
 func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage) {
 	flavors := map[string][]string{}
 	for i, set := range podSets {
-		if short := a.uncovered(set); short != nil {
-			return nil, short
-		}
 		for _, group := range a.groups() {
 			flavor, short := a.take(set, group)
 			if short != nil {
@@ -97,16 +94,6 @@ func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage
 		}
 	}
 	return flavors, nil
-}
-
-// uncovered finds a device without quota: Kueue never admits a Workload that requests one.
-func (a *Availability) uncovered(set PodSet) *Shortage {
-	for _, s := range a.undeclared(set) {
-		if request.IsDevice(s.Name) {
-			return &s
-		}
-	}
-	return nil
 }
 
 // undeclared are the resources that a pod set requests and for which there is no quota.
@@ -143,17 +130,26 @@ func (a *Availability) CommonLabels(set PodSet) map[string]string {
 	return labels
 }
 
-// Undeclared are the resources besides devices that pod sets request and for which there is no quota, each with the first that requests it. Kueue never
+// Undeclared are the resources that pod sets request and for which there is no quota, devices first, each with the first set that requests it. Kueue never
 // admits such a Workload, unless it is configured to leave these resources out of account.
 func (a *Availability) Undeclared(podSets ...PodSet) (all []Shortage) {
 	for _, set := range podSets {
 		for _, s := range a.undeclared(set) {
 			seen := slices.ContainsFunc(all, func(other Shortage) bool { return other.Name == s.Name })
-			if !seen && !request.IsDevice(s.Name) {
+			if !seen {
 				all = append(all, s)
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(x, y Shortage) int {
+		switch device := request.IsDevice(x.Name); {
+		case device == request.IsDevice(y.Name):
+			return 0
+		case device:
+			return -1
+		}
+		return 1
+	})
 	return all
 }
 

@@ -192,7 +192,7 @@ func TestAssign(t *testing.T) {
 		{"a flavor of each group", grouped, []PodSet{podSet("w", list("cpu", "4", gpu, "8"))}, "map[w:[any f]]"},
 		{"one group is short", grouped, []PodSet{podSet("w", list("cpu", "4", gpu, "9"))}, "w requests 9 of 8 f (never)"},
 		{"nothing of a group", grouped, []PodSet{podSet("w", list("cpu", "4"))}, "map[w:[any]]"},
-		{"a device without a quota", grouped, []PodSet{podSet("w", list("amd.com/gpu", "1"))}, "w is not covered: amd.com/gpu"},
+		{"a device without a quota", grouped, []PodSet{podSet("w", list("cpu", "1", "rdma/hca", "1"))}, "map[w:[any]]"},
 		{"a common resource without a quota", grouped, []PodSet{podSet("w", list("cpu", "1", "ephemeral-storage", "1Gi"))}, "map[w:[any]]"},
 		{"a taint", func(c *clustertest.Cluster) {
 			set := c.Flavor("f", "", "")
@@ -212,8 +212,6 @@ func TestAssign(t *testing.T) {
 			got := fmt.Sprint(flavors)
 			switch {
 			case short == nil:
-			case short.Uncovered:
-				got = fmt.Sprintf("%s is not covered: %s", short.PodSet, short.Name)
 			case short.Unsuited:
 				got = fmt.Sprintf("%s suits none of %s", short.PodSet, short.Flavor)
 			case short.Never:
@@ -246,7 +244,7 @@ func TestCommonLabels(t *testing.T) {
 	}
 }
 
-// Resources without a quota are reported once each, less devices, which are never admitted, and pods, which count only where they are limited.
+// Resources without a quota are reported once each, devices first, less pods, which count only where they are limited.
 func TestUndeclared(t *testing.T) {
 	a := tree(func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")) }).Available("q")
 	got := a.Undeclared(podSet("a", clustertest.List("cpu", "1", gpu, "1", "pods", "1")), podSet("b", clustertest.List("cpu", "2", "memory", "0", "amd.com/gpu", "1", "ephemeral-storage", "1Gi")))
@@ -254,7 +252,7 @@ func TestUndeclared(t *testing.T) {
 	for _, s := range got {
 		names = append(names, s.PodSet+" "+string(s.Name))
 	}
-	if want := []string{"a cpu", "b ephemeral-storage"}; !slices.Equal(names, want) {
+	if want := []string{"b amd.com/gpu", "a cpu", "b ephemeral-storage"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 }

@@ -54,8 +54,8 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 // unavailable matches how Kueue reports that a ClusterQueue has no quota at all for what is requested.
 var unavailable = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
 
-// undeclared finds which of all resources for which the queue has no quota keeps the gang out, devices aside. Whether Kueue leaves that out of account is in its configuration, which is
-// not seen: what it reported of the job decides.
+// undeclared finds which of all resources for which the queue has no quota keeps the gang out. Whether Kueue leaves that out of account is in its configuration, which is
+// not seen: what it counts of the job, or reported of it, decides.
 func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queue, wl *unstructured.Unstructured) *cohort.Shortage {
 	if len(all) == 0 || wl != nil && queueing.Admitted(wl) {
 		return nil
@@ -64,7 +64,7 @@ func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queu
 		condition, status := stage.Condition(wl, "QuotaReserved")
 		m := unavailable.FindStringSubmatch(condition.Message)
 		for _, s := range all {
-			if status == "False" && m != nil && m[1] == string(s.Name) {
+			if queueing.Counts(wl, s.Name) || status == "False" && m != nil && m[1] == string(s.Name) {
 				return &s
 			}
 		}
