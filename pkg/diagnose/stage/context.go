@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
 // Context is what a stage evaluates. A stage only reads it: what later stages need of a stage is in its Result, and reaches them
@@ -96,8 +97,8 @@ func (c *Context) With(r Result) *Context {
 	if r.Unreadable != nil {
 		next.Unreadable = r.Unreadable
 	}
-	if len(r.NodeLabels) > 0 {
-		next.Request = labelled(c.Request, r.NodeLabels)
+	if len(r.Injected) > 0 {
+		next.Request = injected(c.Request, r.Injected)
 	}
 	return &next
 }
@@ -110,20 +111,21 @@ func (c *Context) For(request view.PlacementRequest) *Context {
 	return &other
 }
 
-// labelled is a request whose members need further labels on their nodes.
-func labelled(request view.PlacementRequest, byRole map[string]map[string]string) view.PlacementRequest {
+// injected is a request whose members have what admission adds to their pods.
+func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) view.PlacementRequest {
 	request.Roles, request.Shape = slices.Clone(request.Roles), ""
 	for i := range request.Roles {
 		r := &request.Roles[i]
-		labels := byRole[phrase.Role(r.Name)]
-		if len(labels) == 0 {
+		adds := byRole[phrase.Role(r.Name)]
+		if len(adds.NodeLabels) == 0 && len(adds.Tolerations) == 0 {
 			continue
 		}
 		r.Pod = r.Pod.DeepCopy()
 		if r.Pod.Spec.NodeSelector == nil {
 			r.Pod.Spec.NodeSelector = map[string]string{}
 		}
-		maps.Copy(r.Pod.Spec.NodeSelector, labels)
+		maps.Copy(r.Pod.Spec.NodeSelector, adds.NodeLabels)
+		r.Pod.Spec.Tolerations = append(r.Pod.Spec.Tolerations, adds.Tolerations...)
 	}
 	return request
 }

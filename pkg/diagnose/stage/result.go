@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
 // Result is what a stage found.
@@ -20,8 +21,8 @@ type Result struct {
 	NoPods bool
 	// Last is true if no later stage matters, whatever it would find.
 	Last bool
-	// NodeLabels are labels that the nodes of a role must have besides those that its pods select, by role.
-	NodeLabels map[string]map[string]string
+	// Injected is what admission by a queue adds to the pods of a role that do not exist yet, by role.
+	Injected map[string]cohort.Injected
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.
 	Placement, Ideal *placement.Result

@@ -344,6 +344,32 @@ func TestKueueCounts(t *testing.T) {
 	})
 }
 
+// What a flavor tolerates, the pods tolerate that Kueue admits to it.
+func TestKueueTolerations(t *testing.T) {
+	spot := func(c *clustertest.Cluster) {
+		c.Nodes(2, 8).LocalQueue("lq", "cq")
+		taint := map[string]any{"key": "spot", "value": "true", "effect": "NoSchedule"}
+		c.Flavor("f", "", "").Object["spec"] = map[string]any{"nodeLabels": map[string]any{"pool": "spot"}, "nodeTaints": []any{taint},
+			"tolerations": []any{map[string]any{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}}}
+		c.ClusterQueue("cq", "", gpuQuota("16"))
+		for _, n := range c.S.Nodes {
+			n.Labels["pool"] = "spot"
+			n.Spec.Taints = []corev1.Taint{{Key: "spot", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+		}
+	}
+	check(t, []testCase{
+		{name: "there is quota", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			spot(c)
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "it is used", code: answer.KueueQuota, exit: 3, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			spot(c)
+			uses(c, "other", "cq", "16")
+			c.Add(gangOf(2, 8, kueued))
+		}},
+	})
+}
+
 // Each replica of a job of several gangs has a Workload of its own.
 func TestKueueWorkloadOfReplica(t *testing.T) {
 	c := clustertest.New()

@@ -107,9 +107,10 @@ func (a *Availability) undeclared(set PodSet) (all []Shortage) {
 	return all
 }
 
-// CommonLabels are the node labels that pods of a set get in whichever flavor Kueue admits them to: of those that suit them, and have enough.
-func (a *Availability) CommonLabels(set PodSet) map[string]string {
-	labels := map[string]string{}
+// Injected is what pods of a set may get in the flavors to which Kueue may admit them: of those that suit them, and have enough. Which it will be is not known, so that is the
+// labels that all of these have, and the tolerations of each.
+func (a *Availability) Injected(set PodSet) Injected {
+	injected := Injected{NodeLabels: map[string]string{}}
 	for _, group := range a.groups() {
 		var common map[string]string
 		flavors := a.requestedFlavors(set, group)
@@ -118,16 +119,16 @@ func (a *Availability) CommonLabels(set PodSet) map[string]string {
 			if !a.tree.suits(set.Spec, flavor, keys) || a.short(set, group, flavor) != nil {
 				continue
 			}
-			of := a.tree.Labels(flavor)
+			of := a.tree.Injected(flavor)
+			injected.Tolerations = append(injected.Tolerations, of.Tolerations...)
 			if common == nil {
-				common = map[string]string{}
-				maps.Copy(common, of)
+				common = of.NodeLabels
 			}
-			maps.DeleteFunc(common, func(key, value string) bool { return of[key] != value })
+			maps.DeleteFunc(common, func(key, value string) bool { return of.NodeLabels[key] != value })
 		}
-		maps.Copy(labels, common)
+		maps.Copy(injected.NodeLabels, common)
 	}
-	return labels
+	return injected
 }
 
 // Undeclared are the resources that pod sets request and for which there is no quota, devices first, each with the first set that requests it. Kueue never

@@ -226,19 +226,21 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// Which flavor it will be is not known: what all of those have that may be is.
-func TestCommonLabels(t *testing.T) {
+// Which flavor it will be is not known: the labels that all of those have that may be are, and pods may tolerate what any of them does.
+func TestInjected(t *testing.T) {
 	a := tree(func(c *clustertest.Cluster) {
 		for _, flavor := range []struct{ name, class string }{{"a", "h100"}, {"b", "h100"}, {"small", "a100"}} {
-			c.Flavor(flavor.name, "class", flavor.class).Object["spec"] = map[string]any{"nodeLabels": map[string]any{"class": flavor.class, "pool": flavor.name}}
+			c.Flavor(flavor.name, "class", flavor.class).Object["spec"] = map[string]any{"nodeLabels": map[string]any{"class": flavor.class, "pool": flavor.name},
+				"tolerations": []any{map[string]any{"key": "pool", "value": flavor.name}}}
 		}
 		quota := func(flavor, nominal string) clustertest.Quota {
 			return clustertest.Quota{Flavor: flavor, Resource: string(gpu), Nominal: nominal}
 		}
 		c.ClusterQueue("q", "", quota("a", "16"), quota("b", "16"), quota("small", "8"))
 	}).Potential("q")
-	for _, tt := range []struct{ gpus, want string }{{"16", "map[class:h100]"}, {"8", "map[]"}, {"0", "map[]"}} {
-		if got := fmt.Sprint(a.CommonLabels(podSet("w", clustertest.List(gpu, tt.gpus)))); got != tt.want {
+	for _, tt := range []struct{ gpus, want string }{{"16", "map[class:h100] 2"}, {"8", "map[] 3"}, {"0", "map[] 0"}} {
+		got := a.Injected(podSet("w", clustertest.List(gpu, tt.gpus)))
+		if got := fmt.Sprint(got.NodeLabels, len(got.Tolerations)); got != tt.want {
 			t.Errorf("%s GPUs: got %s, want %s", tt.gpus, got, tt.want)
 		}
 	}

@@ -2,6 +2,7 @@ package cohort
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +35,23 @@ func specOf(flavor *unstructured.Unstructured) flavorSpec {
 	return spec
 }
 
-// Labels are the node labels that Kueue gives to pods that it admits to a flavor.
-func (t *Tree) Labels(flavor string) map[string]string { return specOf(t.flavors[flavor]).NodeLabels }
+// Injected is what Kueue writes into pods that it admits.
+type Injected struct {
+	// NodeLabels are those that the pods select.
+	NodeLabels  map[string]string
+	Tolerations []corev1.Toleration
+}
+
+// Injected is what pods get that are admitted to some flavors.
+func (t *Tree) Injected(flavors ...string) Injected {
+	all := Injected{NodeLabels: map[string]string{}}
+	for _, flavor := range flavors {
+		spec := specOf(t.flavors[flavor])
+		maps.Copy(all.NodeLabels, spec.NodeLabels)
+		all.Tolerations = append(all.Tolerations, spec.Tolerations...)
+	}
+	return all
+}
 
 // suits reports whether a pod may use a flavor. Its node selectors count only for keys: the labels in which the flavors of the
 // resource group differ.

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
-// kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods get
-// the labels of their flavors' nodes, so the placement must too: where none has enough left, those of all flavors that it may be one day.
+// kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods select
+// the nodes of their flavors and tolerate what these tolerate, so the placement must too: where none has enough left, what any flavor that it may be one day gives them.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTree(c.View)
 	sets := queueing.PodSets(c.View, c.Gang)
@@ -34,19 +33,16 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 		return kueueNever(c, queue, *short)
 	}
 	flavors, short := tree.Available(queue.GetName()).Assign(sets...)
-	out.NodeLabels = map[string]map[string]string{}
+	out.Injected = map[string]cohort.Injected{}
 	if short != nil {
 		whole := tree.Potential(queue.GetName())
 		for _, set := range sets {
-			out.NodeLabels[set.Name] = whole.CommonLabels(set)
+			out.Injected[set.Name] = whole.Injected(set)
 		}
 		return kueueShort(c, tree, queue, wl, *short)
 	}
 	for role, names := range flavors {
-		out.NodeLabels[role] = map[string]string{}
-		for _, name := range names {
-			maps.Copy(out.NodeLabels[role], tree.Labels(name))
-		}
+		out.Injected[role] = tree.Injected(names...)
 	}
 	return nil
 }
