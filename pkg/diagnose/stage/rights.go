@@ -90,7 +90,7 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "with which others the gang starts is unknown"
 	case "hypernodes", "clusternetworktopologies":
 		return "which nodes are together in the network is unknown"
-	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors":
+	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors", "admissionchecks", "workloadpriorityclasses":
 		return "what the queue allows is unknown"
 	case "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "csidrivers", "volumeattachments":
 		return "where volumes can be used is not all known"

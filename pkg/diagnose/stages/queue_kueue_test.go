@@ -370,6 +370,54 @@ func TestKueueTolerations(t *testing.T) {
 	})
 }
 
+// Kueue writes that a check is Pending as soon as a Workload has a queue, and looks at it when the quota is reserved.
+func TestKueueChecks(t *testing.T) {
+	checked := func(c *clustertest.Cluster, state, message string, reserved bool) {
+		u := c.Workload("gang", "lq", time.Minute)
+		if reserved {
+			clustertest.Admit(u, "cq", "f", "16")
+			set([]any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)}, "status", "conditions")(u.Object)
+		}
+		set([]any{map[string]any{"name": "dws", "state": state, "message": message}}, "status", "admissionChecks")(u.Object)
+	}
+	provisions := func(c *clustertest.Cluster) {
+		c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": map[string]any{"name": "dws"},
+			"spec": map[string]any{"controllerName": "kueue.x-k8s.io/provisioning-request"}})
+	}
+	check(t, []testCase{
+		{name: "the quota comes first", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", wantText: []string{"then admission check dws has to pass"}, never: []answer.Code{answer.KueueCheck}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Pending", "", false)
+		}},
+		{name: "there is quota", code: answer.Fits, exit: 3, wantText: []string{"admission check dws has to pass"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Pending", "", false)
+		}},
+		{name: "a check that is tried again counts without quota", code: answer.KueueCheck, exit: 3, first: "dws is Retry: no capacity", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Retry", "no capacity", false)
+		}},
+		{name: "nodes are being provisioned", code: answer.KueueCheck, exit: 3, first: "dws is Pending: the request is queued", wantText: []string{"until its nodes are provisioned: no node offers nvidia.com/gpu"},
+			never: []answer.Code{answer.ResourceNotOffered}, build: func(c *clustertest.Cluster) {
+				c.Nodes(1, 0).LocalQueue("lq", "cq")
+				c.ClusterQueue("cq", "", gpuQuota("16"))
+				provisions(c)
+				c.Add(gangOf(2, 8, kueued))
+				checked(c, "Pending", "the request is queued", true)
+			}},
+		{name: "no nodes come of another check", code: answer.ResourceNotOffered, exit: 4, also: []answer.Code{answer.KueueCheck}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", gpuQuota("16"))
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Pending", "a person has to approve it", true)
+		}},
+	})
+}
+
 // Each replica of a job of several gangs has a Workload of its own.
 func TestKueueWorkloadOfReplica(t *testing.T) {
 	c := clustertest.New()

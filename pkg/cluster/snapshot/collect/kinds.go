@@ -39,7 +39,8 @@ func custom(served []metav1.APIResource) []resource {
 			requiredKinds[k.GroupKind] = true
 		}
 	}
-	for _, kind := range []schema.GroupKind{native.CompositeKind(), volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
+	for _, kind := range []schema.GroupKind{native.CompositeKind(), volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor"),
+		kueue.Kind("AdmissionCheck"), kueue.Kind("WorkloadPriorityClass")} {
 		requiredKinds[kind] = true
 	}
 	for _, k := range networktopology.Kinds() {

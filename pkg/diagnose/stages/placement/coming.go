@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -175,6 +176,33 @@ func ordered(c *stage.Context, out *stage.Result) bool {
 	}
 	out.Findings = slices.DeleteFunc(out.Findings, comes)
 	return len(out.Findings) == 1
+}
+
+// provisioned makes what more nodes would bring a remark, while nodes are being provisioned for the gang as a whole: Kueue has requested them, and starts it when they are there.
+func provisioned(c *stage.Context, out *stage.Result) {
+	coming := func(f stage.Finding) bool {
+		return f.Code == answer.KueueCheck && f.Verdict == answer.Waiting && f.Facts["controller"] == kueue.Provisioning
+	}
+	if !slices.ContainsFunc(c.Findings, coming) {
+		return
+	}
+	out.Findings = slices.DeleteFunc(out.Findings, func(f stage.Finding) bool {
+		if !nodesMayBring(f) && !shortOfNodes(f.Code) {
+			return false
+		}
+		out.Note("until its nodes are provisioned: %s", f.Message)
+		return true
+	})
+}
+
+// shortOfNodes reports whether a reason is that the nodes that there are have too little room.
+func shortOfNodes(code answer.Code) bool {
+	switch code {
+	case answer.TooBig, answer.NodesBusy, answer.Fragmented, answer.TopologyFragmented, answer.NodeNotReady, answer.NoDevicePlugin, answer.GPUUnhealthy, answer.StuckTerminating,
+		answer.InsufficientCPU, answer.InsufficientMemory, answer.InsufficientStorage, answer.InsufficientPods:
+		return true
+	}
+	return false
 }
 
 // refusesToScale recognises an autoscaler that will not help.

@@ -15,6 +15,7 @@ import (
 func Evaluate(c *stage.Context) stage.Result {
 	var r stage.Result
 	r.State = evaluate(c, &r)
+	provisioned(c, &r)
 	return r
 }
 

@@ -47,7 +47,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	local := queueing.Object(c.View, "LocalQueue", c.Gang.Meta.Namespace, name)
 	if local == nil {
 		out.Add(noKueueQueue(c, "LocalQueue", c.Gang.Meta.Namespace, name))
-		workloadChecks(out, workload)
+		workloadState(c, out, workload)
 		return stage.OK("")
 	}
 	f := gang.Fields{Object: local}
@@ -55,7 +55,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	cluster := queueing.Object(c.View, "ClusterQueue", "", clusterName)
 	if cluster == nil {
 		out.Add(noKueueQueue(c, "ClusterQueue", "", clusterName))
-		workloadChecks(out, workload)
+		workloadState(c, out, workload)
 		return stage.OK("")
 	}
 	if f := kueueStopped(out, local); f != nil && (f.Facts["state"] != nil || !repeats(local)) {
@@ -67,7 +67,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	if f := namespaceNotSelected(c, cluster); f != nil {
 		out.Add(f)
 	}
-	workloadChecks(out, workload)
+	workloadState(c, out, workload)
 	requiredTopology(c, out)
 	if workload == nil || cohort.AdmittedTo(workload) == "" {
 		before := len(out.Findings)
@@ -78,6 +78,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 			kueueReported(c, out, workload)
 		}
 	}
+	laterChecks(out, workload)
 	return stage.OK(name + " in " + clusterName)
 }
 

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// workloadChecks finds that the Workload, if there is one, is switched off, or waits for an admission check.
-func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
+// workloadState finds that the Workload, if there is one, is switched off, or waits for an admission check.
+func workloadState(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 	if u == nil {
 		return
 	}
@@ -36,17 +38,64 @@ func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
 		}))
 	}
 	for _, check := range f.List("status", "admissionChecks") {
-		state := fmt.Sprint(check["state"])
-		if state == "Ready" {
+		of := f.Of(check)
+		state := of.String("state")
+		if state == "Ready" || state == checkPending && !quotaReserved(u) {
 			continue
 		}
 		verdict, who := answer.Waiting, answer.Nobody
 		if state == "Rejected" {
 			verdict, who = answer.Blocked, answer.Admin // Kueue does not check again
 		}
-		out.Add(stage.Found(answer.KueueCheck, "admission check %v is %s: %v", check["name"], state, check["message"]).As(verdict, who).
-			See(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").Fact("check", check["name"]).Fact("state", state))
+		message := of.String("message")
+		x := stage.Found(answer.KueueCheck, "admission check %s is %s", of.String("name"), state).As(verdict, who)
+		if message != "" {
+			x.Message += ": " + message
+		}
+		if by := checkedBy(c, of.String("name"), message); by != "" {
+			x.Fact("controller", by)
+		}
+		out.Add(x.See(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").Fact("check", of.String("name")).Fact("state", state))
 	}
+}
+
+// checkPending is the state that Kueue gives each check of a Workload as soon as that has a queue. It looks at none before the quota is reserved.
+const checkPending = "Pending"
+
+func quotaReserved(u *unstructured.Unstructured) bool {
+	_, status := stage.Condition(u, "QuotaReserved")
+	return status == "True"
+}
+
+// laterChecks adds the checks that a Workload without quota has to pass once it has some: to what Kueue holds it for, if that was found.
+func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
+	if u == nil || quotaReserved(u) {
+		return
+	}
+	f := gang.Fields{Object: u}
+	for _, check := range f.List("status", "admissionChecks") {
+		if check["state"] != checkPending {
+			continue
+		}
+		text := fmt.Sprintf("admission check %v has to pass", check["name"])
+		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota }); i >= 0 {
+			out.Findings[i].Detail("then %s", text)
+			continue
+		}
+		out.Note("once its quota is reserved, %s", text)
+	}
+}
+
+// checkedBy is the controller of an admission check; empty if it is not known. Where the check cannot be seen, its message shows that nodes are provisioned.
+func checkedBy(c *stage.Context, name, message string) string {
+	if check := queueing.Object(c.View, "AdmissionCheck", "", name); check != nil {
+		f := gang.Fields{Object: check}
+		return f.String("spec", "controllerName")
+	}
+	if strings.Contains(message, "ProvisioningRequest") {
+		return kueue.Provisioning
+	}
+	return ""
 }
 
 // preemptor matches how Kueue reports for which job it has preempted another: by the job's uid.

@@ -29,6 +29,12 @@ const (
 	// IndexAnnotation is on a Workload of one replica of many: its index.
 	IndexAnnotation = "kueue.x-k8s.io/component-workload-index"
 
+	// PriorityLabel names the WorkloadPriorityClass of a job.
+	PriorityLabel = "kueue.x-k8s.io/priority-class"
+	// Provisioning is the controller of admission checks that has nodes provisioned, and MultiKueue the one that has jobs run in another cluster.
+	Provisioning = "kueue.x-k8s.io/provisioning-request"
+	MultiKueue   = "kueue.x-k8s.io/multikueue"
+
 	// parentAnnotation is what Kueue writes into the pod templates of a job that cannot be suspended: the kind of it. It holds their pods instead, each
 	// under its gate.
 	parentAnnotation = "kueue.x-k8s.io/pod-suspending-parent"
@@ -37,7 +43,7 @@ const (
 	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
 )
 
-// Kind returns one of Kueue's kinds: Workload, LocalQueue, ClusterQueue, Cohort.
+// Kind returns one of Kueue's kinds, such as Workload.
 func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, Kind: name} }
 
 // QueueOf returns the LocalQueue in which an object waits; ok is false for one that Kueue does not manage.
