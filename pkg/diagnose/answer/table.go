@@ -99,7 +99,7 @@ var entries = []Entry{
 	},
 	{
 		Code: OperatorDown, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The operator's pods are not ready, its lease has run out, or it has not looked at the job for minutes. For a job that Kueue suspends, the same of Kueue's controller.",
+		Meaning:  "The operator's pods are not ready, its lease has run out, or it has not looked at the job for minutes. For a job that Kueue suspends, the same of Kueue's controller, or that has made no Workload for minutes.",
 		Evidence: "`Deployment.status.readyReplicas`, the pods' container states, `Lease.spec.renewTime`",
 		Remedy:   "Read the operator's log; get its Deployment ready.",
 	},
@@ -146,8 +146,8 @@ var entries = []Entry{
 		Remedy:   "Get its Service to answer again.",
 	},
 	{
-		Code: PriorityMissing, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The PriorityClass does not exist.",
+		Code: PriorityMissing, Stages: []Stage{StagePods, StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The PriorityClass does not exist. For a job that Kueue suspends, it may be the WorkloadPriorityClass.",
 		Evidence: "the template, or an event, and the classes that exist now",
 		Remedy:   "Name one that exists, or have it created.",
 	},

@@ -114,6 +114,49 @@ func TestController(t *testing.T) {
 	})
 }
 
+// A job that Kueue suspends, and for which it makes no Workload, is never resumed.
+func TestWithoutWorkload(t *testing.T) {
+	kueueRuns := func(c *clustertest.Cluster, age time.Duration, labels map[string]string) {
+		c.Deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
+		c.LocalQueue("lq", "cq")
+		c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+		g := gangOf(2, 8, kueued)
+		suspend := g.Job
+		g.Age, g.Job = age, func(j map[string]any) {
+			suspend(j)
+			for key, value := range labels {
+				set(value, "metadata", "labels", key)(j)
+			}
+		}
+		c.Nodes(2, 8).Add(g)
+	}
+	gold := map[string]string{"kueue.x-k8s.io/priority-class": "gold"}
+	class := func(c *clustertest.Cluster, name string) {
+		c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": map[string]any{"name": name}, "value": int64(100)})
+	}
+	check(t, []testCase{
+		{name: "for hours", code: answer.OperatorDown, exit: 5, first: "has made no Workload for gang for 3h, so it never resumes it: its integration of TFJobs is not enabled, or fails", build: func(c *clustertest.Cluster) {
+			kueueRuns(c, 3*time.Hour, nil)
+		}},
+		{name: "it is new", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) { kueueRuns(c, time.Minute, nil) }},
+		{name: "there is one", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			kueueRuns(c, time.Minute, nil)
+			c.Workload("gang", "lq", 3*time.Hour)
+		}},
+		{name: "its class does not exist", code: answer.PriorityMissing, exit: 4, first: `WorkloadPriorityClass "gold" does not exist, so Kueue makes no Workload for gang.*there are: prod`, fix: "use WorkloadPriorityClass prod",
+			wantText: []string{"Kueue reported 10s ago: WorkloadPriorityClass .gold. not found"}, build: func(c *clustertest.Cluster) {
+				kueueRuns(c, 10*time.Minute, gold)
+				class(c, "prod")
+				c.Event("TFJob", "team", "gang", "kubeflow.org/tfjob-kueue-controller", "WorkloadPriorityClassNotFound", `WorkloadPriorityClass "gold" not found`, 10*time.Second)
+			}},
+		{name: "its class exists", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			kueueRuns(c, time.Minute, gold)
+			class(c, "gold")
+		}},
+		{name: "no class is seen", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) { kueueRuns(c, time.Minute, gold) }},
+	})
+}
+
 // refuse is an event that a pod of the TFJob was not accepted.
 func refuse(c *clustertest.Cluster, message string) {
 	c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePod", "Error creating: "+message, 4*time.Second)

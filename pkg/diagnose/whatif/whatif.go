@@ -107,6 +107,22 @@ func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f
 	return c
 }
 
+// Relabelled is the cluster in which a label of a job, which has it, has another value.
+func Relabelled(s *snapshot.Snapshot, job *gang.Job, key, value string) *snapshot.Snapshot {
+	c := Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
+		labels := u.GetLabels()
+		labels[key] = value
+		u.SetLabels(labels)
+	})
+	for i, j := range c.Jobs {
+		if j.UID == job.Meta.UID {
+			c.Jobs[i] = j.DeepCopy()
+			c.Jobs[i].Labels[key] = value
+		}
+	}
+	return c
+}
+
 // Set sets a field. What is in the way of the path, such as a null that a user wrote, is replaced by an object.
 func Set(u *unstructured.Unstructured, value any, path ...string) {
 	object := u.Object

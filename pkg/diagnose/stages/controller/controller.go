@@ -12,7 +12,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
-	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
@@ -89,17 +88,6 @@ func acts(c *stage.Context, job *gang.Job) bool {
 	return slices.ContainsFunc(c.View.Jobs(), func(other *gang.Job) bool {
 		return other != job && other.End == nil && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(c.View.Gang(other).ExistingPods()) > 0)
 	})
-}
-
-// kueueController finds that a job that Kueue suspends waits for a controller that may be down itself.
-func kueueController(c *stage.Context, out *stage.Result) {
-	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
-		return
-	}
-	all := component.Running(c.View, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })
-	if len(all) > 0 && component.AllDown(all) {
-		out.Add(down(c, c.Gang.Job, all[0]))
-	}
 }
 
 // handling are the operators that may look at the job, and why the others do not: their flags keep them to another

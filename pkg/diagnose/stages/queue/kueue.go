@@ -120,19 +120,7 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use LocalQueue " + nearest, Change: map[string]any{"queue": nearest},
 			Command: c.Kubectl("label", "--overwrite", ref(c), kueue.QueueLabel+"="+nearest)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			n := whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-				labels := u.GetLabels()
-				labels[kueue.QueueLabel] = nearest
-				u.SetLabels(labels)
-			})
-			for i, j := range n.Jobs {
-				if j.UID == g.Meta.UID {
-					j = j.DeepCopy()
-					j.Labels[kueue.QueueLabel] = nearest
-					n.Jobs[i] = j
-				}
-			}
-			return n
+			return whatif.Relabelled(s, g.Job, kueue.QueueLabel, nearest)
 		},
 	})
 }
