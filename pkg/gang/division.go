@@ -187,7 +187,15 @@ func (g *Gang) Replicas() (running, all int32) {
 }
 
 // Up reports whether so many members run, or have ended well, as the gang is of use with.
-func (g *Gang) Up() bool { return g.enough(Running) }
+func (g *Gang) Up() bool {
+	if g.Elsewhere() {
+		return g.Min > 0 && g.ReportedUp >= g.Min
+	}
+	return g.enough(Running)
+}
+
+// Elsewhere reports whether the pods may be in another cluster: the job is left to another controller than its own, and has none here.
+func (g *Gang) Elsewhere() bool { return g.LeftTo != "" && len(g.ExistingPods()) == 0 }
 
 // Placed reports whether so many members have a node, or have ended well, as the gang is of use with.
 func (g *Gang) Placed() bool { return g.enough(Starting, Running) }

@@ -57,6 +57,10 @@ type Job struct {
 	Started  time.Time
 	// LeftFor is how long after its end the job is deleted, with pods that would stay otherwise; 0 if it has no such pods, or they do stay.
 	LeftFor time.Duration
+	// LeftTo is the controller that acts on the job instead of its own, as the field managedBy names it; empty if its own does. It may make the pods in another cluster:
+	// ReportedUp is how many members run by the status of the job, of kinds whose status has that.
+	LeftTo     string
+	ReportedUp int32
 	// Seen reports whether a controller has written a status.
 	Seen bool
 	// End is how the job ended; nil while it has not.
@@ -280,6 +284,7 @@ func (r JobReader) Job(object *unstructured.Unstructured) (*Job, error) {
 		return nil, fmt.Errorf("read %s %s/%s: %w", r.Kind, object.GetNamespace(), object.GetName(), err)
 	}
 	job.Reader, job.Object = r, object
+	job.LeftTo, _ = r.Controller.ManagedBy(object)
 	return &job, nil
 }
 

@@ -77,6 +77,10 @@ func StateOf(g *Gang, now time.Time) State {
 		return Suspended
 	case g.Whole() && g.Total() > 0:
 		return stateOfAll(g, now)
+	case g.Elsewhere() && g.Up():
+		return Running
+	case g.Elsewhere() && g.ReportedUp > 0:
+		return Starting
 	}
 	total := g.Total()
 	running, alive, bound := g.Count(Running), g.Count(Running, Succeeded), g.Count(Starting, Running)

@@ -225,7 +225,7 @@ var entries = []Entry{
 	},
 	{
 		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job"}},
-		Meaning:  "Kueue waits for an admission check.",
+		Meaning:  "Kueue waits for an admission check, or MultiKueue has the job run in another cluster, and not enough members run there yet.",
 		Evidence: "`Workload.status.admissionChecks`",
 		Remedy:   "See the controller of the check.",
 	},

@@ -79,6 +79,18 @@ func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
 	return !ok || g.Replica == nil || index == strconv.Itoa(int(*g.Replica))
 }
 
+// Elsewhere reports whether MultiKueue has a job run in another cluster: no pod of it is made here.
+func Elsewhere(v *view.View, g *gang.Gang) bool {
+	wl := Workload(v, g)
+	return wl != nil && ClusterOf(wl) != "" || g.LeftTo == kueue.MultiKueue && Managed(v, g)
+}
+
+// ClusterOf is the cluster to which MultiKueue has dispatched a Workload; empty if it has not.
+func ClusterOf(wl *unstructured.Unstructured) string {
+	f := gang.Fields{Object: wl}
+	return f.String("status", "clusterName")
+}
+
 // Managed reports whether Kueue suspends the job. Such a job must not be resumed by hand. Kueue may manage jobs that
 // name no queue: its Workload shows it.
 func Managed(v *view.View, g *gang.Gang) bool {

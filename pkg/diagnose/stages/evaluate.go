@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/controller"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/job"
@@ -75,6 +76,13 @@ func evaluators() []evaluator {
 	}
 }
 
+// admission are the stages up to the queue that are not about the pods of a gang, nor about what makes them: those of a gang that runs in another cluster.
+func admission(all []evaluator) []evaluator {
+	return slices.DeleteFunc(all, func(e evaluator) bool {
+		return e.name != answer.StageRequest && e.name != answer.StageJob && e.name != answer.StageQueue
+	})
+}
+
 // Evaluate diagnoses the gang of a job, stage by stage; of a job of several the first that does not run.
 func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *stage.Diagnosis {
 	g := v.Gang(j)
@@ -98,6 +106,9 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	d.Gang = withScheduler(v, g)
 	c := stage.NewContext(v, d.Gang, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts))
 	all := evaluators()
+	if queueing.Elsewhere(v, d.Gang) {
+		all = admission(all)
+	}
 	if r := podsUnreadable(c); len(r.Findings) > 0 {
 		c = record(d, c, answer.StagePods, r)
 		all = all[:2] // the namespace and the job can still be evaluated

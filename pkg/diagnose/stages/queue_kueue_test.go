@@ -418,6 +418,44 @@ func TestKueueChecks(t *testing.T) {
 	})
 }
 
+// MultiKueue has a job run in another cluster: nothing is placed in this one.
+func TestMultiKueue(t *testing.T) {
+	dispatched := func(c *clustertest.Cluster, active int64) {
+		c.Nodes(1, 0).LocalQueue("lq", "cq")
+		c.ClusterQueue("cq", "", gpuQuota("16"))
+		c.Add(gangOf(2, 8, none, ungrouped, job(func(j map[string]any) {
+			set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(j)
+			set(kueue.MultiKueue, "spec", "runPolicy", "managedBy")(j)
+			set(map[string]any{"Worker": map[string]any{"active": active}}, "status", "replicaStatuses")(j)
+		})))
+	}
+	admitted := func(c *clustertest.Cluster) {
+		u := c.Workload("gang", "lq", time.Minute)
+		clustertest.Admit(u, "cq", "f", "16")
+		set("w1", "status", "clusterName")(u.Object)
+		set([]any{map[string]any{"name": "mk", "state": "Ready", "message": `The workload got reservation on "w1"`}}, "status", "admissionChecks")(u.Object)
+	}
+	check(t, []testCase{
+		{name: "it waits there", code: answer.KueueCheck, exit: 3, first: "dispatched it to cluster w1, where 0 of 2 members run", wantText: []string{"gangctl why-pending gang -n team --context w1", "got reservation on"}, alone: true, build: func(c *clustertest.Cluster) {
+			dispatched(c, 0)
+			admitted(c)
+		}},
+		{name: "it runs there", exit: 0, build: func(c *clustertest.Cluster) {
+			dispatched(c, 2)
+			admitted(c)
+		}},
+		{name: "it is not dispatched", code: answer.KueueCheck, exit: 3, first: "has not dispatched it", alone: true, build: func(c *clustertest.Cluster) {
+			dispatched(c, 0)
+			c.Workload("gang", "lq", time.Minute)
+		}},
+		{name: "there is no quota", code: answer.KueueQuota, exit: 3, alone: true, build: func(c *clustertest.Cluster) {
+			dispatched(c, 0)
+			uses(c, "other", "cq", "8")
+			c.Workload("gang", "lq", time.Minute)
+		}},
+	})
+}
+
 // Each replica of a job of several gangs has a Workload of its own.
 func TestKueueWorkloadOfReplica(t *testing.T) {
 	c := clustertest.New()

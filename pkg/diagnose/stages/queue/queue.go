@@ -26,6 +26,9 @@ import (
 func Evaluate(c *stage.Context) stage.Result {
 	var r stage.Result
 	r.State = evaluate(c, &r)
+	if len(r.Findings) == 0 && len(c.Findings) == 0 && queueing.Elsewhere(c.View, c.Gang) {
+		r.Add(dispatched(c, queueing.Workload(c.View, c.Gang)))
+	}
 	return r
 }
 

@@ -62,6 +62,12 @@ func Convert(j *batchv1.Job) gang.Job {
 	if n, err := strconv.ParseInt(j.Annotations[minParallelism], 10, 32); err == nil && n > 0 && n < int64(replicas) {
 		job.MinMember = new(int32(n))
 	}
+	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName {
+		job.LeftTo = *by
+	}
+	if j.Status.Ready != nil {
+		job.ReportedUp = *j.Status.Ready
+	}
 	if j.Spec.ActiveDeadlineSeconds != nil {
 		job.Deadline = gang.Seconds(*j.Spec.ActiveDeadlineSeconds)
 	}

@@ -5,6 +5,7 @@ package kubeflow
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +101,11 @@ func beforeSuspend(u *unstructured.Unstructured) bool {
 
 func readStatus(job *gang.Job, f *gang.Fields) {
 	job.Seen = len(f.List("status", "conditions")) > 0 || f.String("status", "startTime") != ""
+	statuses, _, _ := unstructured.NestedMap(f.Object.Object, "status", "replicaStatuses")
+	for role := range statuses {
+		active, _, _ := unstructured.NestedInt64(statuses, role, "active")
+		job.ReportedUp = gang.Sum(job.ReportedUp, int32(min(active, math.MaxInt32)))
+	}
 	for _, c := range f.List("status", "conditions") {
 		kind, _ := c["type"].(string)
 		if c["status"] != "True" || kind != "Failed" && kind != "Succeeded" {

@@ -1,0 +1,41 @@
+package queue
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// dispatched finds that a job of another cluster, whose Workload is given if there is one, has not enough members that run there. Why that is only that cluster knows.
+func dispatched(c *stage.Context, u *unstructured.Unstructured) *stage.Finding {
+	g := c.Gang
+	if u == nil || queueing.ClusterOf(u) == "" && !queueing.Admitted(u) {
+		return stage.Found(answer.KueueCheck, "MultiKueue has not dispatched it to another cluster yet").See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec")
+	}
+	cluster := queueing.ClusterOf(u)
+	where := "another cluster"
+	if cluster != "" {
+		where = "cluster " + cluster
+	}
+	f := stage.Found(answer.KueueCheck, "MultiKueue has dispatched it to %s, where %d of %d members run, as far as is reported: why they wait is to be seen there", where, g.ReportedUp, g.Total()).
+		See(u.GetAPIVersion(), u.GetKind(), u, ".status").Fact("cluster", cluster)
+	fields := gang.Fields{Object: u}
+	for _, check := range fields.List("status", "admissionChecks") {
+		if of := fields.Of(check); of.String("message") != "" {
+			f.Detail("admission check %s: %s", of.String("name"), of.String("message"))
+		}
+	}
+	if name := g.Meta.Name; cluster != "" {
+		if g.SharesName {
+			name = g.Reader.Argument(name)
+		}
+		f.Run(fmt.Sprintf("gangctl why-pending %s -n %s --context %s", name, g.Meta.Namespace, shell.Quote(cluster)))
+	}
+	return f
+}
