@@ -69,7 +69,8 @@ func TestWaysOut(t *testing.T) {
 		}},
 		{name: "Kueue: an admission check stays pending for what is submitted again", code: answer.TooBig, exit: 6, also: []answer.Code{answer.KueueCheck}, never: []answer.ActionKind{answer.Fewer, answer.Trim}, build: func(c *clustertest.Cluster) {
 			kueue(c, "32", "BestEffortFIFO")
-			set(map[string]any{"admissionChecks": []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}}, "status")(kueueWorkload(c, "gang", time.Minute, ""))
+			set(map[string]any{"conditions": []any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)},
+				"admissionChecks": []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}}, "status")(kueueWorkload(c, "gang", time.Minute, ""))
 			c.Nodes(2, 8).Add(with(waiting(3, 8), kueued))
 		}},
 		{name: "Kueue: a sister has borrowed", code: answer.KueueQuota, exit: 3, offers: []answer.ActionKind{answer.Quota, answer.Wait}, build: func(c *clustertest.Cluster) {

@@ -127,7 +127,8 @@ func queueScenarios() []scenario {
 		}},
 		{name: "kueue: admission check", code: answer.KueueCheck, exit: 3, build: func(c *clustertest.Cluster) {
 			kueue(c, "32", "BestEffortFIFO")
-			set(map[string]any{"admissionChecks": []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}}, "status")(kueueWorkload(c, "gang", time.Minute, ""))
+			set(map[string]any{"conditions": []any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)},
+				"admissionChecks": []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}}, "status")(kueueWorkload(c, "gang", time.Minute, ""))
 			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
 		}},
 		{name: "kueue: switched off", code: answer.KueueInactive, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {

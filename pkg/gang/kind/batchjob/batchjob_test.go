@@ -2,8 +2,11 @@ package batchjob
 
 import (
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // A Job that Kueue may admit in part needs as many members as Kueue leaves it at least. What is not below all of them means all.
@@ -14,6 +17,20 @@ func TestMinimumOfAPartlyAdmittedJob(t *testing.T) {
 		job := Convert(j)
 		if got := job.MinMember; (got == nil) != (want == 0) || got != nil && *got != want {
 			t.Errorf("%q: got %v, want %d", text, got, want)
+		}
+	}
+}
+
+// A Job that is left to another controller than Kubernetes' own may run in another cluster: its status has how many members do.
+func TestJobLeftToAnotherController(t *testing.T) {
+	for by, want := range map[string]string{"": "", batchv1.JobControllerName: "", "kueue.x-k8s.io/multikueue": "kueue.x-k8s.io/multikueue"} {
+		j := &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: new(int32(2))}, Status: batchv1.JobStatus{Ready: new(int32(2))}}
+		if by != "" {
+			j.Spec.ManagedBy = &by
+		}
+		g := gang.New(new(Convert(j)), nil, nil, func(*gang.Job, []gang.Member) gang.Declared { return gang.Declared{} }, nil)
+		if g.LeftTo != want || g.Up() != (want != "") || (gang.StateOf(g, time.Time{}) == gang.Running) != (want != "") {
+			t.Errorf("%q: left to %q, up: %v, %s", by, g.LeftTo, g.Up(), gang.StateOf(g, time.Time{}))
 		}
 	}
 }
