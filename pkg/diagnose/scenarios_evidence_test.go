@@ -34,9 +34,13 @@ func evidenceScenarios() []scenario {
 		}
 	}
 	return []scenario{
-		{name: "Kueue: a topology that is required", code: answer.Fits, exit: 3, wantText: []string{"not modelled[^\n]*podset-required-topology", "heuristic"}, build: func(c *clustertest.Cluster) {
+		{name: "Kueue: a topology that is required", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"no node has the label example.com/rack", "the annotation kueue.x-k8s.io/podset-required-topology of its pods"}, notText: []string{"not modelled", "heuristic"}, build: func(c *clustertest.Cluster) {
 			kueue(c, "32", "BestEffortFIFO")
 			c.Nodes(2, 8).Add(with(waiting(2, 8), inKueue(templated("kueue.x-k8s.io/podset-required-topology", "example.com/rack"))))
+		}},
+		{name: "Kueue: a topology that is required of slices", code: answer.Fits, exit: 3, wantText: []string{"not modelled[^\n]*podset-slice-required-topology", "heuristic"}, build: func(c *clustertest.Cluster) {
+			kueue(c, "32", "BestEffortFIFO")
+			c.Nodes(2, 8).Add(with(waiting(2, 8), inKueue(templated("kueue.x-k8s.io/podset-slice-required-topology", "example.com/rack"))))
 		}},
 		{name: "Kueue: a topology that is preferred", code: answer.Fits, exit: 3, notText: []string{"not modelled", "heuristic"}, build: func(c *clustertest.Cluster) {
 			kueue(c, "32", "BestEffortFIFO")

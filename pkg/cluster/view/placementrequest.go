@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -46,8 +47,11 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done)
 	}
 	names, selected := map[string]string{}, w.selectedLabels(g)
-	if g.Decl != nil {
-		p.Topology = g.Decl.Topology
+	if p.Topology = Topology(g); g.Decl == nil && p.Topology.Required != "" {
+		p.MinMember = g.Total() // the domain is for all that Kueue admits, even where members start one by one
+		if g.MinMember != nil {
+			p.MinMember = min(*g.MinMember, p.MinMember)
+		}
 	}
 	parts := p.Topology.Divide()
 	role := func(m gang.Member, pod *corev1.Pod) (name string) {
@@ -93,6 +97,22 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	}
 	p.Shape, p.members = p.shape(names)
 	return p
+}
+
+// Topology is by which node labels members share domains: as what declares the gang has it, or else, while Kueue holds a job, as the members of its one role are annotated for
+// Kueue, which admits them to one domain.
+func Topology(g *gang.Gang) gang.Topology {
+	if g.Decl != nil {
+		return g.Decl.Topology
+	}
+	if _, queued := kueue.QueueOf(&g.Meta); !queued || !g.Suspended || len(g.Roles) != 1 {
+		return gang.Topology{}
+	}
+	t, err := kueue.TopologyOf(&g.Roles[0].Template)
+	if err != nil {
+		return gang.Topology{} // Kueue does not accept it
+	}
+	return t
 }
 
 // shape is the request's Shape and those of its roles, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what

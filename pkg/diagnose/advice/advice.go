@@ -87,6 +87,9 @@ func keptByScheduler(f *stage.Finding) bool {
 	return f.Code == answer.ReservedByOthers && f.Stage == answer.StageOrder
 }
 
+// paused reports whether a finding is that Kueue tries again at some time: nothing brings that forward.
+func paused(f *stage.Finding) bool { return f.Code == answer.KueueQuota && f.Facts["requeueAt"] != nil }
+
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
@@ -114,7 +117,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if base.Primary.Helper {
 		return Found{Actions: s.actions, Cut: s.cut}
 	}
-	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) || exclusiveVolume(base.Primary) {
+	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
 		s.part(answer.Wait, waiter{s}.wait)
 		s.part(answer.Reshape, resizer{s}.reshape)
 		s.part(answer.Trim, trimmer{s}.trim)

@@ -73,6 +73,18 @@ func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	return nil
 }
 
+// JobOf is the job that owns a Workload; nil if it is not seen.
+func JobOf(v *view.View, wl *unstructured.Unstructured) *gang.Job {
+	for _, job := range v.Jobs() {
+		if slices.ContainsFunc(wl.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return ref.UID != "" && ref.UID == job.Meta.UID && wl.GetNamespace() == job.Meta.Namespace
+		}) {
+			return job
+		}
+	}
+	return nil
+}
+
 // isOfReplica reports whether a Workload is not that of another replica of a job.
 func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
 	index, ok := u.GetAnnotations()[kueue.IndexAnnotation]

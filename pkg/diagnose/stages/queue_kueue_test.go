@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -452,6 +453,65 @@ func TestMultiKueue(t *testing.T) {
 			dispatched(c, 0)
 			uses(c, "other", "cq", "8")
 			c.Workload("gang", "lq", time.Minute)
+		}},
+	})
+}
+
+// Kueue may admit nothing until the pods of what it has admitted are ready.
+func TestKueueBlocksAdmission(t *testing.T) {
+	check(t, []testCase{{name: "named", code: answer.KueueQuota, exit: 3, first: "admits nothing until the pods of team/bert are ready", wantText: []string{"why the pods of team/bert are not ready: .*cannot be pulled|why the pods of team/bert are not ready: .*image"},
+		build: func(c *clustertest.Cluster) {
+			pool(c, "32")
+			c.Add(clustertest.Gang{Name: "bert", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, NoGroup: true, Pod: func(_ int, p *corev1.Pod) {
+				p.Status.Phase = corev1.PodPending
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tensorflow", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"}}}}
+			}})
+			uses(c, "bert", "cq", "8")
+			c.Add(gangOf(2, 8, kueued))
+			c.Workload("gang", "lq", time.Minute).Object["status"] = map[string]any{"conditions": []any{
+				clustertest.Condition("QuotaReserved", "False", "WaitingForPodsReady", "waiting for all admitted workloads to be in PodsReady condition", time.Minute)}}
+		}}})
+}
+
+// The members of a job that Kueue holds share a domain if their annotation requires it, whether a scheduler declares a gang or not.
+func TestKueueTopology(t *testing.T) {
+	racks := func(c *clustertest.Cluster, message string) {
+		pool(c, "64")
+		for i, n := range c.S.Nodes {
+			n.Labels["cloud/rack"] = fmt.Sprint("r", i/2)
+		}
+		c.Workload("gang", "lq", time.Minute).Object["status"] = map[string]any{"conditions": []any{
+			clustertest.Condition("QuotaReserved", "False", "TopologyPlacementFailed", message, time.Minute)}}
+	}
+	rack := func(g *clustertest.Gang) {
+		suspend := g.Job
+		g.Job = func(j map[string]any) {
+			suspend(j)
+			set("cloud/rack", "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations", kueue.RequiredTopology)(j)
+		}
+	}
+	check(t, []testCase{
+		{name: "never", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {
+			c.Add(gangOf(3, 8, kueued, rack))
+			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 2 out of 3 pod(s)`)
+		}},
+		{name: "a Job, whose members start one by one", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {
+			pool(c, "64")
+			for i, n := range c.S.Nodes {
+				n.Labels["cloud/rack"] = fmt.Sprint("r", i/2)
+			}
+			c.Add(gangOf(3, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind = "Job"
+				g.BatchJob = func(j *batchv1.Job) {
+					j.Spec.Suspend, j.Labels = ptr.To(true), map[string]string{"kueue.x-k8s.io/queue-name": "lq"}
+					j.Spec.Template.Annotations = map[string]string{kueue.RequiredTopology: "cloud/rack"}
+				}
+			}))
+		}},
+		{name: "not now", code: answer.TopologyFragmented, exit: 3, not: []string{"podset-required-topology"}, build: func(c *clustertest.Cluster) {
+			c.Add(gangOf(2, 8, kueued, rack))
+			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 1 out of 2 pod(s)`)
+			c.Runs("a", 8, "n1").Runs("b", 8, "n3")
 		}},
 	})
 }

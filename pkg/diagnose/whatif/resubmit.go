@@ -198,6 +198,11 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 			}
 		}
 		if used, _, _ := unstructured.NestedSlice(status, "admission", "podSetAssignments"); len(used) > 0 {
+			conditions, _, _ := unstructured.NestedSlice(status, "conditions")
+			Set(u, slices.DeleteFunc(conditions, func(item any) bool {
+				condition, _ := item.(map[string]any)
+				return condition["type"] != "QuotaReserved" // without which no check is run
+			}), "status", "conditions")
 			for _, item := range used {
 				if set, ok := item.(map[string]any); ok {
 					set["resources"] = set["resourceUsage"]
@@ -238,8 +243,6 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 		}
 		request.Roles = append(request.Roles, role)
 	}
-	if g.Decl != nil {
-		request.Topology = g.Decl.Topology
-	}
+	request.Topology = view.Topology(g)
 	return request, true
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -59,7 +60,10 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		if nearest != "" {
 			f.Detail("did you mean the label %s?", nearest)
 		}
-		if !ofPart(c, role, key) {
+		switch {
+		case key == c.Request.Topology.Required && c.Gang.Decl == nil:
+			f.Detail("the annotation %s of its pods requires it", kueue.RequiredTopology)
+		case !ofPart(c, role, key):
 			if nearest != "" {
 				f.Fix(otherTopology(c, role, key, nearest))
 			}

@@ -74,7 +74,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		if f := kueueQuota(c, out, cluster, workload); f != nil {
 			out.Add(f)
 		}
-		if workload != nil && len(out.Findings) == before && !c.View.Assumed {
+		if workload != nil && len(out.Findings) == before {
 			kueueReported(c, out, workload)
 		}
 	}
@@ -90,8 +90,9 @@ var topologies = []string{"podset-required-topology", "podset-slice-required-top
 func requiredTopology(c *stage.Context, out *stage.Result) {
 	for _, role := range c.Gang.Roles {
 		for _, name := range topologies {
-			known := name == "podset-required-topology" && c.Gang.Decl != nil && c.Gang.Decl.TopologyFrom == gang.TopologyPods // the placement stage
-			if level := role.Template.Annotations[kueue.Group+"/"+name]; level != "" && !known {
+			level := role.Template.Annotations[kueue.Group+"/"+name]
+			known := name == "podset-required-topology" && len(c.Gang.Roles) == 1 && c.Request.Topology.Required == level // the placement stage
+			if level != "" && !known {
 				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("the %s of %s, by which Kueue admits it: %s", name, role.Name, level))
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
 // workloadState finds that the Workload, if there is one, is switched off, or waits for an admission check.
@@ -131,7 +132,7 @@ func ofEviction(u *unstructured.Unstructured, condition gang.Condition) bool {
 var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
 
 // kueueReported finds that by the numbers there is quota, but Kueue has not admitted the job. It may know more: topology, preemption under
-// way, a limit on how many may start at once, a pause after an eviction.
+// way, a limit on how many may start at once, a pause after an eviction. What is not evaluated here stays so whatever else changes.
 func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 	f := gang.Fields{Object: u}
 	name := u.GetName()
@@ -143,12 +144,68 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 		return
 	}
 	condition, status := stage.Condition(u, "QuotaReserved")
+	note := func(but string) {
+		if !c.View.Assumed {
+			out.Note("Kueue reported %s ago: %s; %s", phrase.Age(c.View.Age(condition.At)), condition.Message, but)
+		}
+	}
 	switch {
 	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted") || ofEviction(u, condition):
 	case quotaMessage.MatchString(condition.Message):
-		out.Note("Kueue reported %s ago: %s; by the current quotas and Workloads there is enough", phrase.Age(c.View.Age(condition.At)), condition.Message)
+		note("by the current quotas and Workloads there is enough")
+	case topologyMessage.MatchString(condition.Message) && c.Request.Topology.Required != "":
+		note("whether there is such a domain now is for the nodes to show")
+	case readyMessage.MatchString(condition.Message):
+		unready(c, out, u, condition)
+	case c.View.Assumed && evaluatedMessage.MatchString(condition.Message):
 	default:
-		out.Add(stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", condition.Message).
-			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason))
+		out.Add(notAdmitted(u, condition))
 	}
+}
+
+var (
+	// topologyMessage is how Kueue reports that no domain has enough room.
+	topologyMessage = regexp.MustCompile(`^(?s:.*)topology "[^"]*" (allows|doesn't allow)`)
+	// readyMessage is how it reports that it admits nothing before the pods of what it has admitted are ready (waitForPodsReady.blockAdmission).
+	readyMessage = regexp.MustCompile(`waiting for all admitted workloads to be in PodsReady condition`)
+	// evaluatedMessage is how it reports what is evaluated here, as far as it is modelled: the flavors, the queues and whom they are for.
+	evaluatedMessage = regexp.MustCompile(`couldn't assign flavors|[Pp]reempt|didn't fit|Queue .*(inactive|doesn't exist)|namespace doesn't match|deactivated`)
+)
+
+// notAdmitted is what Kueue reports of a Workload that it has not admitted.
+func notAdmitted(u *unstructured.Unstructured, condition gang.Condition) *stage.Finding {
+	return stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", condition.Message).
+		See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason)
+}
+
+// unready finds for which jobs Kueue admits nothing: those that it has admitted and whose pods are not ready.
+func unready(c *stage.Context, out *stage.Result, u *unstructured.Unstructured, condition gang.Condition) {
+	f := notAdmitted(u, condition)
+	var names []string
+	for _, other := range c.View.Snap.Custom[kueue.Kind("Workload")] {
+		if _, ready := stage.Condition(other, "PodsReady"); other == u || ready == "True" || !queueing.Admitted(other) || cohort.AdmittedTo(other) == "" {
+			continue
+		}
+		name := c.Reader.Name(jobOfWorkload(other))
+		names = append(names, name)
+		job := queueing.JobOf(c.View, other)
+		if job == nil || c.Diagnose == nil {
+			continue
+		}
+		if why := c.Diagnose(job); why.Primary != nil {
+			text, details := c.WhyOther(why)
+			f.Detail("why the pods of %s are not ready: %s", name, text)
+			for _, line := range details {
+				f.Detail("  %s", line)
+			}
+		}
+	}
+	switch {
+	case len(names) > 0:
+		f.Message = fmt.Sprintf("Kueue admits nothing until the pods of %s are ready (waitForPodsReady.blockAdmission)", phrase.Names(names))
+		f.Fact("unready", names)
+	case c.View.Assumed:
+		return // they are gone
+	}
+	out.Add(f)
 }
