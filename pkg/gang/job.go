@@ -69,6 +69,10 @@ type Job struct {
 	Problems []string
 	// Sequential is why its members cannot all start together: the controller makes some only when others run. It is empty if they can.
 	Sequential string
+	// Exclusive are the rules by which parts of the job have a topology domain for themselves.
+	Exclusive []Exclusive
+	// Unmodelled are rules of its controller about the places of its members that nothing here evaluates.
+	Unmodelled []string
 	// Division is how the job is divided into gangs.
 	Division Division
 	// Replica is which of the gangs of a divided job this is, from 0 on; nil for all of them together. Siblings is how many others there are.

@@ -39,6 +39,9 @@ type PartRule struct {
 	// Required and Preferred are those of [Topology], for the members of a part.
 	Required  string   `json:"required,omitempty"`
 	Preferred []string `json:"preferred,omitempty"`
+	// Exclusive is a label of members. Where it is set, each part has the domain that it requires for itself: no member with the label, whatever its value, may be in the
+	// domain of a part that it is not in. No annotation can have it, see [Exclusive].
+	Exclusive string `json:"-"`
 }
 
 // Divide returns the function that has the part that a member with some labels is in; ok is false for one that is in none. It is to be called for a rule that

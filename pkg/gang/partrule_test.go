@@ -17,21 +17,22 @@ func TestPartsOf(t *testing.T) {
 		want []PartRule
 		bad  string
 	}{
-		"none":             {text: "  "},
-		"one":              {text: `[{"by":["slice"],"required":"rack"}]`, want: []PartRule{{By: []string{"slice"}, Required: "rack"}}},
-		"with a selector":  {text: `[{"selector":"role in (a, b)","required":"zone","preferred":["rack","block"]}]`, want: []PartRule{{Selector: "role in (a, b)", Required: "zone", Preferred: []string{"rack", "block"}}}},
-		"no list":          {text: `{"required":"rack"}`, bad: "cannot unmarshal"},
-		"two lists":        {text: `[{"required":"rack"}] []`, bad: "text after the list"},
-		"a field too many": {text: `[{"required":"rack","` + strings.Repeat("x", 4000) + `":1}]`, bad: "unknown field"},
-		"no domain":        {text: `[{"by":["slice"]}]`, bad: "rule 1: neither"},
-		"no label":         {text: `[{"required":"rack"},{"by":["a b"],"required":"rack"}]`, bad: "rule 2: by"},
-		"no key":           {text: `[{"required":"r r"}]`, bad: "rule 1"},
-		"no selector":      {text: `[{"selector":"a in ` + strings.Repeat("x", 4000) + `","required":"rack"}]`, bad: "selector"},
-		"too many":         {text: many, bad: "17 rules"},
-		"too many labels":  {text: `[{"by":["a","b","c","d","e","f","g","h","i"],"required":"rack"}]`, bad: "more than 8 labels"},
-		"a long selector":  {text: `[{"selector":"` + strings.Repeat("!a,", maxRequirements) + `!a","required":"rack"}]`, bad: "more than 16 requirements"},
-		"too many domains": {text: "[" + strings.TrimSuffix(strings.Repeat(`{"required":"KEY","preferred":["a","b","c"]},`, 9), ",") + "]", bad: "36 domains"},
-		"endless":          {text: strings.Repeat(" ", maxPartText) + "[]", bad: "longer than"},
+		"none":                   {text: "  "},
+		"one":                    {text: `[{"by":["slice"],"required":"rack"}]`, want: []PartRule{{By: []string{"slice"}, Required: "rack"}}},
+		"with a selector":        {text: `[{"selector":"role in (a, b)","required":"zone","preferred":["rack","block"]}]`, want: []PartRule{{Selector: "role in (a, b)", Required: "zone", Preferred: []string{"rack", "block"}}}},
+		"no list":                {text: `{"required":"rack"}`, bad: "cannot unmarshal"},
+		"two lists":              {text: `[{"required":"rack"}] []`, bad: "text after the list"},
+		"a rule of a controller": {text: `[{"required":"rack","exclusive":"slice"}]`, bad: "unknown field"},
+		"a field too many":       {text: `[{"required":"rack","` + strings.Repeat("x", 4000) + `":1}]`, bad: "unknown field"},
+		"no domain":              {text: `[{"by":["slice"]}]`, bad: "rule 1: neither"},
+		"no label":               {text: `[{"required":"rack"},{"by":["a b"],"required":"rack"}]`, bad: "rule 2: by"},
+		"no key":                 {text: `[{"required":"r r"}]`, bad: "rule 1"},
+		"no selector":            {text: `[{"selector":"a in ` + strings.Repeat("x", 4000) + `","required":"rack"}]`, bad: "selector"},
+		"too many":               {text: many, bad: "17 rules"},
+		"too many labels":        {text: `[{"by":["a","b","c","d","e","f","g","h","i"],"required":"rack"}]`, bad: "more than 8 labels"},
+		"a long selector":        {text: `[{"selector":"` + strings.Repeat("!a,", maxRequirements) + `!a","required":"rack"}]`, bad: "more than 16 requirements"},
+		"too many domains":       {text: "[" + strings.TrimSuffix(strings.Repeat(`{"required":"KEY","preferred":["a","b","c"]},`, 9), ",") + "]", bad: "36 domains"},
+		"endless":                {text: strings.Repeat(" ", maxPartText) + "[]", bad: "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; strings.Contains(tc.text, "KEY"); i++ {

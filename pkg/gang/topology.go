@@ -98,7 +98,13 @@ func (t Topology) AllRequired() (keys []string) {
 
 // String is equal for equal topologies, and for no others.
 func (t Topology) String() string {
-	return fmt.Sprintf("%s;%s;%s", t.Required, strings.Join(t.Preferred, ","), partsText(t.Parts))
+	text := fmt.Sprintf("%s;%s;%s", t.Required, strings.Join(t.Preferred, ","), partsText(t.Parts))
+	for i, r := range t.Parts {
+		if r.Exclusive != "" {
+			text += fmt.Sprintf(";%d=%s", i, r.Exclusive)
+		}
+	}
+	return text
 }
 
 // Validate reports keys that no label can have, too many, or one twice.

@@ -79,3 +79,17 @@ func TestTopologyOfPods(t *testing.T) {
 		})
 	}
 }
+
+// That parts have their domains for themselves makes another topology.
+func TestExclusivePartsAsText(t *testing.T) {
+	text := func(exclusive ...string) string {
+		var t Topology
+		for _, label := range exclusive {
+			t.Parts = append(t.Parts, PartRule{Required: "rack", Exclusive: label})
+		}
+		return t.String()
+	}
+	if all := []string{text("", ""), text("a", ""), text("", "a"), text("a", "a"), text("b", "a")}; len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
+		t.Errorf("different topologies have one text: %q", all)
+	}
+}

@@ -20,6 +20,10 @@ type part struct {
 	bound  []int // positions of the nodes of its members that have one
 	// class is equal for parts that no node distinguishes: of these any may have the domain of another.
 	class string
+	// kept are the roles that may not be in its domain; nil of a part that shares it. rule is its rule, and distinct if no two of its parts that are so may share one.
+	kept     []bool
+	rule     int
+	distinct bool
 }
 
 // required are the domains that the part has to be in one of; nil if it may be anywhere.
@@ -34,6 +38,7 @@ type PartRequest struct {
 
 	rule  int
 	roles []int // of the whole gang
+	whole bool  // all members of the gang are in it
 }
 
 // Parts are the parts of a gang that have members without a node, rule by rule. The minimum of a part is what the gang needs of it at least.
@@ -63,6 +68,7 @@ func (c *Cluster) Parts(g Gang) (parts []PartRequest) {
 	}
 	for i := range parts {
 		p := &parts[i]
+		p.whole = p.unbound() == g.unbound() && len(p.Bound) == len(g.Bound)
 		p.MinMember = int32(len(p.Bound)) + max(0, g.required()-(g.unbound()-p.unbound()))
 	}
 	return parts
@@ -71,9 +77,9 @@ func (c *Cluster) Parts(g Gang) (parts []PartRequest) {
 // unbound is how many members have no node.
 func (g Gang) unbound() int32 { return g.Total() - int32(len(g.Bound)) }
 
-// Members names the members of the part by their labels: " with slice=3", and nothing for all members of the gang.
+// Members names the members of the part by their labels: " with slice=3", and nothing where they are all members of the gang.
 func (p PartRequest) Members() string {
-	if text := p.Rule.Describe(p.Name); text != "" {
+	if text := p.Rule.Describe(p.Name); text != "" && !p.whole {
 		return fmt.Sprintf(" with %.80s", text)
 	}
 	return ""
@@ -86,6 +92,9 @@ type PartRoom struct {
 	Rooms []DomainRoom
 	// At are the domains of the members that have a node.
 	At []string
+	// Apart is how many parts of the gang have a domain for themselves by the rule, and Domains how many of these there are. Rooms are without those that members of other
+	// parts have. Apart is 0 for parts that share domains.
+	Apart, Domains int
 }
 
 // Roomy reports whether as many members as the gang needs have room in one domain, and in that of those that have a node.
@@ -121,7 +130,13 @@ func (c *Cluster) PartRooms(g Gang, domains func(g Gang, key string) []DomainRoo
 			measured[key] = domains(p.Gang, p.Rule.Required)
 		}
 		if len(measured[key]) > 0 {
-			rooms = append(rooms, PartRoom{PartRequest: p, Rooms: measured[key], At: c.BoundDomains(p.Bound, p.Rule.Required)})
+			room := PartRoom{PartRequest: p, Rooms: measured[key], At: c.BoundDomains(p.Bound, p.Rule.Required)}
+			if p.Rule.Exclusive != "" {
+				parts, taken := c.apart(g, p)
+				room.Apart, room.Domains = parts, len(room.Rooms)
+				room.Rooms = slices.DeleteFunc(slices.Clone(room.Rooms), func(r DomainRoom) bool { return len(p.Bound) == 0 && taken.Has(r.Domain) })
+			}
+			rooms = append(rooms, room)
 		}
 	}
 	return rooms
@@ -138,8 +153,16 @@ func (t *task) findParts(g Gang) {
 	}
 	memberships := make([]int, len(t.roles))
 	known := map[string]*topology{} // parts that share domains are known by these
-	for _, request := range t.c.Parts(g) {
-		p := part{roles: make([]bool, len(t.roles)), levels: t.levelsOf(request.Rule, known), class: fmt.Sprint(request.rule)}
+	requests := t.c.Parts(g)
+	settled := func(rule int, name string) bool {
+		return slices.ContainsFunc(requests, func(r PartRequest) bool { return r.rule == rule && r.Name == name && len(r.Bound) > 0 })
+	}
+	for _, request := range requests {
+		p := part{
+			roles: make([]bool, len(t.roles)), levels: t.levelsOf(request.Rule, known), class: fmt.Sprint(request.rule),
+			kept: t.keptOut(request, settled), rule: request.rule,
+		}
+		p.distinct = p.kept != nil && !slices.ContainsFunc(request.Roles, func(r Role) bool { return r.Pod.Labels[request.Rule.Exclusive] == "" })
 		for _, role := range request.roles {
 			if i, ok := position[role]; ok {
 				p.roles[i], p.members = true, p.members+t.roles[i].count
@@ -159,6 +182,7 @@ func (t *task) findParts(g Gang) {
 	slices.SortStableFunc(t.parts, func(a, b part) int {
 		return cmp.Or(cmp.Compare(a.width(), b.width()), cmp.Compare(b.members, a.members), strings.Compare(a.class, b.class))
 	})
+	t.keepOut(g)
 }
 
 // width is how wide the domains of the part are: the fewer there are, the wider.

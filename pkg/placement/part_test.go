@@ -226,6 +226,18 @@ func oracleOfParts(c *Cluster, g Gang) bool {
 			}
 		}
 	}
+	fixed := map[chosen]string{} // by the member that has a node
+	for pod, at := range c.bound(g) {
+		for n, rule := range g.Topology.Parts {
+			if part, ok := rule.Divide()(pod); ok && rule.Required != "" {
+				value, labelled := c.nodes[at].obj.Labels[rule.Required]
+				if !labelled {
+					value = "nowhere"
+				}
+				fixed[chosen{rule.Required, fmt.Sprint(n, part)}] = value
+			}
+		}
+	}
 	values := map[string][]string{}
 	for _, n := range c.Nodes() {
 		for _, key := range []string{"rack", "block"} {
@@ -238,10 +250,14 @@ func oracleOfParts(c *Cluster, g Gang) bool {
 	try = func(k int, roles []Role) bool {
 		if k == len(keys) {
 			with := g
-			with.Roles, with.Topology.Parts = roles, nil
+			with.Roles, with.Topology.Parts, with.Bound = roles, nil, nil
 			return oracle(c, with)
 		}
-		for _, value := range append([]string{"nowhere"}, values[keys[k].key]...) {
+		domains := append([]string{"nowhere"}, values[keys[k].key]...)
+		if value, known := fixed[keys[k]]; known {
+			domains = []string{value}
+		}
+		for _, value := range domains {
 			next := slices.Clone(roles)
 			possible := true
 			for _, i := range parts[keys[k]] {

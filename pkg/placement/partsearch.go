@@ -18,6 +18,7 @@ type partSearch struct {
 	of         [][]int                      // by role: the parts that it is in
 	chosen     []partDomain                 // by part, of those that come first
 	least      []int                        // by role: how many of its members the gang needs at least
+	apart      bool                         // some parts have their domains for themselves
 }
 
 // partDomain is the domain of a part: one of some, nowhere, or, if of is nil, anywhere.
@@ -35,6 +36,7 @@ func (t *task) solveParts(candidates []*candidate) solution {
 		return t.solveAffinityGroup(candidates)
 	}
 	x := &partSearch{task: t, candidates: candidates, members: map[*topology][][]*candidate{}, of: make([][]int, len(t.roles)), least: make([]int, len(t.roles))}
+	x.apart = slices.ContainsFunc(t.parts, func(p part) bool { return p.kept != nil })
 	for i := range t.roles {
 		x.least[i] = t.least(i)
 		for k := range t.parts {
@@ -46,7 +48,7 @@ func (t *task) solveParts(candidates []*candidate) solution {
 	if bound := x.countingBound(candidates); bound != nil { // wherever the parts are
 		return solution{packing: x.placeSome().packing, proof: CountingBound, bound: bound}
 	}
-	if x.tooFewDomains() {
+	if x.tooFewDomains() || x.tooFewApart() {
 		return solution{packing: x.placeSome().packing, proof: Exhausted}
 	}
 	if a, ok := x.placeAllInTime(); ok {
@@ -128,8 +130,8 @@ func (x *partSearch) placeEnough() solution {
 	}
 	p := &x.parts[k]
 	choices := x.choices(k, p.levels[len(p.levels)-1:])
-	if len(choices) == 0 {
-		choices = []partDomain{{of: p.required(), number: nowhere}} // a gang may start without the part
+	if len(choices) == 0 || p.kept != nil && x.leastOf(p) == 0 {
+		choices = append(choices, partDomain{of: p.required(), number: nowhere}) // a gang may start without the part, and others may need all domains
 	}
 	return bestOf(x.task, slices.Values(choices), func(next partDomain) solution {
 		x.chosen = append(x.chosen, next)
@@ -143,13 +145,29 @@ func (x *partSearch) placeEnough() solution {
 
 // choices are the domains of some levels that part k may be in next. Of parts that are alike the domains are in one order: others would only swap them.
 func (x *partSearch) choices(k int, levels []*topology) []partDomain {
+	alike := k > 0 && x.parts[k-1].class == x.parts[k].class
+	if alike && x.parts[k].kept != nil {
+		return x.apartFrom(k, levels)
+	}
 	all := x.domains(k, levels)
-	if k > 0 && x.parts[k-1].class == x.parts[k].class {
+	if alike {
 		if before := slices.Index(all, x.chosen[k-1]); before >= 0 {
 			all = all[before:]
 		}
 	}
 	return all
+}
+
+// apartFrom are the choices of a part that is alike the one before it, and may not share its domain: those that come after it in the order of both.
+func (x *partSearch) apartFrom(k int, levels []*topology) []partDomain {
+	before := x.chosen[k-1]
+	x.chosen = x.chosen[:k-1]
+	all := x.domains(k, levels)
+	x.chosen = append(x.chosen, before)
+	if before.number == nowhere {
+		return nil
+	}
+	return all[slices.Index(all, before)+1:]
 }
 
 // domains are the domains of some levels that part k may be in, those of the first level first, and of each level the one first that leaves the least behind.
@@ -241,7 +259,7 @@ func (x *partSearch) mayTake(s *candidate, role int) bool {
 			return false
 		}
 	}
-	return true
+	return !x.keepsOut(s, role)
 }
 
 // confined are the candidates as the chosen domains leave them to each role.

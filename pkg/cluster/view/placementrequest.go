@@ -22,6 +22,8 @@ type PlacementRequest struct {
 	// Shape is equal for requests that find the same room in a cluster of this view, whatever their gangs are called. It is empty for
 	// one that is like no other: some of its members have a node, or they have volumes or devices of their own.
 	Shape string
+	// Unmodelled are rules about where members may be that the request has not.
+	Unmodelled []string
 
 	roles map[string]string // of the gang, by the name of the simulated role
 	// members are equal for simulated roles, by name, whose members no scheduler can distinguish; none if Shape is empty.
@@ -53,8 +55,16 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 			p.MinMember = min(*g.MinMember, p.MinMember)
 		}
 	}
+	var exclusions []exclusion
+	exclusions, p.Unmodelled = w.exclusions(g)
+	for _, x := range exclusions {
+		p.Topology.Parts = append(slices.Clip(p.Topology.Parts), x.Rule)
+	}
 	parts := p.Topology.Divide()
 	role := func(m gang.Member, pod *corev1.Pod) (name string) {
+		for _, x := range exclusions {
+			pod = x.applied(pod)
+		}
 		shape := signature(m.Role, pod, selected) + parts(pod)
 		name, known := names[shape]
 		if !known {

@@ -43,11 +43,11 @@ func Domains(rooms []placement.DomainRoom) string {
 // Together is the sentence for a gang whose members must share a domain of a node label, none of which has room for them. rooms are those of the domains,
 // and at the domains of the members that have a node: any other member must go there.
 func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
-	return together("", g, key, rooms, at)
+	return together("", "share one "+Domain(key), g, key, rooms, at)
 }
 
-// together is Together for the members that a text names; all of the gang if it is empty.
-func together(which string, g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
+// together is Together for the members that a text names, all of the gang if it is empty, and with what they must do.
+func together(which, must string, g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
 	needs := g.Total()
 	if g.MinMember > 0 {
 		needs = min(needs, g.MinMember)
@@ -55,9 +55,9 @@ func together(which string, g placement.Gang, key string, rooms []placement.Doma
 	left := max(0, needs-int32(len(g.Bound)))
 	switch {
 	case len(at) > 1:
-		return fmt.Sprintf("all members%s must share one %s, and those with a node are at %s", which, Domain(key), Names(at))
+		return fmt.Sprintf("all members%s must %s, and those with a node are at %s", which, must, Names(at))
 	case len(at) == 1 && at[0] == "":
-		return fmt.Sprintf("all members%s must share one %s, and those with a node are where no node has it", which, Domain(key))
+		return fmt.Sprintf("all members%s must %s, and those with a node are where no node has it", which, must)
 	case len(at) == 1:
 		var there int32
 		for _, r := range rooms {
@@ -67,7 +67,7 @@ func together(which string, g placement.Gang, key string, rooms []placement.Doma
 		}
 		return fmt.Sprintf("its other members%s are %s, where there is room for %d of %d; everywhere: %s", which, At(key, at[0]), there, left, Domains(rooms))
 	}
-	return fmt.Sprintf("all %d members%s must share one %s: %s", needs, which, Domain(key), Domains(rooms))
+	return fmt.Sprintf("all %d members%s must %s: %s", needs, which, must, Domains(rooms))
 }
 
 // TogetherInParts is the sentence for a gang of which the members of each part must share a domain. It names a part that has room in none; if each has room
@@ -76,11 +76,15 @@ func TogetherInParts(parts []placement.PartRoom) string {
 	if len(parts) == 0 {
 		return ""
 	}
+	if few := slices.IndexFunc(parts, func(p placement.PartRoom) bool { return p.Apart > p.Domains }); few >= 0 {
+		p := parts[few]
+		return fmt.Sprintf("each of %d parts must have a %s to itself, and there %s %d", p.Apart, Domain(p.Rule.Required), Verb(p.Domains, "is", "are"), p.Domains)
+	}
 	short := slices.IndexFunc(parts, func(p placement.PartRoom) bool { return !p.Roomy() })
 	hardest := slices.MaxFunc(parts, func(a, b placement.PartRoom) int { return cmp.Compare(a.Total(), b.Total()) })
 	if short >= 0 {
 		p := parts[short]
-		return together(p.Members(), p.Gang, p.Rule.Required, p.Rooms, p.At)
+		return together(p.Members(), mustOf(p), p.Gang, p.Rule.Required, p.Rooms, p.At)
 	}
 	alike := 0
 	for _, p := range parts {
@@ -88,11 +92,19 @@ func TogetherInParts(parts []placement.PartRoom) string {
 			alike++
 		}
 	}
-	domain, rooms := Domain(hardest.Rule.Required), Domains(hardest.Rooms)
+	must, rooms := mustOf(hardest), Domains(hardest.Rooms)
 	if alike == 1 {
-		return fmt.Sprintf("all members%s must share one %s, and there is room for what the gang needs of them alone, but not with the others: %s", hardest.Members(), domain, rooms)
+		return fmt.Sprintf("all members%s must %s, and there is room for what the gang needs of them alone, but not with the others: %s", hardest.Members(), must, rooms)
 	}
-	return fmt.Sprintf("the members of each of %d parts must share one %s, and there is room for what the gang needs of each alone, but not for all at once: %s", alike, domain, rooms)
+	return fmt.Sprintf("the members of each of %d parts must %s, and there is room for what the gang needs of each alone, but not for all at once: %s", alike, must, rooms)
+}
+
+// mustOf is what the members of a part must do: share one value of rack, and keep it for themselves.
+func mustOf(p placement.PartRoom) string {
+	if p.Apart > 0 {
+		return "have a " + Domain(p.Rule.Required) + " to themselves"
+	}
+	return "share one " + Domain(p.Rule.Required)
 }
 
 // Domain is what one domain of a node label is called: value of rack, or HyperNode of tier 1 or lower.

@@ -221,7 +221,7 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 // PlacementRequest is what would have to be placed if a gang were submitted again with another spec: the result of Resubmit as far
 // as nodes are concerned, without the rest of a snapshot. ok is false where Resubmit would be nil, and for a gang with rules for parts.
 func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request placement.Gang, ok bool) {
-	if g.Bare != nil && !alike(g.Bare) || g.Decl != nil && len(g.Decl.Topology.Parts) > 0 { // which part a new pod is in depends on which of a role it is
+	if g.Bare != nil && !alike(g.Bare) || len(g.Exclusive) > 0 || g.Decl != nil && len(g.Decl.Topology.Parts) > 0 { // which part a new pod is in depends on which of a role it is
 		return placement.Gang{}, false
 	}
 	spec := Revise(g, edit)

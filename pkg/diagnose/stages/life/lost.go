@@ -31,7 +31,7 @@ type lostMember struct {
 // lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
 // first of the others had started.
 func lostMembers(c *stage.Context) []lostMember {
-	started := firstStart(c)
+	started, follows := firstStart(c), c.View.Followers(c.Gang)
 	var all []lostMember
 	for _, m := range c.Gang.Members {
 		l := lostMember{Member: m}
@@ -44,6 +44,8 @@ func lostMembers(c *stage.Context) []lostMember {
 			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
 		case started.IsZero():
 			continue
+		case m.Pod == nil && follows(m):
+			continue // it is made when another one has a node
 		case m.Pod == nil:
 			l.how = "no pod replaces it"
 			remember(c, &l)

@@ -168,6 +168,11 @@ func services(c *stage.Context, r placement.Room, causes placement.Causes) *stag
 	if len(causes.All) > 0 {
 		constraint = causes.First().Constraint
 	}
+	if constraint == placement.PodAffinity {
+		if rooms := partRooms(c, causes.First().Roles); len(rooms) > 0 { // room for all of them is not what is short
+			what = phrase.TogetherInParts(rooms)
+		}
+	}
 	if constraint == placement.HostPort {
 		room = "the host port that it needs"
 	}

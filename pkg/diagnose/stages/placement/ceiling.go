@@ -158,7 +158,7 @@ func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.
 
 // apartCeiling is the sentence for members that keep each other, or that others keep, off nodes.
 func apartCeiling(r placement.Room, ideal placement.Result) string {
-	if !placement.KeepsApart(r.Role.Pod) || ideal.Placed[r.Role.Name] > int32(len(r.Nodes)) {
+	if !placement.KeepsOwnApart(r.Role.Pod) || ideal.Placed[r.Role.Name] > int32(len(r.Nodes)) {
 		return fmt.Sprintf("pod anti-affinity keeps %s from nodes with room", phrase.Members(r))
 	}
 	amounts := ""

@@ -32,7 +32,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(unreadableTopology(c))
 		return stage.OK("")
 	}
-	out.Unreadable = unreadable(c, out)
+	out.Unreadable, out.Unmodelled = unreadable(c, out), append(out.Unmodelled, c.Request.Unmodelled...)
 	out.Matrices = map[string]placement.Matrix{}
 	for _, r := range c.Request.Roles {
 		out.Matrices[r.Name] = c.Matrix(r)

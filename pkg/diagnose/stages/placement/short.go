@@ -30,7 +30,7 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	switch {
 	case !alone:
 		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
-	case cause.Constraint == placement.PodAntiAffinity && placement.KeepsApart(r.Role.Pod):
+	case cause.Constraint == placement.PodAntiAffinity && placement.KeepsOwnApart(r.Role.Pod):
 		f.Message = fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s",
 			phrase.Wants(r), phrase.Kinds(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
 	}

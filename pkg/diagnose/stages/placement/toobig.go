@@ -34,7 +34,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		wider(c, f, role)
 	}
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
-	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsApart(role.Pod) {
+	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
 	}
 	addInstead(c, f, causes)

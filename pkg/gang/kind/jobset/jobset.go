@@ -37,6 +37,8 @@ const (
 	uidLabel   = "jobset.sigs.k8s.io/jobset-uid"
 	roleLabel  = "jobset.sigs.k8s.io/replicatedjob-name"
 	indexLabel = "jobset.sigs.k8s.io/job-index"
+	// jobNameLabel names the Job.
+	jobNameLabel = "job-name"
 )
 
 // Reader reads this kind.
@@ -222,7 +224,7 @@ func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 		}
 	}
 	name := fmt.Sprintf("%s-%s-%d", job.Meta.Name, p.Role, number)
-	return map[string]string{NameLabel: job.Meta.Name, roleLabel: p.Role, indexLabel: strconv.Itoa(number), "job-name": name, batchv1.JobNameLabel: name}
+	return map[string]string{NameLabel: job.Meta.Name, roleLabel: p.Role, indexLabel: strconv.Itoa(number), jobNameLabel: name, batchv1.JobNameLabel: name}
 }
 
 func template(role string) []string {

@@ -2,6 +2,7 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,12 @@ const (
 // inOrder is the startup policy with which each replicated job waits for the one before it.
 const inOrder = "InOrder"
 
+// Labels of pods that tell their Jobs apart: a hash of the Job's name, and the priority, which releases before 0.7 do not write.
+const (
+	jobKeyLabel   = "jobset.sigs.k8s.io/job-key"
+	priorityLabel = "jobset.sigs.k8s.io/priority"
+)
+
 // divide finds out whether the controller makes all pods at once. Replicated jobs that wait for others are gangs of their own; a Job whose pods
 // wait for its first one cannot be a gang.
 func divide(job *gang.Job, s spec, f *gang.Fields, annotations map[string]string) {
@@ -29,8 +36,9 @@ func divide(job *gang.Job, s spec, f *gang.Fields, annotations map[string]string
 			active = append(active, r)
 		}
 	}
+	job.Exclusive, job.Unmodelled = exclusives(active, annotations)
 	for _, r := range active {
-		if r.size() > 1 && (exclusive(annotations) || exclusive(r.Template.Annotations)) {
+		if r.size() > 1 && r.exclusive(annotations) != "" {
 			job.Sequential = fmt.Sprintf("the other pods of a Job of %s are made only when its first has a node (annotation %s)", r.Name, exclusiveAnnotation)
 			return
 		}
@@ -66,10 +74,51 @@ func sequential(s spec, active []replicatedJob) string {
 	return ""
 }
 
-func exclusive(annotations map[string]string) bool {
-	_, set := annotations[exclusiveAnnotation]
-	_, before := annotations[nodeSelectorAnnotation]
-	return set && !before
+// exclusive is the label of nodes of which each Job has a value for itself, by the annotations of the JobSet or those of the Job; "" without such a rule.
+func (r replicatedJob) exclusive(annotations map[string]string) string {
+	key, before := annotations[exclusiveAnnotation], false
+	if key != "" {
+		_, before = annotations[nodeSelectorAnnotation]
+	}
+	if own := r.Template.Annotations[exclusiveAnnotation]; own != "" {
+		_, labelled := r.Template.Annotations[nodeSelectorAnnotation]
+		key, before = own, before || labelled
+	}
+	if before {
+		return ""
+	}
+	return key
+}
+
+// exclusives are the rules of Jobs that have a domain each, one for each label of nodes. What is not known of them is a text: a pod without an index of its own is in
+// some Job, and Jobs of different priorities share domains.
+func exclusives(active []replicatedJob, annotations map[string]string) (rules []gang.Exclusive, unmodelled []string) {
+	names, keys := map[string][]string{}, []string{}
+	known := true
+	for _, r := range active {
+		key := r.exclusive(annotations)
+		if key == "" {
+			continue
+		}
+		if names[key] == nil {
+			keys = append(keys, key)
+		}
+		names[key] = append(names[key], r.Name)
+		known = known && r.indexed() && !slices.ContainsFunc(active, func(other replicatedJob) bool {
+			return other.Template.Spec.Template.Spec.PriorityClassName != r.Template.Spec.Template.Spec.PriorityClassName
+		})
+	}
+	if !known {
+		return nil, []string{fmt.Sprintf("the topology domains that Jobs have for themselves (annotation %s)", exclusiveAnnotation)}
+	}
+	for _, key := range keys {
+		rule := gang.PartRule{By: []string{jobNameLabel}, Required: key, Exclusive: NameLabel}
+		if len(names[key]) < len(active) {
+			rule.Selector = fmt.Sprintf("%s in (%s)", roleLabel, strings.Join(names[key], ","))
+		}
+		rules = append(rules, gang.Exclusive{Rule: rule, Label: jobKeyLabel, Namespaces: true, PriorityLabel: priorityLabel})
+	}
+	return rules, nil
 }
 
 // progress is how many Jobs of a replicated job are ready or have succeeded.

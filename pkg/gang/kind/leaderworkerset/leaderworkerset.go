@@ -40,7 +40,18 @@ const (
 	SizeAnnotation = "leaderworkerset.sigs.k8s.io/size"
 	// ExclusiveAnnotation gives each replica a topology domain for itself, which the node of its leader decides. The LeaderWorkerSet has it, too.
 	ExclusiveAnnotation = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+	// groupKeyLabel is a hash of the replica's name.
+	groupKeyLabel = "leaderworkerset.sigs.k8s.io/group-key"
+	// The same of the groups within replicas; their size and type are annotations.
+	subgroupExclusiveAnnotation = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+	subgroupIndexLabel          = "leaderworkerset.sigs.k8s.io/subgroup-index"
+	subgroupKeyLabel            = "leaderworkerset.sigs.k8s.io/subgroup-key"
+	subgroupSizeAnnotation      = "leaderworkerset.sigs.k8s.io/subgroup-size"
+	subgroupTypeAnnotation      = "leaderworkerset.sigs.k8s.io/subgroup-policy-type"
 )
+
+// leaderExcluded is the type of subgroups of which the leader is in none.
+const leaderExcluded = "LeaderExcluded"
 
 // labelPrefix begins all labels and annotations of the controller.
 const labelPrefix = "leaderworkerset.sigs.k8s.io/"
@@ -69,6 +80,10 @@ type spec struct {
 		LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate,omitempty"`
 		WorkerTemplate corev1.PodTemplateSpec  `json:"workerTemplate,omitempty"`
 		Size           *int32                  `json:"size,omitempty"`
+		SubGroupPolicy *struct {
+			Type string `json:"subGroupPolicyType,omitempty"`
+			Size *int32 `json:"subGroupSize,omitempty"`
+		} `json:"subGroupPolicy,omitempty"`
 	} `json:"leaderWorkerTemplate,omitempty"`
 	StartupPolicy string `json:"startupPolicy,omitempty"`
 }
@@ -86,7 +101,8 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	if len(job.Problems) > 0 {
 		replicas, size = 0, max(size, 1)
 	}
-	job.Roles = roles(s, withSurge(f, replicas, size), size, u.GetAnnotations()[ExclusiveAnnotation])
+	job.Roles = roles(s, withSurge(f, replicas, size), size, podAnnotations(s, size, u.GetAnnotations()))
+	job.Exclusive = exclusives(s, u.GetAnnotations())
 	if size > 1 {
 		job.Sequential = sequential(s, u.GetAnnotations())
 	}
@@ -127,12 +143,56 @@ func withSurge(f *gang.Fields, replicas, size int32) int32 {
 	return replicas
 }
 
-// roles are those of a number of replicas. The controller makes the leader of the workers' template if it has none of its own.
-func roles(s spec, replicas, size int32, exclusive string) []gang.Role {
+// podAnnotations are those that the controller gives the pods of a LeaderWorkerSet with some annotations.
+func podAnnotations(s spec, size int32, of map[string]string) map[string]string {
 	annotations := map[string]string{SizeAnnotation: strconv.Itoa(int(size))}
-	if exclusive != "" {
-		annotations[ExclusiveAnnotation] = exclusive
+	if key := of[ExclusiveAnnotation]; key != "" {
+		annotations[ExclusiveAnnotation] = key
 	}
+	if n := s.subgroupSize(); n > 0 {
+		annotations[subgroupSizeAnnotation], annotations[subgroupTypeAnnotation] = strconv.Itoa(n), s.LeaderWorkerTemplate.SubGroupPolicy.Type
+		if key := of[subgroupExclusiveAnnotation]; key != "" {
+			annotations[subgroupExclusiveAnnotation] = key
+		}
+	}
+	return annotations
+}
+
+// subgroupSize is how many members each group within a replica has; 0 without such groups.
+func (s spec) subgroupSize() int {
+	if s.LeaderWorkerTemplate.SubGroupPolicy == nil {
+		return 0
+	}
+	return int(max(0, ptr.Deref(s.LeaderWorkerTemplate.SubGroupPolicy.Size, 0)))
+}
+
+// exclusives are the rules of replicas that have a domain each, and of groups within them that do.
+func exclusives(s spec, annotations map[string]string) (rules []gang.Exclusive) {
+	if key := annotations[ExclusiveAnnotation]; key != "" {
+		rules = append(rules, gang.Exclusive{Rule: gang.PartRule{By: []string{GroupIndexLabel}, Required: key, Exclusive: GroupIndexLabel}, Label: groupKeyLabel})
+	}
+	if key := annotations[subgroupExclusiveAnnotation]; key != "" && s.subgroupSize() > 0 {
+		rule := gang.PartRule{By: []string{GroupIndexLabel, subgroupIndexLabel}, Required: key, Exclusive: subgroupIndexLabel}
+		rules = append(rules, gang.Exclusive{Rule: rule, Label: subgroupKeyLabel})
+	}
+	return rules
+}
+
+// subgroup is which group within its replica a member is in, as the controller counts; ok is false for one that is in none.
+func subgroup(annotations map[string]string, within int) (number int, ok bool) {
+	size, err := strconv.Atoi(annotations[subgroupSizeAnnotation])
+	members, failed := strconv.Atoi(annotations[SizeAnnotation])
+	switch {
+	case err != nil || failed != nil || size < 1 || within == 0 && annotations[subgroupTypeAnnotation] == leaderExcluded:
+		return 0, false
+	case within > 0 && (members-1)%size == 0 && members%size != 0: // the leader is one more in the first group, or in none
+		within--
+	}
+	return within / size, true
+}
+
+// roles are those of a number of replicas. The controller makes the leader of the workers' template if it has none of its own.
+func roles(s spec, replicas, size int32, annotations map[string]string) []gang.Role {
 	leader := gang.Role{Name: Leader, Replicas: replicas, PartSize: 1, Template: s.LeaderWorkerTemplate.WorkerTemplate, TemplateOf: Worker}
 	if own := s.LeaderWorkerTemplate.LeaderTemplate; own != nil {
 		leader.Template, leader.TemplateOf = *own, ""
@@ -207,7 +267,15 @@ func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
 			replica, within = p.Index/size, p.Index%size+1
 		}
 	}
-	return map[string]string{NameLabel: job.Meta.Name, GroupIndexLabel: strconv.Itoa(replica), WorkerIndexLabel: strconv.Itoa(within)}
+	all := map[string]string{NameLabel: job.Meta.Name, GroupIndexLabel: strconv.Itoa(replica), WorkerIndexLabel: strconv.Itoa(within)}
+	for _, role := range job.Roles {
+		if strings.EqualFold(role.Name, p.Role) {
+			if number, ok := subgroup(role.Template.Annotations, within); ok {
+				all[subgroupIndexLabel] = strconv.Itoa(number)
+			}
+		}
+	}
+	return all
 }
 
 func template(role string) []string {

@@ -20,6 +20,7 @@ func join(job, made *gang.Job) {
 		return // the JobSet is the controller's: it was read before
 	}
 	job.Made, job.Roles, job.Sequential, job.Division = made, read.Roles, read.Sequential, read.Division
+	job.Exclusive, job.Unmodelled = read.Exclusive, read.Unmodelled
 	job.Problems = append(slices.Clip(job.Problems), read.Problems...)
 	job.Before = unfinished(made.Object, first)
 }
