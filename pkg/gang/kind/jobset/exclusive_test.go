@@ -17,6 +17,10 @@ func TestExclusive(t *testing.T) {
 	one := func(name, annotations, job, pod string) string {
 		return fmt.Sprintf("{name: %s, template: {metadata: {annotations: {%s}}, spec: {%sparallelism: 2, template: {spec: {%scontainers: [{name: main}]}}}}}", name, annotations, job, pod)
 	}
+	var many []string
+	for i := range gang.MaxPartRules + 1 {
+		many = append(many, one(fmt.Sprint("a", i), on+fmt.Sprint("rack", i), "", ""))
+	}
 	for name, tt := range map[string]struct {
 		body, want string
 		unmodelled bool
@@ -27,6 +31,8 @@ func TestExclusive(t *testing.T) {
 		"on labelled nodes":        {body: set(on+"rack, "+before, one("a", "", "", ""))},
 		"one of two, on labelled":  {body: set(on+"rack", one("a", on+"rack, "+before, "", ""), one("b", "", "", "")), want: "rack of jobset.sigs.k8s.io/replicatedjob-name in (b)"},
 		"none":                     {body: set("", one("a", "", "", ""))},
+		"no label of a node":       {body: set(on+"no label", one("a", "", "", "")), unmodelled: true},
+		"more than are read":       {body: set("", many...), unmodelled: true},
 		"pods without an index":    {body: set(on+"rack", one("a", "", "completionMode: NonIndexed, ", "")), unmodelled: true},
 		"Jobs that outrank others": {body: set(on+"rack", one("a", "", "", "priorityClassName: high, "), one("b", "", "", "")), unmodelled: true},
 	} {

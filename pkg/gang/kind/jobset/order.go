@@ -91,7 +91,7 @@ func (r replicatedJob) exclusive(annotations map[string]string) string {
 }
 
 // exclusives are the rules of Jobs that have a domain each, one for each label of nodes. What is not known of them is a text: a pod without an index of its own is in
-// some Job, and Jobs of different priorities share domains.
+// some Job, Jobs of different priorities share domains, and of a label that no node can have no pod is made.
 func exclusives(active []replicatedJob, annotations map[string]string) (rules []gang.Exclusive, unmodelled []string) {
 	names, keys := map[string][]string{}, []string{}
 	known := true
@@ -104,10 +104,10 @@ func exclusives(active []replicatedJob, annotations map[string]string) (rules []
 			keys = append(keys, key)
 		}
 		names[key] = append(names[key], r.Name)
-		known = known && r.indexed() && !slices.ContainsFunc(active, func(other replicatedJob) bool {
-			return other.Template.Spec.Template.Spec.PriorityClassName != r.Template.Spec.Template.Spec.PriorityClassName
-		})
+		_, err := gang.TopologyKeys([]string{key})
+		known = known && err == nil && r.indexed()
 	}
+	known = known && (len(keys) == 0 || samePriority(active)) && len(keys) <= gang.MaxPartRules
 	if !known {
 		return nil, []string{fmt.Sprintf("the topology domains that Jobs have for themselves (annotation %s)", exclusiveAnnotation)}
 	}
@@ -119,6 +119,13 @@ func exclusives(active []replicatedJob, annotations map[string]string) (rules []
 		rules = append(rules, gang.Exclusive{Rule: rule, Label: jobKeyLabel, Namespaces: true, PriorityLabel: priorityLabel})
 	}
 	return rules, nil
+}
+
+// samePriority reports whether the pods of all Jobs name one priority class, or none.
+func samePriority(active []replicatedJob) bool {
+	return !slices.ContainsFunc(active, func(r replicatedJob) bool {
+		return r.Template.Spec.Template.Spec.PriorityClassName != active[0].Template.Spec.Template.Spec.PriorityClassName
+	})
 }
 
 // progress is how many Jobs of a replicated job are ready or have succeeded.

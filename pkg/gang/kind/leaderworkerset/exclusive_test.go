@@ -21,6 +21,7 @@ func TestExclusive(t *testing.T) {
 		"a leader in the first": {body: of("", "size: 5, subGroupPolicy: {subGroupSize: 2}, "), subgroups: "0 0 0 1 1"},
 		"a leader in none":      {body: of("", "size: 5, subGroupPolicy: {subGroupPolicyType: LeaderExcluded, subGroupSize: 2}, "), subgroups: "- 0 0 1 1"},
 		"groups of nothing":     {body: annotated(subgroupExclusiveAnnotation+": rack", of("", "size: 4, subGroupPolicy: {subGroupSize: 0}, ")), subgroups: "- - - -"},
+		"no label of a node":    {body: annotated("\""+ExclusiveAnnotation+"\": no label", of("", "size: 4, ")), subgroups: "- - - -"},
 	} {
 		j := job(t, tt.body)
 		var rules, groups []string
@@ -36,7 +37,7 @@ func TestExclusive(t *testing.T) {
 				groups = append(groups, number)
 			}
 		}
-		if strings.Join(rules, "; ") != tt.want || strings.Join(groups, " ") != tt.subgroups {
+		if (len(j.Unmodelled) > 0) != (name == "no label of a node") || strings.Join(rules, "; ") != tt.want || strings.Join(groups, " ") != tt.subgroups {
 			t.Errorf("%s: got %q, groups %s", name, rules, fmt.Sprint(groups))
 		}
 	}

@@ -102,7 +102,7 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 		replicas, size = 0, max(size, 1)
 	}
 	job.Roles = roles(s, withSurge(f, replicas, size), size, podAnnotations(s, size, u.GetAnnotations()))
-	job.Exclusive = exclusives(s, u.GetAnnotations())
+	job.Exclusive, job.Unmodelled = exclusives(s, u.GetAnnotations())
 	if size > 1 {
 		job.Sequential = sequential(s, u.GetAnnotations())
 	}
@@ -166,16 +166,24 @@ func (s spec) subgroupSize() int {
 	return int(max(0, ptr.Deref(s.LeaderWorkerTemplate.SubGroupPolicy.Size, 0)))
 }
 
-// exclusives are the rules of replicas that have a domain each, and of groups within them that do.
-func exclusives(s spec, annotations map[string]string) (rules []gang.Exclusive) {
-	if key := annotations[ExclusiveAnnotation]; key != "" {
-		rules = append(rules, gang.Exclusive{Rule: gang.PartRule{By: []string{GroupIndexLabel}, Required: key, Exclusive: GroupIndexLabel}, Label: groupKeyLabel})
+// exclusives are the rules of replicas that have a domain each, and of groups within them that do. A label that no node can have is not one: no pod is made with it.
+func exclusives(s spec, annotations map[string]string) (rules []gang.Exclusive, unmodelled []string) {
+	add := func(annotation, label, index string, by ...string) {
+		key := annotations[annotation]
+		if key == "" {
+			return
+		}
+		if _, err := gang.TopologyKeys([]string{key}); err != nil {
+			unmodelled = append(unmodelled, fmt.Sprintf("the topology domains of annotation %s", annotation))
+			return
+		}
+		rules = append(rules, gang.Exclusive{Rule: gang.PartRule{By: by, Required: key, Exclusive: index}, Label: label})
 	}
-	if key := annotations[subgroupExclusiveAnnotation]; key != "" && s.subgroupSize() > 0 {
-		rule := gang.PartRule{By: []string{GroupIndexLabel, subgroupIndexLabel}, Required: key, Exclusive: subgroupIndexLabel}
-		rules = append(rules, gang.Exclusive{Rule: rule, Label: subgroupKeyLabel})
+	add(ExclusiveAnnotation, groupKeyLabel, GroupIndexLabel, GroupIndexLabel)
+	if s.subgroupSize() > 0 {
+		add(subgroupExclusiveAnnotation, subgroupKeyLabel, subgroupIndexLabel, GroupIndexLabel, subgroupIndexLabel)
 	}
-	return rules
+	return rules, unmodelled
 }
 
 // subgroup is which group within its replica a member is in, as the controller counts; ok is false for one that is in none.
