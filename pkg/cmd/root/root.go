@@ -80,10 +80,13 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 		c.Check(cmd, f.IO.ErrOut)
 		return nil
 	}
-	cmd.PersistentPreRunE = func(run *cobra.Command, _ []string) error {
+	cmd.PersistentPreRunE = func(run *cobra.Command, args []string) error {
 		f.IO.SetColor(color)
 		if toleratesSettings(run) {
 			return nil
+		}
+		if err := refuseEmpty(run, args); err != nil {
+			return err
 		}
 		return settings(run)
 	}
