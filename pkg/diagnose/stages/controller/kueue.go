@@ -68,8 +68,8 @@ func warning(c *stage.Context) *view.Event {
 	return &events[i]
 }
 
-// reported adds what Kueue has reported of the job.
-func reported(c *stage.Context, f *stage.Finding) *stage.Finding {
+// withReport adds what Kueue has reported of the job.
+func withReport(c *stage.Context, f *stage.Finding) *stage.Finding {
 	if e := warning(c); e != nil {
 		f.Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(e.Last)), e.Message).SeeRef("v1/Event/"+c.Gang.Meta.Namespace, ".message").SinceTime(e.First)
 	}
@@ -93,7 +93,7 @@ func classMissing(c *stage.Context) *stage.Finding {
 	if nearest == "" && len(have) == 1 {
 		nearest = have[0]
 	}
-	if reported(c, f); nearest == "" {
+	if withReport(c, f); nearest == "" {
 		return f
 	}
 	return f.Fix(stage.Fix{
@@ -112,5 +112,5 @@ func noWorkload(c *stage.Context, d *appsv1.Deployment) *stage.Finding {
 		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), g.Meta.Name, phrase.Age(ageOf(c, g.Job)), g.Kind.Kind).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.labels").
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
-	return reported(c, f)
+	return withReport(c, f)
 }
