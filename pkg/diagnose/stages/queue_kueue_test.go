@@ -495,7 +495,7 @@ func TestKueueTopology(t *testing.T) {
 			c.Add(gangOf(3, 8, kueued, rack))
 			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 2 out of 3 pod(s)`)
 		}},
-		{name: "a Job, whose members start one by one", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {
+		{name: "a Job, whose members start one by one", code: answer.TooBig, exit: 6, first: "all 3 members must share one value of cloud/rack, and the largest has room for 2", build: func(c *clustertest.Cluster) {
 			pool(c, "64")
 			for i, n := range c.S.Nodes {
 				n.Labels["cloud/rack"] = fmt.Sprint("r", i/2)

@@ -42,7 +42,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		if text := attraction(c, role); text != "" {
 			return fmt.Sprintf("%s: %s fit", text, fitted)
 		}
-		return fmt.Sprintf("all %d members must share one %s, and the largest has room for %d", c.Gang.Min, phrase.Domain(cmp.Or(topologyKey(c, role), "their topology label")), c.Placed(ideal))
+		return fmt.Sprintf("all %d members must share one %s, and the largest has room for %d", max(c.Gang.Min, c.Request.MinMember), phrase.Domain(cmp.Or(topologyKey(c, role), "their topology label")), c.Placed(ideal))
 	case placement.TopologySpread:
 		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(cluster, role), fitted)
 	case placement.PodAntiAffinity:
