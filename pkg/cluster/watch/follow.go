@@ -1,5 +1,6 @@
 // Package watch watches one job and its pods, and waits until the job has come so far; it does nothing to the job. It lists once and
-// then watches; connections that break and resource versions that expire are client-go's business, and mended by it.
+// then watches; connections that break and resource versions that expire are client-go's business, and mended by it. Where watches bring nothing,
+// it lists now and then.
 package watch
 
 import (
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -95,19 +97,17 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	changed := make(chan struct{}, 1)
 	refused := make(chan error, 1)
-	stored := cache.NewSharedIndexInformer(f.jobs(), &unstructured.Unstructured{}, 0, nil)
-	pods := cache.NewSharedIndexInformer(f.pods(), &corev1.Pod{}, 0, nil)
+	watched := sources{
+		{lister: f.jobs(), op: f.jobOp()},
+		{lister: f.pods(), op: f.podOp()},
+	}
+	watched[0].informer = cache.NewSharedIndexInformer(watched[0].lister, &unstructured.Unstructured{}, 0, nil)
+	watched[1].informer = cache.NewSharedIndexInformer(watched[1].lister, &corev1.Pod{}, 0, nil)
 
 	// The informers end with ctx. They are not waited for: one may sleep out its back-off first, and a user who presses
 	// Ctrl-C while the server is down shall not.
 	defer f.close(cancel)
-	for _, source := range []struct {
-		informer cache.SharedIndexInformer
-		op       failure.Op
-	}{
-		{stored, f.jobOp()},
-		{pods, f.podOp()},
-	} {
+	for _, source := range watched {
 		if err := source.informer.SetWatchErrorHandlerWithContext(f.onError(source.op, refused)); err != nil {
 			return err
 		}
@@ -118,34 +118,68 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	}
 	go func() {
 		// An empty answer calls no handler: the first look is due when both lists are in.
-		if cache.WaitForCacheSync(ctx.Done(), stored.HasSynced, pods.HasSynced) {
+		if cache.WaitForCacheSync(ctx.Done(), watched[0].informer.HasSynced, watched[1].informer.HasSynced) {
 			notify(changed)
 		}
 	}()
+	return f.attend(ctx, watched, changed, refused, step)
+}
+
+// attend calls step with what the watches bring, or with what lists show where those bring less.
+func (f *Follower) attend(ctx context.Context, watched sources, changed <-chan struct{}, refused <-chan error, step func(Snapshot) (bool, error)) error {
+	looks, due := make(chan look, 1), time.NewTimer(firstLook)
+	defer due.Stop()
+	var a attention
 	for {
+		var shown look
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-refused:
 			return err
-		case <-changed:
-			if !stored.HasSynced() || !pods.HasSynced() {
+		case <-due.C:
+			go func() { looks <- watched.list(ctx) }()
+			continue
+		case l := <-looks:
+			if stays(l.err) {
+				return l.err
+			}
+			before := a.listing
+			show, next := a.take(l, watched)
+			due.Reset(next)
+			if a.listing && !before {
+				f.silent()
+			}
+			if !show {
 				continue
 			}
-			s, err := f.snapshot(ctx, stored.GetStore(), pods.GetStore())
-			if err != nil {
-				return err
+			shown = l
+		case <-changed:
+			if a.listing || !watched.synced() {
+				continue
 			}
-			if done, err := step(s); done || err != nil {
-				return err
-			}
+			a.behind, shown = 0, watched.watched()
+		}
+		s, err := f.snapshot(ctx, shown)
+		if err != nil {
+			return err
+		}
+		if done, err := step(s); done || err != nil {
+			return err
 		}
 	}
 }
 
-func (f *Follower) snapshot(ctx context.Context, stored, pods cache.Store) (Snapshot, error) {
+// silent reports that the watches bring nothing.
+func (f *Follower) silent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.report(f.jobOp().Wrap(errSilent))
+}
+
+func (f *Follower) snapshot(ctx context.Context, l look) (Snapshot, error) {
 	var s Snapshot
-	for _, item := range stored.List() {
+	for _, item := range l.items[0] {
 		job, err := jobs.Read(item.(*unstructured.Unstructured))
 		if err != nil {
 			return Snapshot{}, err
@@ -155,7 +189,7 @@ func (f *Follower) snapshot(ctx context.Context, stored, pods cache.Store) (Snap
 		}
 		s.Job = job
 	}
-	for _, item := range pods.List() {
+	for _, item := range l.items[1] {
 		s.Pods = append(s.Pods, item.(*corev1.Pod))
 	}
 	return s, nil
@@ -185,7 +219,7 @@ func (f *Follower) onError(op failure.Op, refused chan<- error) cache.WatchError
 		}
 		switch {
 		case ctx.Err() != nil, errors.Is(err, io.EOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		case apierrors.IsForbidden(err), failure.Unauthenticated(err), apierrors.IsNotFound(err):
+		case stays(err):
 			select {
 			case refused <- op.Wrap(err):
 			default:

@@ -2,6 +2,7 @@ package delete
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,23 @@ func TestWaitEndsOtherwise(t *testing.T) {
 	got := failure.From(err)
 	if got == nil || got.Code != failure.CodeTimedOut || got.Message != "TFJob research/llama is deleted, but after 300ms there is still 1 pod" || stdout != "" {
 		t.Errorf("timeout: got %+v, %q", got, stdout)
+	}
+
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
+	s.Answer("DELETE "+jobsPath+"/llama", 200, &metav1.Status{Status: metav1.StatusSuccess})
+	hang := func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("watch") != "" {
+			<-r.Context().Done()
+		}
+		kubetest.Write(w, 200, kubetest.PodList())
+	}
+	s.HandleFunc("GET "+jobsPath, hang)
+	s.HandleFunc("GET /api/v1/namespaces/research/pods", hang)
+	_, _, err = run(t.Context(), s.Client, "llama", "--timeout", "300ms")
+	got = failure.From(err)
+	if got == nil || got.Code != failure.CodeTimedOut || got.Message != "TFJob research/llama is deleted, but in 300ms the API server has not shown what is left of it" {
+		t.Errorf("nothing seen: got %+v", got)
 	}
 
 	client, typed, _ := clients(t)

@@ -25,7 +25,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimedOut)
 		defer cancel()
 	}
-	left, reported := "", ""
+	seen, left, reported := false, "", ""
 	f := &watch.Follower{Client: client, Job: job, Known: known, Trouble: func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
@@ -33,7 +33,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		if s.Job != nil && s.Job.Meta.UID == job.Meta.UID {
 			job.MadeAs = cmp.Or(s.Job.MadeAs, job.MadeAs) // a RayCluster may have got its name after the job was read
 		}
-		left = remains(s, job)
+		seen, left = true, remains(s, job)
 		if left != "" && left != reported && reported != "" {
 			fmt.Fprintf(o.IO.ErrOut, "%s: waiting for %s\n", job.Meta.Name, left)
 		}
@@ -41,8 +41,11 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		return left == "", nil
 	})
 	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get %s,pods -l %s`", job.Meta.Namespace, job.Reader.Resource+"."+job.Kind.Group, job.PodSelector(known))
+	timedOut := errors.Is(context.Cause(ctx), errTimedOut) && errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(context.Cause(ctx), errTimedOut) && errors.Is(err, context.DeadlineExceeded):
+	case timedOut && !seen:
+		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but in %s the API server has not shown what is left of it", job, o.Timeout).WithHint("%s", hint)
+	case timedOut:
 		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but after %s there is still %s", job, o.Timeout, left).WithHint("%s", hint)
 	case errors.Is(err, context.Canceled):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; the deletion of %s goes on", job).WithHint("%s", hint)
