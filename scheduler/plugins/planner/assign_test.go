@@ -34,3 +34,16 @@ func TestAssign(t *testing.T) {
 		}
 	}
 }
+
+// Members that are nominated for nodes of the plan get these.
+func TestAssignToNominated(t *testing.T) {
+	pod := func(name, nominated string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}, Status: corev1.PodStatus{NominatedNodeName: nominated}}
+	}
+	members := &memberRoles{pods: [][]*corev1.Pod{{pod("a0", "n3"), pod("a1", ""), pod("a2", "n1"), pod("a3", "n1")}, {pod("b0", "n2")}}}
+	nodes := map[types.UID]string{"a0": "n1", "a1": "n2", "a2": "n3", "a3": "n4", "b0": "n5"}
+	members.swapToNominated(nodes)
+	if got, want := fmt.Sprint(nodes), "map[a0:n3 a1:n2 a2:n1 a3:n4 b0:n5]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

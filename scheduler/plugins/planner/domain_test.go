@@ -103,6 +103,22 @@ func TestTopologyOfReplacement(t *testing.T) {
 	}
 }
 
+// Another component has nominated the members for a node whose rack has no room for all: they are placed in the other one.
+func TestNominationsThatAreOutOfDate(t *testing.T) {
+	r := newRig(t)
+	r.racked([2]string{"n1", "r1"}, [2]string{"n2", "r2"}, [2]string{"n3", "r2"})
+	r.gang("a", 2, sharing(gang.Topology{Required: "rack"}))
+	for i := range 2 {
+		p := member("a", i, "nvidia.com/gpu", "2")
+		p.Status.NominatedNodeName = "n1"
+		r.create(p)
+	}
+	r.bound("a-0", "a-1")
+	if places := r.places(); places["a-0"] == "n1" || places["a-1"] == "n1" {
+		t.Errorf("placed on %v", places)
+	}
+}
+
 // One rack has room for all members, but not with their spread, for which the nodes of the other rack count: it is not said that no rack has room.
 func TestTopologyWithAnotherRule(t *testing.T) {
 	r := newRig(t)

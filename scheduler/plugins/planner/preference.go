@@ -15,11 +15,16 @@ import (
 // by itself.
 var preferencePlugins = []string{names.NodeAffinity, names.InterPodAffinity, names.PodTopologySpread, names.TaintToleration}
 
-// preferred returns a rank for nodes: first those with claims for the gang, then by the preferences of members. It is nil where no node
-// is better than another.
+// preferred returns a rank for nodes: first those with claims for the gang, or for which members are nominated, then by the preferences of members. It is nil
+// where no node is better than another.
 func (q *query) preferred(ctx context.Context) func(*corev1.Node) int64 {
 	preferences := q.preferences(ctx)
 	own := q.planner.claims.Nodes(q.cycle.group)
+	for _, pod := range q.cycle.pods() {
+		if node := pod.Status.NominatedNodeName; node != "" && !slices.Contains(own, node) {
+			own = append(own, node)
+		}
+	}
 	if len(own) == 0 {
 		return preferences
 	}

@@ -95,6 +95,24 @@ func (p *memberRoles) assign(found placement.Result) (nodes map[types.UID]string
 	return nodes, sequence
 }
 
+// swapToNominated has members that are nominated for a node that another of their role is given exchange theirs with it.
+func (p *memberRoles) swapToNominated(nodes map[types.UID]string) {
+	for _, pods := range p.pods {
+		for _, pod := range pods {
+			desired, given := pod.Status.NominatedNodeName, nodes[pod.UID]
+			if desired == "" || given == "" || given == desired {
+				continue
+			}
+			i := slices.IndexFunc(pods, func(other *corev1.Pod) bool {
+				return nodes[other.UID] == desired && other.Status.NominatedNodeName != desired
+			})
+			if i >= 0 {
+				nodes[pod.UID], nodes[pods[i].UID] = desired, given
+			}
+		}
+	}
+}
+
 // dependsOn reports whether a topology spread constraint of a member counts one of some pods, or required affinity of one may be to it.
 func (p *memberRoles) dependsOn(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(p.roles, func(r placement.Role) bool {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
@@ -17,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -167,7 +169,7 @@ func (q *query) answer(ctx context.Context) *verdict {
 			nominated[p.UID] = node
 		}
 	}
-	if len(nominated) > 0 {
+	if len(nominated) > 0 && q.roomIsMade() {
 		if claims := q.unprovisioned(nominated); len(claims) > 0 {
 			return q.waitsForVolumes(claims, claims)
 		}
@@ -185,6 +187,12 @@ func (q *query) answer(ctx context.Context) *verdict {
 		q.planner.proofs.keep(key, q.free.State(), v)
 	}
 	return v
+}
+
+// roomIsMade reports whether preemption makes room for the gang: its own, or that of the engine for composite groups. Nominations of others may be out of date, and
+// are preferred where they can be.
+func (q *query) roomIsMade() bool {
+	return gangcache.PlacesTrees() || q.planner.claims.Progress(q.cycle.group) != ""
 }
 
 // searched is the answer of a search.
@@ -280,10 +288,24 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 	}
 	v.onSnapshot = !q.members.dependsOn(standIns)
 	v.nodes, v.sequence = q.members.assign(found)
+	if v.sequence == nil {
+		q.members.swapToNominated(v.nodes)
+	}
+	if q.nominatedInTheWay(v.nodes) {
+		return q.blank()
+	}
 	if claims := q.unprovisioned(v.nodes); len(claims) > 0 {
 		return q.waitsForVolumes(claims, claims)
 	}
 	return v
+}
+
+// nominatedInTheWay reports whether a plan has members on nodes for which others of the gang are nominated, and are not planned: the engine counts these there.
+func (q *query) nominatedInTheWay(nodes map[types.UID]string) bool {
+	used := sets.New(slices.Collect(maps.Values(nodes))...)
+	return slices.ContainsFunc(q.cycle.pods(), func(p *corev1.Pod) bool {
+		return used.Has(p.Status.NominatedNodeName) && nodes[p.UID] != p.Status.NominatedNodeName
+	})
 }
 
 // unproven are the constraints that no proof rests on. They depend on more than the planner sees (volumes and devices that are being
