@@ -10,7 +10,7 @@ import (
 
 // Signature is equal for pods that no rule of a scheduler distinguishes: they can be members of one Role. Labels count only with the keys
 // that are selected, those that some rule selects by, because operators number their pods by labels; none where selected is nil. A pod that has claims of its own, made from a
-// template, is like others by this; whether its claims are bound to a node is for the caller to see.
+// template, is like others by this; [OwnClaims] distinguishes them.
 func Signature(pod *corev1.Pod, selected func(key string) bool) (string, error) {
 	spec := &pod.Spec
 	rules := corev1.PodSpec{

@@ -65,7 +65,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		for _, x := range exclusions {
 			pod = x.applied(pod)
 		}
-		shape := signature(m.Role, pod, selected) + parts(pod)
+		shape := signature(m.Role, pod, selected) + w.ownClaims(pod) + parts(pod)
 		name, known := names[shape]
 		if !known {
 			name = m.Role
@@ -185,6 +185,18 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 		return role + "/" + pod.Name // a spec that does not marshal is like no other
 	}
 	return role + "/" + text
+}
+
+// ownClaims distinguishes members that have claims of their own, of volumes or of devices, which may be tied to a node.
+func (w *View) ownClaims(pod *corev1.Pod) string {
+	if !hasOwnObjects(pod) {
+		return ""
+	}
+	text, err := w.Cluster().OwnClaims(pod)
+	if err != nil {
+		return pod.Name
+	}
+	return "/" + text
 }
 
 // selectedLabels are the keys of the labels by which rules distinguish the members of a gang: those that a rule of a member, or the

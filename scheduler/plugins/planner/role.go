@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -202,28 +201,13 @@ type claimGetter interface {
 	Get(namespace, name string) (*resourceapi.ResourceClaim, error)
 }
 
-// ownClaims tells pods apart that have claims of their own, which are made for each of them: by what these request, as long as that is to be had on any
-// node; by the pod's name once it is not, and of volumes. It is empty for pods that have none.
+// ownClaims distinguishes pods that have claims of their own. One of a volume is taken to be tied to a node.
 func ownClaims(pod *corev1.Pod, claims claimGetter) (string, error) {
-	for _, v := range pod.Spec.Volumes {
-		if v.Ephemeral != nil {
-			return pod.Name, nil
-		}
-	}
-	var requested []string
-	for _, c := range pod.Spec.ResourceClaims {
-		if c.ResourceClaimTemplateName == nil {
-			continue
-		}
-		claim, err := claims.Get(pod.Namespace, placement.ClaimName(pod, c))
-		if err != nil || claim.Status.Allocation != nil || claim.DeletionTimestamp != nil {
-			return pod.Name, nil //nolint:nilerr // the claim is not there yet
-		}
-		text, err := json.Marshal(claim.Spec)
+	return placement.OwnClaims(pod, func(*corev1.Volume) string { return pod.Name }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
+		claim, err := claims.Get(pod.Namespace, placement.ClaimName(pod, ref))
 		if err != nil {
-			return "", err
+			return nil // it is not there yet
 		}
-		requested = append(requested, string(text))
-	}
-	return strings.Join(requested, ","), nil
+		return claim
+	})
 }
