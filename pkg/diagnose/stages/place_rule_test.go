@@ -1,13 +1,16 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -149,15 +152,60 @@ func TestRules(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 			boundClaim(c, "", corev1.ReadWriteOncePod)
 		}},
-		{name: "a volume for one node that two members share", code: answer.Fits, exit: 3, wantText: []string{"claim data is ReadWriteOnce.*n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "a volume for one node that two members share", code: answer.VolumeMultiAttach, exit: 4, alone: true, first: "claim data is ReadWriteOnce.* no node has room for all 2 members", wantText: []string{"on n1, n2, where they hang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
-			boundClaim(c, "", corev1.ReadWriteOnce)
+			disk(c)
+		}},
+		{name: "a volume for one node, of a driver that attaches none", code: answer.Fits, exit: 3, not: []string{"ReadWriteOnce"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
+			disk(c)
+			no := false
+			c.Put(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "disk.example.com"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &no}})
+		}},
+		{name: "a volume for one node, and drivers may not be listed", code: answer.Fits, exit: 3, wantText: []string{"claim data is ReadWriteOnce.*n1, n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
+			disk(c)
+			c.S.Denied = []snapshot.Denial{{Resource: "csidrivers"}}
+		}},
+		{name: "a volume for one node that a service uses on a node without GPUs", code: answer.VolumeMultiAttach, exit: 4, alone: true, first: "claim data is ReadWriteOnce, and user uses it on plain, where the members that mount it have no room, never ends", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+			usesDisk(c, "plain", corev1.RestartPolicyAlways)
+		}},
+		{name: "a volume for one node that a job uses on a node without GPUs", code: answer.VolumeMultiAttach, exit: 3, alone: true, first: "claim data is ReadWriteOnce, and user uses it on plain", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+			usesDisk(c, "plain", corev1.RestartPolicyNever)
+		}},
+		{name: "a volume for one node that a service uses on a node without GPUs, and the others are busy", code: answer.VolumeMultiAttach, exit: 4, also: []answer.Code{answer.NodesBusy}, first: "user uses it on plain", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, mounts("data")))
+			usesDisk(c, "plain", corev1.RestartPolicyAlways)
+		}},
+		{name: "a volume for one node that a service uses where there is room", code: answer.Fits, exit: 3, never: []answer.Code{answer.VolumeMultiAttach}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+			usesDisk(c, "n2", corev1.RestartPolicyAlways)
 		}},
 		{name: "a volume for one node, and one node", code: answer.Fits, exit: 3, not: []string{"ReadWriteOnce"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 4, mounts("data"), young))
 			boundClaim(c, "", corev1.ReadWriteOnce)
 		}},
 	})
+}
+
+// disk adds claim data, bound to a volume that a driver attaches to one node.
+func disk(c *clustertest.Cluster) {
+	boundClaim(c, "", corev1.ReadWriteOnce)
+	c.S.Volumes[0].Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol"}
+}
+
+// usesDisk adds a disk that a pod uses on a node, which has no GPUs if it is not there yet.
+func usesDisk(c *clustertest.Cluster, node string, restarts corev1.RestartPolicy) {
+	disk(c)
+	if !slices.ContainsFunc(c.S.Nodes, func(n *corev1.Node) bool { return n.Name == node }) {
+		c.Node(node, 0)
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "user", UID: "user"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	p.Spec.NodeName, p.Spec.RestartPolicy = node, restarts
+	mounting("data")(&p.Spec)
+	c.Put(p)
 }
 
 // boundClaim adds claim data, bound to a volume in a zone, or anywhere.

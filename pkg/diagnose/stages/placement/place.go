@@ -44,7 +44,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		for _, r := range c.Request.Roles {
 			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
-		apart(c, out)
+		oneNode(c, out, c.View.Cluster(), now)
 		shares(c, out)
 		tree(c, out)
 		return stage.OK(c.Fitted())
@@ -91,8 +91,10 @@ func lacking(c *stage.Context, out *stage.Result) {
 			}
 			out.Add(f)
 		}
+		oneNode(c, out, c.Best(), ideal)
 	default:
 		blocked(c, out, ideal)
+		oneNode(c, out, c.Best(), ideal)
 	}
 }
 

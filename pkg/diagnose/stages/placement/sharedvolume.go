@@ -1,10 +1,7 @@
 package placement
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -83,23 +80,6 @@ func mounting(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
 	return all
 }
 
-// apart remarks that members which share a volume for one node would get several: the scheduler does not look at that, and
-// all but one of them will hang.
-func apart(c *stage.Context, out *stage.Result) {
-	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
-		nodes := map[string]bool{}
-		for _, a := range c.Placement.Placement {
-			if m := c.Request.Member(a.Role, a.Member); slices.Contains(mounting(c, claim), m.Name()) {
-				nodes[a.Node] = true
-			}
-		}
-		if len(nodes) > 1 {
-			out.Notes = append(out.Notes, fmt.Sprintf("claim %s is ReadWriteOnce, but members that mount it would be on %s: it attaches to one node only",
-				claim.Name, strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")))
-		}
-	}
-}
-
 // sharedClaim finds that members share a claim that is bound when the first of them has a node. All of them have to go where its volume
 // is made then, and do not fit there. It is nil if that is not what keeps them from an empty cluster.
 func sharedClaim(c *stage.Context) *stage.Finding {
@@ -115,10 +95,14 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 			return finding
 		}
 		if desired, class, _ := classOf(c, claim); class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
+			remedy, reaches := "mount a ReadWriteMany claim, or one per member", "a claim that several nodes may attach (ReadWriteMany) has a volume that all can reach"
+			if placement.SeveralNodes(claim) {
+				remedy, reaches = "bind it before they start", "one that is bound before has a volume that all can reach"
+			}
 			return stage.Found(answer.PVCUnbound,
-				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: bind it before they start", claim.Name, len(mounting(c, claim))).
+				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: %s", claim.Name, len(mounting(c, claim)), remedy).
 				See("v1", "PersistentVolumeClaim", claim, ".status.phase").Fact("claim", claim.Name).Fact("members", mounting(c, claim)).
-				Detail("class %s binds when the first pod has a node; a claim that several nodes may attach (ReadWriteMany), or one that is bound before, has a volume that all can reach", desired)
+				Detail("class %s binds when the first pod has a node; %s", desired, reaches)
 		}
 	}
 	return nil
