@@ -21,8 +21,15 @@ import (
 type allocation struct {
 	once      sync.Once
 	allocator structured.Allocator
-	taken     sets.Set[structured.DeviceID]
+	state     structured.AllocatedState
 	err       error
+}
+
+// nothingAllocated is the state in which no device is allocated.
+func nothingAllocated() structured.AllocatedState {
+	return structured.AllocatedState{
+		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection(),
+	}
 }
 
 // projectionBudget is how long devices are looked for of all the members that what-ifs have placed on a cluster.
@@ -32,13 +39,13 @@ const projectionBudget = 100 * time.Millisecond
 func (c *Cluster) allocator() (structured.Allocator, error) {
 	a := &c.allocation
 	a.once.Do(func() {
-		a.taken = sets.New[structured.DeviceID]()
+		a.state = nothingAllocated()
 		for _, k := range c.objects.ResourceClaims {
 			if k.Status.Allocation != nil && c.inUse(k) {
 				a.take(k.Status.Allocation.Devices.Results)
 			}
 		}
-		a.allocator, a.err = c.newAllocator(a.taken)
+		a.allocator, a.err = c.newAllocator(a.state)
 		ctx, cancel := context.WithTimeout(context.Background(), projectionBudget)
 		defer cancel()
 		for _, n := range c.nodes {
@@ -52,10 +59,9 @@ func (c *Cluster) allocator() (structured.Allocator, error) {
 	return a.allocator, a.err
 }
 
-func (c *Cluster) newAllocator(taken sets.Set[structured.DeviceID]) (structured.Allocator, error) {
+func (c *Cluster) newAllocator(state structured.AllocatedState) (structured.Allocator, error) {
 	_, fts := c.store.get(c.objects)
 	features := dynamicresources.AllocatorFeatures(fts)
-	state := structured.AllocatedState{AllocatedDevices: taken, AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
 	cache := cel.NewCache(64, cel.Features{EnableConsumableCapacity: fts.EnableDRAConsumableCapacity, EnableListTypeAttributes: fts.EnableDRAListTypeAttributes})
 	slices := slices.Clone(c.objects.ResourceSlices)
 	allocator, err := structured.NewAllocator(context.Background(), features, state, deviceClasses(c.objects.DeviceClasses), slices, cache)
@@ -75,18 +81,32 @@ func (a *allocation) allocateFor(ctx context.Context, c *Cluster, n *corev1.Node
 	for _, r := range results {
 		a.take(r.Devices.Results)
 	}
-	a.allocator, a.err = c.newAllocator(a.taken)
+	a.allocator, a.err = c.newAllocator(a.state)
 }
 
+// take counts devices as allocated, as the plugin does: of one that several claims may share, what the claim consumes.
 func (a *allocation) take(results []resourceapi.DeviceRequestAllocationResult) {
 	for _, r := range results {
-		if !ptr.Deref(r.AdminAccess, false) {
-			a.taken.Insert(structured.MakeDeviceID(r.Driver, r.Pool, r.Device))
+		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+		switch {
+		case ptr.Deref(r.AdminAccess, false):
+		case r.ShareID == nil:
+			a.state.AllocatedDevices.Insert(id)
+		default:
+			a.state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, r.ShareID))
+			a.state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
 		}
 	}
 }
 
-// devicesOn counts the devices of a node, and those of them that are not allocated.
+// used reports whether a device is allocated, to one claim or to some that share it.
+func (a *allocation) used(s *resourceapi.ResourceSlice, device string) bool {
+	id := structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, device)
+	_, shared := a.state.AggregatedCapacity[id]
+	return shared || a.state.AllocatedDevices.Has(id)
+}
+
+// devicesOn counts the devices of a node, and those of them that no claim has.
 func (c *Cluster) devicesOn(node string) (total, free int64) {
 	_, _ = c.allocator()
 	for _, s := range c.objects.ResourceSlices {
@@ -95,7 +115,7 @@ func (c *Cluster) devicesOn(node string) (total, free int64) {
 		}
 		for _, d := range s.Spec.Devices {
 			total++
-			if !c.allocation.taken.Has(structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, d.Name)) {
+			if !c.allocation.used(s, d.Name) {
 				free++
 			}
 		}

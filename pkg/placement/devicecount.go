@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 )
 
 // DeviceCount is the number of devices of one class that resource claims request, and that there are.
@@ -22,7 +22,7 @@ type DeviceCount struct {
 
 // DeviceCounts are the numbers of devices for the claims of some roles, a class each, in the order in which they are claimed. A claim that
 // several members share counts once. It is nil where there is no such number: of requests for all devices, or for the first of several
-// kinds; of devices that overlap, as the slices of a GPU do; and if ctx ends first.
+// kinds; of devices that overlap, as the slices of a GPU do, or that claims may share; and if ctx ends first.
 func (c *Cluster) DeviceCounts(ctx context.Context, roles []Role) []DeviceCount {
 	var claimed deviceSum
 	seen := map[*resourceapi.ResourceClaim]bool{}
@@ -99,14 +99,14 @@ func (c *Cluster) count(d *DeviceCount, match func(*resourceapi.ResourceSlice, r
 		}
 		for _, device := range s.Spec.Devices {
 			is, err := match(s, device)
-			if err != nil || is && len(device.ConsumesCounters) > 0 {
+			if err != nil || is && (len(device.ConsumesCounters) > 0 || ptr.Deref(device.AllowMultipleAllocations, false)) {
 				return false
 			}
 			if !is {
 				continue
 			}
 			d.Total++
-			if !c.allocation.taken.Has(structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, device.Name)) {
+			if !c.allocation.used(s, device.Name) {
 				d.Free++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -212,5 +213,36 @@ func TestTooManyDeviceRequests(t *testing.T) {
 		} else if takes := len(m.Eligible()) == 1; takes != (want == Witness) || m.Rows[0].Undecided == takes {
 			t.Errorf("%d requests: eligible %v, undecided %t", requests, m.Eligible(), m.Rows[0].Undecided)
 		}
+	}
+}
+
+// A device that several claims may share has room for another as long as its capacity lasts.
+func TestSharedDevices(t *testing.T) {
+	bandwidth := func(amount string) map[resourceapi.QualifiedName]resource.Quantity {
+		return map[resourceapi.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse(amount)}
+	}
+	o := deviceObjects()
+	shares, share := true, types.UID("share-a")
+	o.ResourceSlices = []*resourceapi.ResourceSlice{aSlice("n1", 1)}
+	o.ResourceSlices[0].Spec.Devices[0].AllowMultipleAllocations = &shares
+	o.ResourceSlices[0].Spec.Devices[0].Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"bandwidth": {Value: resource.MustParse("100Gi")}}
+	o.ResourceClaims = []*resourceapi.ResourceClaim{held("n1", "a", 0)}
+	had := &o.ResourceClaims[0].Status.Allocation.Devices.Results[0]
+	had.ShareID, had.ConsumedCapacity = &share, bandwidth("60Gi")
+	spec := requestingDevices(1, "")
+	spec.Devices.Requests[0].Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: bandwidth("30Gi")}
+	o.ResourceClaimTemplates = append(o.ResourceClaimTemplates, aTemplate("share", spec))
+	c := NewCluster(o)
+	for members, fits := range map[int32]bool{1: true, 2: false} {
+		g := Gang{Roles: []Role{role("w", members, aPod("w", nil, claiming("share")))}}
+		if r := Place(t.Context(), c, g, Options{Budget: budgetForTests}); r.Fits() != fits {
+			t.Errorf("%d members fit: %v, want %v: %s", members, r.Fits(), fits, r.Proof)
+		}
+		if counts := c.DeviceCounts(t.Context(), g.Roles); counts != nil {
+			t.Errorf("devices that are shared are counted: %v", counts)
+		}
+	}
+	if r := Place(t.Context(), c.Without("uid-a"), Gang{Roles: []Role{role("w", 3, aPod("w", nil, claiming("share")))}}, Options{Budget: budgetForTests}); !r.Fits() {
+		t.Errorf("three members do not fit after the other is gone: %s", r.Proof)
 	}
 }
