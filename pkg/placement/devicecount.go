@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -87,31 +88,67 @@ func (c *Cluster) count(d *DeviceCount, match func(*resourceapi.ResourceSlice, r
 	if _, err := c.allocator(); err != nil {
 		return false
 	}
+	for s, device := range c.devices() {
+		is, err := match(s, device)
+		if err != nil || is && !countable(device) {
+			return false
+		}
+		if !is {
+			continue
+		}
+		d.Total++
+		if !c.allocation.used(s, device.Name) {
+			d.Free++
+		}
+	}
+	return true
+}
+
+// devices goes through the devices of the latest slices of each pool.
+func (c *Cluster) devices() iter.Seq2[*resourceapi.ResourceSlice, resourceapi.Device] {
 	type pool struct{ driver, name string }
 	latest := map[pool]int64{}
 	for _, s := range c.objects.ResourceSlices {
 		p := pool{s.Spec.Driver, s.Spec.Pool.Name}
 		latest[p] = max(latest[p], s.Spec.Pool.Generation)
 	}
-	for _, s := range c.objects.ResourceSlices {
-		if s.Spec.Pool.Generation < latest[pool{s.Spec.Driver, s.Spec.Pool.Name}] {
-			continue
-		}
-		for _, device := range s.Spec.Devices {
-			is, err := match(s, device)
-			if err != nil || is && (len(device.ConsumesCounters) > 0 || ptr.Deref(device.AllowMultipleAllocations, false)) {
-				return false
-			}
-			if !is {
+	return func(yield func(*resourceapi.ResourceSlice, resourceapi.Device) bool) {
+		for _, s := range c.objects.ResourceSlices {
+			if s.Spec.Pool.Generation < latest[pool{s.Spec.Driver, s.Spec.Pool.Name}] {
 				continue
 			}
-			d.Total++
-			if !c.allocation.used(s, device.Name) {
-				d.Free++
+			for _, device := range s.Spec.Devices {
+				if !yield(s, device) {
+					return
+				}
 			}
 		}
 	}
-	return true
+}
+
+// countable reports whether a device is one: it does not overlap with others, nor is it shared by claims.
+func countable(d resourceapi.Device) bool {
+	return len(d.ConsumesCounters) == 0 && !ptr.Deref(d.AllowMultipleAllocations, false)
+}
+
+// FreeDevices counts the devices of a class that no claim has and no taint withholds, by the name of the node that has them. ok is false if there is no such
+// number, because devices of the class overlap, or are of several nodes, or because ctx ends first.
+func (c *Cluster) FreeDevices(ctx context.Context, class string) (free map[string]int64, ok bool) {
+	if _, err := c.allocator(); err != nil {
+		return nil, false
+	}
+	free, match := map[string]int64{}, c.matching(ctx, class, nil)
+	for s, device := range c.devices() {
+		is, err := match(s, device)
+		if err != nil || is && (!countable(device) || s.Spec.NodeName == nil) {
+			return nil, false
+		}
+		withheld := slices.ContainsFunc(device.Taints, func(t resourceapi.DeviceTaint) bool { return t.Effect != resourceapi.DeviceTaintEffectNone })
+		if is && !withheld && !c.allocation.used(s, device.Name) {
+			free[*s.Spec.NodeName]++
+		}
+	}
+	return free, true
 }
 
 // matching reports whether a device is of a class, and what further selectors select.

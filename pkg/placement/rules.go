@@ -305,7 +305,7 @@ func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]in
 	for _, class := range c.objects.DeviceClasses {
 		for _, name := range []string{ptr.Deref(class.Spec.ExtendedResourceName, ""), "deviceclass.resource.kubernetes.io/" + class.Name} {
 			resource := corev1.ResourceName(name)
-			if _, offered := c.names.index[resource]; charged[resource] > 0 && !offered {
+			if charged[resource] > 0 && !c.countsAs(resource) {
 				out = append(out, fmt.Sprintf("resource %s from DeviceClass %s", name, class.Name))
 			}
 		}
@@ -313,4 +313,18 @@ func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]in
 	out = append(out, c.unmodelledClaims(pod)...)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// countsAs reports whether nodes offer a resource to which a DeviceClass gives its name, and no device is of several nodes, overlaps with others, or is shared:
+// of those there may be more than the nodes offer.
+func (c *Cluster) countsAs(resource corev1.ResourceName) bool {
+	if _, offered := c.names.index[resource]; !offered {
+		return false
+	}
+	for s, device := range c.devices() {
+		if s.Spec.NodeName == nil || !countable(device) {
+			return false
+		}
+	}
+	return true
 }

@@ -86,6 +86,9 @@ func (w *View) Assume(s *snapshot.Snapshot) *View {
 }
 
 func newView(s *snapshot.Snapshot, d *decoded, base *View, earlier placement.Known) *View {
+	if base == nil { // what is assumed starts from the nodes of its base
+		s = offerDevices(s)
+	}
 	s, network := inDomains(s, base)
 	w := &View{Snap: s, network: network, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)

@@ -4,10 +4,15 @@ package placement
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -171,5 +176,19 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 			all.Insert(placement.DRADevices)
 		}
 	}
+	for _, r := range c.Request.Roles {
+		for name := range podrequest.Of(r.Pod) {
+			if uncounted(c, name) {
+				all.Insert(placement.Resource(name))
+			}
+		}
+	}
 	return all
+}
+
+// uncounted reports whether no node offers a resource that stands for the devices of a DeviceClass: there may be some that have no number.
+func uncounted(c *stage.Context, name corev1.ResourceName) bool {
+	return slices.ContainsFunc(c.View.Snap.DeviceClasses, func(class *resourceapi.DeviceClass) bool {
+		return ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || resourceapi.ResourceDeviceClassPrefix+class.Name == string(name)
+	}) && !some(c, func(n *corev1.Node) bool { return offers(n, name) })
 }

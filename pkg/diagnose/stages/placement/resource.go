@@ -28,7 +28,7 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
+		if q.IsZero() || !strings.Contains(string(name), "/") || uncounted(c, name) || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
 			continue
 		}
 		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(pluginOf(c, name)) {
