@@ -143,7 +143,7 @@ func (c *Cluster) FreeDevices(ctx context.Context, class string) (free map[strin
 		if err != nil || is && (!countable(device) || s.Spec.NodeName == nil) {
 			return nil, false
 		}
-		withheld := slices.ContainsFunc(device.Taints, func(t resourceapi.DeviceTaint) bool { return t.Effect != resourceapi.DeviceTaintEffectNone })
+		withheld := slices.ContainsFunc(device.Taints, withholds)
 		if is && !withheld && !c.allocation.used(s, device.Name) {
 			free[*s.Spec.NodeName]++
 		}

@@ -127,9 +127,9 @@ func (c *Cluster) MapNodes(f func(*corev1.Node) *corev1.Node) *Cluster {
 }
 
 // Ideal returns the cluster at its best: only the pods that keep accepts, every node uncordoned, Ready and with all devices
-// of its capacity. A gang without a placement there is too big for the cluster.
+// of its capacity, and those of its drivers that are published. A gang without a placement there is too big for the cluster.
 func (c *Cluster) Ideal(keep func(*corev1.Pod) bool) *Cluster {
-	return c.Emptied(keep).MapNodes(func(n *corev1.Node) *corev1.Node { return AtCapacity(Repaired(Uncordoned(n))) })
+	return c.Emptied(keep).DevicesRepaired().MapNodes(func(n *corev1.Node) *corev1.Node { return AtCapacity(Repaired(Uncordoned(n))) })
 }
 
 // AsScheduled returns the cluster as kube-scheduler judges it, which looks at neither the Ready condition nor the deletion of

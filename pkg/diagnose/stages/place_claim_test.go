@@ -51,8 +51,65 @@ func taken(c *clustertest.Cluster, node, device, pod string) {
 	c.Put(claim)
 }
 
+// madeClaim makes the claim of a member that claims by a template.
+func madeClaim(c *clustertest.Cluster, pod string) *resourcev1.ResourceClaim {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod + "-r", UID: types.UID(pod + "-r")}, Spec: deviceRequest("gpu")}
+	c.Put(claim)
+	for _, p := range c.S.Pods {
+		if p.Name == pod {
+			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "r", ResourceClaimName: &claim.Name}}
+		}
+	}
+	return claim
+}
+
 func TestDeviceClaims(t *testing.T) {
 	check(t, []testCase{
+		{name: "one member has its device already, on its node", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one"), young))
+			madeClaim(c, "gang-worker-0")
+			had := madeClaim(c, "gang-worker-1")
+			had.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}},
+			}}}}
+			had.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: "n1", Device: "d0"}}
+		}},
+		{name: "for an extended resource, without a device plugin", code: answer.Fits, exit: 3, not: []string{"not evaluated"}, build: func(c *clustertest.Cluster) {
+			c.S.Server.Version = "v1.37.0"
+			c.Nodes(1, 4).Runs("a", 4, "n1").Node("n2", 0)
+			devices(c, 4)
+			c.S.ResourceSlices = c.S.ResourceSlices[1:]
+			resource := "nvidia.com/gpu"
+			c.S.DeviceClasses[0].Spec.ExtendedResourceName = &resource
+			c.Add(gangOf(1, 4, young))
+		}},
+		{name: "for an extended resource, of devices that have no number", code: answer.Fits, exit: 3, never: []answer.Code{answer.ResourceNotOffered}, wantText: []string{"resource nvidia.com/gpu from DeviceClass gpu"}, build: func(c *clustertest.Cluster) {
+			c.S.Server.Version = "v1.37.0"
+			c.Nodes(1, 0)
+			devices(c, 4)
+			every := true
+			c.S.ResourceSlices[0].Spec.NodeName, c.S.ResourceSlices[0].Spec.AllNodes = nil, &every
+			resource := "nvidia.com/gpu"
+			c.S.DeviceClasses[0].Spec.ExtendedResourceName = &resource
+			c.Add(gangOf(1, 4, young))
+		}},
+		{name: "tainted", code: answer.GPUUnhealthy, exit: 5, first: "^devices on n2 are withheld, and the others are too few: 1/2 members fit$", wantText: []string{"device d0 of n2 has taint vendor/xid=79:NoSchedule"}, never: []answer.Code{answer.TooBig}, fix: "repair the devices of n2", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			c.S.ResourceSlices[1].Spec.Devices[0].Taints = []resourcev1.DeviceTaint{{Key: "vendor/xid", Value: "79", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "of a pool that is not complete", code: answer.GPUUnhealthy, exit: 5, first: "devices on n2 are withheld", wantText: []string{"driver gpu.example.com has published 1 of 2 slices of pool n2"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			c.S.ResourceSlices[1].Spec.Pool.ResourceSliceCount = 2
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
 		{name: "free", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

@@ -42,6 +42,7 @@ func repairs(c *stage.Context) []repair {
 	all := []repair{
 		nodes(placement.Repaired, nodesNotReady),
 		nodes(placement.AtCapacity, unhealthy),
+		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.View.Cluster().DevicesRepaired() != c.View.Cluster()},
 		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
 		nodes(placement.Uncordoned, cordoned),
 		pods(neverGoes(c), services),

@@ -140,6 +140,34 @@ func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Fi
 	})
 }
 
+// withheld finds that devices which drivers publish are given to no pod.
+func withheld(c *stage.Context, _ placement.Room, _ placement.Causes) *stage.Finding {
+	_, problems := placement.RepairedSlices(c.View.Snap.ResourceSlices)
+	var where []string
+	for _, p := range problems {
+		where = append(where, p.Where)
+	}
+	slices.Sort(where)
+	where = slices.Compact(where)
+	f := stage.Found(answer.GPUUnhealthy, "devices on %s are withheld, and the others are too few: %d/%d members fit", phrase.Names(where), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", where)
+	for i, p := range problems {
+		if i == mostAbsent {
+			f.Detail("and %d more", len(problems)-i)
+			break
+		}
+		f.Detail("%s", p.Detail)
+	}
+	const look = "kubectl get resourceslices -o yaml"
+	return f.Run(look).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(where), Change: map[string]any{"nodes": where}, Command: look},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			s = s.Clone()
+			s.ResourceSlices, _ = placement.RepairedSlices(s.ResourceSlices)
+			return s
+		},
+	})
+}
+
 func cordoned(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	names := nodeNames(useful(c, placement.Uncordoned))
 	return base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
