@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -151,6 +153,21 @@ func TestRules(t *testing.T) {
 		{name: "a volume for one pod that two members share", code: answer.VolumeMultiAttach, exit: 4, first: "claim data is ReadWriteOncePod, and 2 members", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 			boundClaim(c, "", corev1.ReadWriteOncePod)
+		}},
+		{name: "volumes of the members' own, in two zones of which one is busy", code: answer.VolumeZone, exit: 3, first: "the volume of claim gang-worker-1-scratch is in z2", wantText: []string{"research/a holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) {
+				p.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}}}
+			})))
+			label(c, corev1.LabelTopologyZone, "z1", "z2", "z1")
+			for i, zone := range []string{"z1", "z2"} {
+				boundClaim(c, zone, corev1.ReadWriteOnce)
+				name := fmt.Sprintf("gang-worker-%d-scratch", i)
+				claim, pv := c.S.Claims[i], c.S.Volumes[i]
+				claim.Name, claim.UID, claim.Spec.VolumeName, pv.Name = name, types.UID(name), name, name
+				pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = name, claim.UID
+				at := slices.IndexFunc(c.S.Pods, func(p *corev1.Pod) bool { return p.Name == fmt.Sprint("gang-worker-", i) })
+				claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.S.Pods[at], corev1.SchemeGroupVersion.WithKind("Pod"))}
+			}
 		}},
 		{name: "a volume for one node that two members share", code: answer.VolumeMultiAttach, exit: 4, alone: true, first: "claim data is ReadWriteOnce.* no node has room for all 2 members", wantText: []string{"on n1, n2, where they hang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -259,11 +260,15 @@ func (p claimPlace) is() string {
 
 // boundPlaces are the claims of a role whose volumes are somewhere, or may be made only there.
 func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
-	for _, v := range role.Pod.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
+	for i := range role.Pod.Spec.Volumes {
+		name := ""
+		switch v := &role.Pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			name = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil: // one of the pod's own
+			name = ephemeral.VolumeClaimName(role.Pod, v)
 		}
-		if claim := claim(c, v.PersistentVolumeClaim.ClaimName); claim != nil {
+		if claim := claim(c, name); claim != nil {
 			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
 				all = append(all, claimPlace{claim, key, values, ""})
 			} else if _, class, _ := classOf(c, claim); claim.Spec.VolumeName == "" && class != nil && len(class.AllowedTopologies) == 1 && len(class.AllowedTopologies[0].MatchLabelExpressions) > 0 {
