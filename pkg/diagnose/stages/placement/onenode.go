@@ -16,8 +16,10 @@ import (
 )
 
 // oneNode finds that a volume which attaches to one node only is needed on another: by members that have no room on one node together, or that have none where
-// another pod uses it. No scheduler looks at that: it places them, and those on other nodes hang. found is a placement of the gang on a cluster.
+// another pod uses it. No scheduler looks at that: it places them, and those on other nodes hang. found is a placement of the gang on a cluster: on the one as it is,
+// it notes where the scheduler may go wrong.
 func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, found placement.Result) {
+	asItIs := cluster == c.View.Cluster()
 	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
 		v := oneNodeVolume{c, claim, nil, nil}
 		v.user, v.consumer = userOf(c, claim)
@@ -26,14 +28,14 @@ func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, fo
 		case !found.Fits() || len(nodes) == 0 || len(nodes) == 1 && (v.user == nil || nodes[0] == v.user.Spec.NodeName) || !attaches(c, claim):
 			continue
 		case out.DeniedAny(c, "", "persistentvolumes", "csidrivers"):
-			if len(nodes) > 1 {
+			if asItIs && len(nodes) > 1 {
 				out.Notes = append(out.Notes, fmt.Sprintf("claim %s is ReadWriteOnce, but members that mount it would be on %s: it attaches to one node only", claim.Name, strings.Join(nodes, ", ")))
 			}
 			continue
 		}
 		if f, note := v.judge(cluster, nodes); f != nil {
 			out.Add(f)
-		} else {
+		} else if asItIs {
 			out.Notes = append(out.Notes, note)
 		}
 	}
