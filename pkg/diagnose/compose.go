@@ -206,7 +206,7 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 			if m.Role != role.Name {
 				continue
 			}
-			if m.State != gang.Missing {
+			if m.Pod != nil {
 				x.Created++
 			}
 			if m.Bound() {

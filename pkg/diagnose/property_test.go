@@ -110,7 +110,11 @@ func TestALaterLookAnswersTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := marshal(t, a), marshal(t, explainRandom(t, now, o)); got != want {
+		anew := explainRandom(t, now, o)
+		if a.Confidence.Cut || anew.Confidence.Cut { // by a busy machine; the answer reports it
+			return
+		}
+		if got, want := marshal(t, a), marshal(t, anew); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	})

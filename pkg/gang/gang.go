@@ -52,7 +52,7 @@ func New(job *Job, members []Member, unlisted map[string]int32, declare func(*Jo
 	if shared(job.Division, g.Each) {
 		one := *job
 		one.Division = Undivided
-		g.Job, g.Each = &one, nil
+		g.Job, g.Each, g.Members = &one, nil, holdBackRoles(&one, members)
 	}
 	g.Min = g.minimum()
 	return g
@@ -69,8 +69,8 @@ func (g *Gang) Count(states ...State) int32 {
 			n++
 		}
 	}
-	if slices.Contains(states, Missing) {
-		for _, unlisted := range g.Unlisted {
+	for role, unlisted := range g.Unlisted {
+		if slices.Contains(states, g.Unmade(role)) {
 			n = Sum(n, unlisted)
 		}
 	}

@@ -108,6 +108,8 @@ type Role struct {
 	Multiple int32
 	// After is what has to be before members of the role are made, of a job that is divided by role; empty if nothing has.
 	After string
+	// Follows is what its members come after in a gang that is Sequential.
+	Follows Lead
 	// Stays reports whether its pods stay when the job ends, until it is deleted: they do not end by themselves, and the controller leaves them.
 	Stays bool
 	// TemplateOf is the role whose template in the spec is this one's, too; empty for a role with one of its own.

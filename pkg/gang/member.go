@@ -75,6 +75,7 @@ func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) (me
 	for i := range members {
 		members[i].State = memberState(members[i].Pod, nodeLost)
 	}
+	holdBack(job, members)
 	return members, a.unlisted
 }
 

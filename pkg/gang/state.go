@@ -24,6 +24,7 @@ const (
 // Further states of a member.
 const (
 	Missing     State = "Missing"     // it has no pod
+	NotDue      State = "NotDue"      // it has no pod, and none is made before other members are so far
 	Gated       State = "Gated"       // a scheduling gate holds its pod
 	Terminating State = "Terminating" // its pod is being deleted
 	Lost        State = "Lost"        // its node is gone or not Ready

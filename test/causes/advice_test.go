@@ -38,6 +38,9 @@ func compareKinds(s scenario, a *answer.Answer) map[answer.ActionKind]bool {
 		answer.Fewer: s.fewerStart, answer.Trim: s.smallerStart, answer.Relax: s.relaxedStarts, answer.Uncordon: s.openedStarts,
 		answer.Wait: s.endedStarts, answer.Evict: s.preemptedStarts, answer.AddNodes: s.moreNodesStart, answer.Quota: s.raisedStarts,
 	} {
+		if kind == answer.AddNodes && again && s.resubmitted(func(*gang) {}).starts() {
+			continue // it has room as it is
+		}
 		if edits := kind == answer.Fewer || kind == answer.Trim || kind == answer.Relax; !(again && edits) && exists() {
 			found[kind] = slices.ContainsFunc(a.Unblock, func(x answer.Action) bool { return x.Kind == kind || x.Kind == answer.Fix && fixes(x, kind) })
 		}

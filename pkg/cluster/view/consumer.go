@@ -68,6 +68,15 @@ func Stuck(p *corev1.Pod, now time.Time) bool {
 	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > stuckAfter
 }
 
+// DeletionRequested is when the deletion of a pod was requested: its timestamp is when the grace period ends.
+func DeletionRequested(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		at = at.Add(-time.Duration(*grace) * time.Second)
+	}
+	return at
+}
+
 // Going reports whether every pod of the consumer is being deleted and none is stuck.
 func (h *Consumer) Going(now time.Time) bool {
 	for _, p := range h.Pods {

@@ -46,7 +46,7 @@ func (p PlacementRequest) Member(role string, i int32) gang.Member {
 func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	p := PlacementRequest{Members: map[string][]gang.Member{}, roles: map[string]string{}}
 	if done := g.Count(gang.Succeeded); g.Min > 0 { // as the schedulers have it: members that have ended lower the minimum, but not to none
-		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done)
+		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done-g.Count(gang.NotDue))
 	}
 	names, selected := map[string]string{}, w.selectedLabels(g)
 	if p.Topology = Topology(g); g.Decl == nil && p.Topology.Required != "" {
@@ -82,7 +82,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		case gang.Starting, gang.Running:
 			p.Bound = append(p.Bound, m.Pod.UID)
 			continue
-		case gang.Succeeded:
+		case gang.Succeeded, gang.NotDue:
 			continue
 		default: // the others need a place
 		}
@@ -95,7 +95,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	}
 	unlisted := map[string]int32{}
 	for _, r := range g.Roles {
-		if n := g.Unlisted[r.Name]; n > 0 {
+		if n := g.Unlisted[r.Name]; n > 0 && g.Unmade(r.Name) == gang.Missing {
 			m := gang.Member{Role: r.Name, Index: int(r.Replicas - 1)}
 			unlisted[role(m, w.Virtual(g, m))] += n
 		}

@@ -119,13 +119,19 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
 		s.part(answer.Wait, waiter{s}.wait)
-		s.part(answer.Reshape, resizer{s}.reshape)
-		s.part(answer.Trim, trimmer{s}.trim)
-		s.part(answer.Fewer, resizer{s}.fewer)
+		again := false
+		s.part(answer.Reshape, func() { again = s.startsAgain() })
+		if !again {
+			s.part(answer.Reshape, resizer{s}.reshape)
+			s.part(answer.Trim, trimmer{s}.trim)
+			s.part(answer.Fewer, resizer{s}.fewer)
+		}
 		s.part(answer.Relax, relaxer{s}.relax)
 		s.part(answer.Uncordon, uncordoner{s}.uncordon)
 		s.part(answer.Move, mover{s}.move)
-		s.part(answer.AddNodes, nodeAdder{s}.addNodes)
+		if !again {
+			s.part(answer.AddNodes, nodeAdder{s}.addNodes)
+		}
 		s.part(answer.Evict, evictor{s}.evict)
 	}
 	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {

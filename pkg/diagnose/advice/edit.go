@@ -92,6 +92,17 @@ func (s *search) offerEdit(e edit) bool {
 	return ok
 }
 
+// startsAgain reports whether the gang starts as large as it is, once what its members have is free. Another size, or more nodes, is no way out then: what is in its way
+// is not that there is too little.
+func (s *search) startsAgain() bool {
+	same := edit{apply: func(*whatif.Spec) {}}
+	if s.g.Count(gang.Starting, gang.Running, gang.Terminating, gang.Lost, gang.Failed) == 0 || !s.hasRoom(same) {
+		return false
+	}
+	_, starts := s.try(s.fix(same).Apply)
+	return starts
+}
+
 // computeOf is how many devices the pods of some roles take in all, whichever of their containers requests them.
 func computeOf(roles []gang.Role) (n int64) {
 	for _, role := range roles {

@@ -45,6 +45,22 @@ func TestReshape(t *testing.T) {
 	})
 }
 
+// Where the gang has room as large as it is, another size only loses compute: what is in its way is something else.
+func TestAsLargeAsItIs(t *testing.T) {
+	for _, kind := range []answer.ActionKind{answer.Reshape, answer.Trim, answer.Fewer, answer.AddNodes} {
+		runCases(t, kind, []testCase{{"a member was evicted, and there is room again", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 1 {
+						p.Status.Phase, p.Status.Reason, p.Status.ContainerStatuses = corev1.PodFailed, "Evicted", nil
+					}
+				}
+			}))
+		}, nil}})
+	}
+}
+
 func TestFewer(t *testing.T) {
 	runCases(t, answer.Fewer, []testCase{
 		{"the most members that fit", func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(gangOf(5, 8)) }, []string{"Worker.replicas=3"}},

@@ -94,7 +94,7 @@ func (c *Context) everyone() []*view.Consumer {
 
 // usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.
 func (c *Context) usesNoNode() bool {
-	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) != c.Gang.Total() {
+	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() {
 		return false
 	}
 	withJob := view.Once(c.View, "consumers with a job", func() map[types.UID]bool {

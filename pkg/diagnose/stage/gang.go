@@ -14,18 +14,21 @@ import (
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
+// Successors is the fact of a finding that has the members for which it waits until others can be made in their place.
+const Successors = "successors"
+
 // CreationGrace is how long a controller may take between one pod of a job and the next.
 const CreationGrace = time.Minute
 
 // Created reads like 2/4: the pods that exist.
 func (c *Context) Created() string {
-	return phrase.Fraction(c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total())
+	return phrase.Fraction(c.Gang.Created(), c.Gang.Total())
 }
 
 // CreatedOf is how many pods of a role exist.
 func (c *Context) CreatedOf(role string) (n int32) {
 	for _, m := range c.Gang.Members {
-		if m.Role == role && m.State != gang.Missing {
+		if m.Role == role && m.Pod != nil {
 			n++
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -26,6 +28,17 @@ func lost(c *clustertest.Cluster) *clustertest.Cluster {
 	c.Nodes(3, 8)
 	clustertest.NotReady(c.S.Nodes[1], 37*time.Minute)
 	return c.Add(gangOf(2, 8, replaced))
+}
+
+// drained is a gang that has run for an hour on n1 and n2; the second member is being deleted since five minutes ago, and has ten left.
+func drained(g *clustertest.Gang) {
+	g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour
+	g.Pod = func(i int, p *corev1.Pod) {
+		if i == 1 {
+			at := metav1.NewTime(clustertest.Now.Add(10 * time.Minute))
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, ptr.To[int64](15*60)
+		}
+	}
 }
 
 func thief(name, node string, age time.Duration) clustertest.Gang {
@@ -140,6 +153,21 @@ func TestLife(t *testing.T) {
 		}},
 		{name: "half of it has a node, and there is unused room for the rest", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, half("n1"), func(g *clustertest.Gang) { g.Age = time.Hour }))
+		}},
+		{name: "a member is being deleted, and there is room for its successor", code: answer.VictimsTerminating, exit: 3, first: "^worker-1 is being deleted, until 14:10 at the latest, and its successor is made after that: there is room for the other 1 of 2 members on n3", never: []answer.Code{answer.FitsNotPlaced, answer.MemberLost}, alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, drained))
+		}},
+		{name: "a pod of a Job is being deleted, which is replaced when it has ended", code: answer.VictimsTerminating, exit: 3, first: "until 14:10 at the latest", never: []answer.Code{answer.FitsNotPlaced, answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, drained, func(g *clustertest.Gang) {
+				g.Kind = "Job"
+				g.BatchJob = func(j *batchv1.Job) { j.Spec.PodReplacementPolicy = ptr.To(batchv1.Failed) }
+			}))
+		}},
+		{name: "a pod of a Job is being deleted, which is replaced at once", code: answer.Fits, exit: 3, first: "the other 1 of 2 members", not: []string{"successor"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, drained, func(g *clustertest.Gang) { g.Kind = "Job" }))
+		}},
+		{name: "a member is being deleted, and there is no room for its successor", code: answer.MemberLost, exit: 7, first: "there is no room", wantText: []string{"it ends at 14:10 at the latest"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Serves("web", 8, "n3").Add(gangOf(2, 8, drained))
 		}},
 		{name: "the gang itself goes", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {

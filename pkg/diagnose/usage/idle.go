@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -70,7 +71,7 @@ func (l *ledger) absentSince(m gang.Member) time.Time {
 	case gang.Failed:
 		return endOf(m.Pod)
 	case gang.Terminating:
-		return leftAt(m.Pod)
+		return view.DeletionRequested(m.Pod)
 	case gang.Lost:
 		return l.awaySince(m.Pod.Spec.NodeName)
 	}
@@ -86,15 +87,6 @@ func endOf(p *corev1.Pod) time.Time {
 		}
 	}
 	return last
-}
-
-// leftAt is when a pod's deletion was requested: its deletionTimestamp is the end of the grace that it got.
-func leftAt(p *corev1.Pod) time.Time {
-	at := p.DeletionTimestamp.Time
-	if grace := p.DeletionGracePeriodSeconds; grace != nil {
-		at = at.Add(-time.Duration(*grace) * time.Second)
-	}
-	return at
 }
 
 // awaySince is when a node stopped being ready; zero for one that was deleted.

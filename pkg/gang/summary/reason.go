@@ -16,6 +16,8 @@ func reasonOf(m gang.Member) string {
 	switch m.State {
 	case gang.Missing:
 		return "no pod"
+	case gang.NotDue:
+		return "not made before others are so far"
 	case gang.Failed:
 		return failedReason(m.Pod)
 	case gang.Terminating:

@@ -35,7 +35,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		}
 		return stage.OK("run by Kubernetes itself")
 	}
-	pending := (!seen || g.Count(gang.Missing) > 0 && !g.Suspended) && g.Before == ""
+	pending := (!seen || g.Count(gang.Missing, gang.NotDue) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {
 		return stage.OK("")
 	}

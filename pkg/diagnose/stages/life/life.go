@@ -32,7 +32,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if holding == 0 {
 		history(c, out)
 	}
-	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || c.Has(answer.Fits) || g.End != nil {
+	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= g.Min || c.Has(answer.Fits) || succeeds(c) || g.End != nil {
 		return stage.Skipped("")
 	}
 	if startsBadly(c) {
@@ -42,12 +42,18 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case component.Bypassed(c.View, c.Gang):
 		out.Add(gangBypassed(c))
 	case len(lost) == 0 && deadlocked(c, out):
+	case len(lost) == 0 && g.Sequential != "": // it starts one member after the other, and some wait
 	case len(lost) == 0:
 		out.Add(incomplete(c))
 	default:
 		out.Add(memberLost(c, lost))
 	}
 	return stage.OK("")
+}
+
+// succeeds reports whether the successors of members that are being deleted have room as soon as they are made.
+func succeeds(c *stage.Context) bool {
+	return slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Facts[stage.Successors] != nil })
 }
 
 // startsBadly reports whether a placed member has a trouble that needs action.

@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,21 +40,26 @@ func lostMembers(c *stage.Context) []lostMember {
 		case m.State == gang.Lost:
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
 		case m.State == gang.Terminating:
-			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), deletion(m.Pod)
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, view.DeletionRequested(m.Pod), deletion(c, m.Pod)
 		case m.State == gang.Failed:
 			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
-		case started.IsZero():
+		case started.IsZero() || m.State == gang.NotDue:
 			continue
 		case m.Pod == nil && follows(m):
 			continue // it is made when another one has a node
 		case m.Pod == nil:
-			l.how = "no pod replaces it"
 			remember(c, &l)
 		case (m.State == gang.Pending || m.State == gang.Gated) && m.Pod.CreationTimestamp.After(started.Add(stage.CreationGrace)):
 			l.since = m.Pod.CreationTimestamp.Time
 			remember(c, &l)
 		default:
 			continue
+		}
+		if r := c.Gang.RoleByName(m.Role); l.node == "" && l.how == "" && r != nil && r.Follows.Role != "" {
+			continue // it is made after the others, and nothing shows that it was before
+		}
+		if m.Pod == nil {
+			l.how = cmp.Or(l.how, "no pod replaces it")
 		}
 		whereWas(c, &l, started)
 		all = append(all, l)
@@ -72,27 +78,22 @@ func firstStart(c *stage.Context) time.Time {
 	return first
 }
 
-// deletedAt is when the deletion of a pod was requested: its timestamp is when the grace period ends.
-func deletedAt(p *corev1.Pod) time.Time {
-	at := p.DeletionTimestamp.Time
-	if p.DeletionGracePeriodSeconds != nil {
-		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
-	}
-	return at
-}
-
 // departures are the reasons of events that report how a pod went.
 var departures = []string{"Preempted", "Preempting", "Evicted", "Evict", "TaintManagerEviction", "NodeNotReady", "NodeShutdown", "DeletingPod", "ExitedWithCode"}
 
 // boundTo is how a scheduler reports which node a pod got.
 var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
 
-// deletion is how a pod goes that is being deleted.
-func deletion(p *corev1.Pod) string {
+// deletion is how a pod goes that is being deleted, and until when it may take.
+func deletion(c *stage.Context, p *corev1.Pod) string {
+	how := "it is being deleted"
 	if by := gang.Disruption(p); by != nil {
-		return strings.TrimSpace(by.Reason + " " + by.Message)
+		how = strings.TrimSpace(by.Reason + " " + by.Message)
 	}
-	return "it is being deleted"
+	if end := p.DeletionTimestamp.Time; end.After(c.View.Now) {
+		how += "; it ends at " + phrase.Clock(end, c.View.Now) + " at the latest"
+	}
+	return how
 }
 
 // remember takes from the events of the pod that a member had before, which was of the same name, where it was and how it went.

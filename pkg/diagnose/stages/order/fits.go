@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -29,10 +31,13 @@ func fits(c *stage.Context) *stage.Finding {
 	for _, a := range c.Placement.Placement {
 		nodes[a.Node] = true
 	}
-	done := c.Gang.Count(gang.Succeeded)
-	total, needs, left := c.Gang.Total()-done, c.Gang.Min, ""
-	if done > 0 { // so many fewer are needed
-		needs, left = c.Request.MinMember, " that "+phrase.Verb(int(total), "is", "are")+" left"
+	done, later := c.Gang.Count(gang.Succeeded), c.Gang.Count(gang.NotDue)
+	total, needs, left := c.Gang.Total()-done-later, c.Gang.Min, ""
+	switch are := " that " + phrase.Verb(int(total), "is", "are"); {
+	case later > 0:
+		needs, left = c.Request.MinMember, are+" due"
+	case done > 0: // so many fewer are needed
+		needs, left = c.Request.MinMember, are+" left"
 	}
 	what := "all " + phrase.Count(total, "member") + left
 	if total == 1 {
@@ -41,12 +46,15 @@ func fits(c *stage.Context) *stage.Finding {
 		what = fmt.Sprintf("%d of %d members%s (it needs %d)", c.Placed(*c.Placement), total, left, needs)
 	}
 	if n := len(c.Request.Bound); n > 0 {
-		what = fmt.Sprintf("the other %d of %d members", len(c.Placement.Placement), c.Gang.Total())
+		what = fmt.Sprintf("the other %d of %d members", len(c.Placement.Placement), c.Gang.Total()-later)
 	}
 	f := stage.Found(answer.Fits, "fits now: room for %s on %s", what, phrase.Names(slices.Sorted(maps.Keys(nodes)))).
 		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
 	domain(c, f)
 	if c.View.Assumed {
+		return f
+	}
+	if succeed(c, f) {
 		return f
 	}
 	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace)
@@ -58,7 +66,7 @@ func fits(c *stage.Context) *stage.Finding {
 		f.Detail("submitted %s ago; the scheduler has not reported anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}
 	silent := attempt.IsZero() || c.View.Age(attempt) > notPlacedAfter
-	absent := c.Gang.Count(gang.Missing, gang.Gated)
+	absent := c.Gang.Count(gang.Missing, gang.Gated, gang.Terminating)
 	if queueing.Gated(c.Gang) {
 		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
 	}
@@ -74,6 +82,36 @@ func fits(c *stage.Context) *stage.Finding {
 		f.Message += "; not evaluated: " + phrase.Names(unknown)
 	}
 	return f
+}
+
+// succeed makes of the finding that the gang fits that it does once members have ended that are being deleted, if it waits for that: their successors have the
+// same names, or their controller makes none before.
+func succeed(c *stage.Context, f *stage.Finding) bool {
+	var names []string
+	var since, end time.Time
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Terminating {
+			names, since, end = append(names, m.Name()), view.Later(since, view.DeletionRequested(m.Pod)), view.Later(end, m.Pod.DeletionTimestamp.Time)
+		}
+	}
+	others := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.Pending, gang.NotDue)
+	if len(names) == 0 || others >= c.Gang.Min || replacedAtOnce(c.Gang) {
+		return false
+	}
+	f.Become(answer.VictimsTerminating)
+	f.Message = fmt.Sprintf("%s %s being deleted, until %s at the latest, and %s made after that: there is %s", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
+		phrase.Clock(end, c.View.Now), phrase.Verb(len(names), "its successor is", "their successors are"), strings.TrimPrefix(f.Message, "fits now: "))
+	f.Detail("at most %s left (deletionTimestamp)", phrase.Age(max(0, end.Sub(c.View.Now)))).Fact(stage.Successors, names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
+	return true
+}
+
+// replacedAtOnce reports whether the controller makes the successor of a pod as soon as that is deleted, as a Job does that leaves it to the default.
+func replacedAtOnce(g *gang.Gang) bool {
+	if g.BatchJob == nil {
+		return false
+	}
+	policy := g.BatchJob.Spec.PodReplacementPolicy
+	return policy != nil && *policy == batchv1.TerminatingOrFailed || policy == nil && g.BatchJob.Spec.PodFailurePolicy == nil
 }
 
 // domain names the domain that the members would share, and what keeps them from a narrower one that they prefer.

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -29,7 +30,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case c.Gang.End != nil || c.Has(answer.JobInvalid):
 		return stage.Skipped("there is nothing to place")
 	case len(c.Request.Roles) == 0:
-		return stage.OK("every member has a node")
+		return stage.OK(everyMember(c))
 	case out.DeniedAny(c, "", "nodes", "pods"):
 		out.Add(noPermission(c, out))
 		return stage.Unknown("nodes or pods may not be listed")
@@ -67,6 +68,14 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	lacking(c, out)
 	return stage.OK(fitted)
+}
+
+// everyMember is the state of the stage where no member waits for a node.
+func everyMember(c *stage.Context) string {
+	if c.Gang.Count(gang.NotDue) > 0 {
+		return "every member that is due has a node"
+	}
+	return "every member has a node"
 }
 
 // lacking finds what keeps the gang from its place, all that it names being there.

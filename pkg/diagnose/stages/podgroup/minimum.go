@@ -170,9 +170,13 @@ func comesLater(c *stage.Context, out *stage.Result) {
 // quorum finds that fewer pods exist than the gang, or one of its roles, needs, and no earlier stage found why.
 func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
-	exist, of, need, what := g.Total()-g.Count(gang.Missing), g.Total(), g.Min, "pods"
+	exist, of, need, what := g.Created(), g.Total(), g.Min, "pods"
+	stops := g.Sequential != "" && g.Count(gang.Pending) > 0 && together(c)
+	if exist < need && exist+g.Count(gang.NotDue) >= need && !stops {
+		return // what is not due comes when the members that exist are so far
+	}
 	if exist >= need {
-		r, least := shortRole(c)
+		r, least := shortRole(c, stops)
 		if r == nil {
 			return
 		}
@@ -195,7 +199,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 			f.Run(component.OperatorLog(c.View, c.Gang))
 		}
 	}
-	if g.Sequential != "" && g.Count(gang.Pending) > 0 {
+	if stops {
 		waitsForItself(c, f, exist, of, need, what)
 	}
 	out.Add(f)
@@ -206,13 +210,13 @@ func othersFind(c *stage.Context) bool {
 	return c.NoPods || len(c.FailedPods()) > 0 || c.View.Assumed || queueing.Gated(c.Gang) || c.Gang.Suspended
 }
 
-// shortRole is the first role of which fewer pods exist than its own minimum; nil if there is none.
-func shortRole(c *stage.Context) (short *gang.Role, least int32) {
+// shortRole is the first role of which fewer pods exist than its own minimum; nil if there is none. One whose members are not due is short where they are never made.
+func shortRole(c *stage.Context, stops bool) (short *gang.Role, least int32) {
 	if c.Gang.Decl == nil {
 		return nil, 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Gang.Decl.RoleMin)) {
-		if r, n := c.Gang.RoleByName(name), c.Gang.Decl.RoleMin[name]; r != nil && c.CreatedOf(r.Name) < n {
+		if r, n := c.Gang.RoleByName(name), c.Gang.Decl.RoleMin[name]; r != nil && c.CreatedOf(r.Name) < n && (stops || c.Gang.Unmade(r.Name) == gang.Missing) {
 			return r, n
 		}
 	}

@@ -24,7 +24,7 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
-	if g.Sequential != "" && g.Count(gang.Missing) > 0 {
+	if g.Sequential != "" && g.Count(gang.Missing, gang.NotDue) > 0 {
 		out.Note("not all members are made at once: %s", g.Sequential)
 	}
 	comesLater(c, out)

@@ -6,15 +6,24 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
+
+// together reports whether the scheduler may place the members only together. That of Kubernetes reads no labels by itself, and places pods one by one.
+func together(c *stage.Context) bool {
+	g := c.Gang
+	byLabels := g.Decl.Kind.Kind == "" && g.Scheduler == corev1.DefaultSchedulerName
+	return !component.Bypassed(c.View, g) && (!byLabels || component.Reads(c.View, g.Decl.Key.Dialect, g.Scheduler))
+}
 
 // waitsForItself makes of a finding about missing members that the controller makes them only when the others run, and offers what would help.
 func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, what string) {

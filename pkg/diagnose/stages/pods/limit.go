@@ -248,7 +248,7 @@ func limitRange(c *stage.Context, all []breach) *stage.Finding {
 	f := stage.Found(answer.LimitRange, "the pods of %s are not accepted: %s", b.role, b).
 		See("v1", "LimitRange", b.lr, ".spec.limits").
 		Fact("role", b.role).Fact("resource", string(b.resource)).Fact("requested", b.have.String()).Fact("bound", b.bound.String()).
-		Detail("%d/%d pods exist: %s", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), c.CreatedByRole())
+		Detail("%d/%d pods exist: %s", c.Gang.Created(), c.Gang.Total(), c.CreatedByRole())
 	for _, other := range all[1:] {
 		f.Detail("%s", other)
 	}

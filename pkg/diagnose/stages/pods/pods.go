@@ -67,7 +67,7 @@ func missing(c *stage.Context) (all []absent) {
 		}
 	}
 	for _, r := range c.Gang.Roles {
-		if n := c.Gang.Unlisted[r.Name]; n > 0 {
+		if n := c.Gang.Unlisted[r.Name]; n > 0 && c.Gang.Unmade(r.Name) == gang.Missing {
 			add(gang.Member{Role: r.Name, State: gang.Missing}, int64(n))
 		}
 	}
@@ -116,7 +116,7 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 	if role != "" {
 		f.Fact("role", role)
 	}
-	f.Detail("%d/%d pods exist; %s %s", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), ofRole(role), times(c, r)).SinceTime(r.First)
+	f.Detail("%d/%d pods exist; %s %s", c.Gang.Created(), c.Gang.Total(), ofRole(role), times(c, r)).SinceTime(r.First)
 	out.Add(f)
 }
 

@@ -90,7 +90,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	whole.Add(want)
 	name := quota.Resource(key)
 	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
-	exist := fmt.Sprintf("%d/%d pods exist", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total())
+	exist := fmt.Sprintf("%d/%d pods exist", c.Gang.Created(), c.Gang.Total())
 	var f *stage.Finding
 	if whole.Cmp(limit) > 0 {
 		f = stage.Found(answer.NSQuotaTooSmall,

@@ -151,11 +151,30 @@ func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 		image := strings.Trim(strings.TrimPrefix(pull.Message, "Pulling image "), `"`)
 		return stage.Found(answer.ImagePulling, "image %s has been pulled for %s", image, phrase.Age(c.View.Age(pull.Last))).SinceTime(pull.Last).Fact("image", image)
 	}
+	if f := notReady(c, m, events); f != nil {
+		return f
+	}
 	at := m.Pod.CreationTimestamp.Time
 	if m.Pod.Status.StartTime != nil {
 		at = m.Pod.Status.StartTime.Time
 	}
 	return stage.Found(answer.ContainersStarting, "containers are being started, for %s", phrase.Age(c.View.Age(at))).SinceTime(at)
+}
+
+// notReady finds that the containers run, and one of them is not ready; nil if it is not so.
+func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
+	all := m.Pod.Status.ContainerStatuses
+	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.State.Running != nil && !s.Ready })
+	if i < 0 || slices.ContainsFunc(all, func(s corev1.ContainerStatus) bool { return s.State.Running == nil }) {
+		return nil
+	}
+	at := all[i].State.Running.StartedAt.Time
+	f := stage.Found(answer.ContainersStarting, "container %s runs and is not ready, for %s", all[i].Name, phrase.Age(c.View.Age(at))).SinceTime(at).
+		Fact("container", all[i].Name).Run(c.Kubectl("logs", m.Pod.Name, "-c", all[i].Name))
+	if e := stage.LatestEvent(events, "Unhealthy"); e != nil {
+		details(f, e.Message)
+	}
+	return f
 }
 
 // refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.

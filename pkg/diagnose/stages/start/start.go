@@ -51,7 +51,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if !placed {
 		return stage.Skipped("no member has a node")
 	}
-	whole := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded) >= c.Gang.Min
+	whole := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= c.Gang.Min
 	for _, code := range answer.Codes() {
 		if f := first[code]; f != nil && (whole || f.Verdict != answer.Starting) {
 			out.Add(forAll(c, f, members[code]))

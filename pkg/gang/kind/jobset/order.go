@@ -38,10 +38,20 @@ func divide(job *gang.Job, s spec, f *gang.Fields, annotations map[string]string
 	}
 	job.Exclusive, job.Unmodelled = exclusives(active, annotations)
 	for _, r := range active {
-		if r.size() > 1 && r.exclusive(annotations) != "" {
-			job.Sequential = fmt.Sprintf("the other pods of a Job of %s are made only when its first has a node (annotation %s)", r.Name, exclusiveAnnotation)
-			return
+		if r.size() <= 1 || r.exclusive(annotations) == "" {
+			continue
 		}
+		if job.Sequential == "" {
+			job.Sequential = fmt.Sprintf("the other pods of a Job of %s are made only when its first has a node (annotation %s)", r.Name, exclusiveAnnotation)
+		}
+		for n := range job.Roles {
+			if job.Roles[n].Name == r.Name && r.indexed() {
+				job.Roles[n].Follows = gang.Lead{Role: r.Name, Placed: true}
+			}
+		}
+	}
+	if job.Sequential != "" {
+		return
 	}
 	if job.Sequential = sequential(s, active); job.Sequential == "" {
 		return

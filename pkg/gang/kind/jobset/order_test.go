@@ -91,6 +91,10 @@ func TestOneGroupIsOneGang(t *testing.T) {
 		if g.Gangs() != tt.gangs || (len(g.Each) > 0) != (tt.gangs > 1) || g.Min != 5 || g.Sequential == "" {
 			t.Errorf("%v: %d gangs, %d listed, at least %d, %q", tt.group, g.Gangs(), len(g.Each), g.Min, g.Sequential)
 		}
+		driver := pod("llama-driver-0-0-x", "", "driver", "0", "0", "llama-driver-0")
+		if g = assembled(job(t, ordered), tt.group, driver); tt.gangs == 1 && g.Count(gang.NotDue) != 4 {
+			t.Errorf("%v: %d are not due", tt.group, g.Count(gang.NotDue))
+		}
 	}
 }
 
@@ -113,5 +117,7 @@ func TestDependencies(t *testing.T) {
 	rack := "spec: {replicatedJobs: [{name: a, " + of("") + "}, {name: b, dependsOn: [{name: a, status: Ready}], template: {metadata: {annotations: {" + exclusiveAnnotation + ": rack}}, spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}}}]}"
 	if j := job(t, rack); j.Division != gang.Undivided || !strings.Contains(j.Sequential, exclusiveAnnotation) {
 		t.Errorf("a Job whose pods follow its first is divided: %q", j.Sequential)
+	} else if j.Roles[0].Follows.Role != "" || (j.Roles[1].Follows != gang.Lead{Role: "b", Placed: true}) {
+		t.Errorf("got %+v, %+v", j.Roles[0].Follows, j.Roles[1].Follows)
 	}
 }

@@ -104,7 +104,10 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	job.Roles = roles(s, withSurge(f, replicas, size), size, podAnnotations(s, size, u.GetAnnotations()))
 	job.Exclusive, job.Unmodelled = exclusives(s, u.GetAnnotations())
 	if size > 1 {
-		job.Sequential = sequential(s, u.GetAnnotations())
+		var ready bool
+		if job.Sequential, ready = sequential(s, u.GetAnnotations()); job.Sequential != "" {
+			job.Roles[1].Follows = gang.Lead{Role: Leader, Placed: !ready}
+		}
 	}
 	return job, f.Err
 }
@@ -227,15 +230,15 @@ func roles(s spec, replicas, size int32, annotations map[string]string) []gang.R
 	return all
 }
 
-// sequential is why not all pods of a replica are made at once; "" if they are.
-func sequential(s spec, annotations map[string]string) string {
+// sequential is why not all pods of a replica are made at once, "" if they are; and whether the leader has to be ready for that.
+func sequential(s spec, annotations map[string]string) (why string, ready bool) {
 	if s.StartupPolicy == "LeaderReady" {
-		return "the workers of a replica are made only when its leader is ready (startupPolicy: LeaderReady)"
+		return "the workers of a replica are made only when its leader is ready (startupPolicy: LeaderReady)", true
 	}
 	if _, set := annotations[ExclusiveAnnotation]; set {
-		return fmt.Sprintf("the workers of a replica are made only when its leader has a node (annotation %s)", ExclusiveAnnotation)
+		return fmt.Sprintf("the workers of a replica are made only when its leader has a node (annotation %s)", ExclusiveAnnotation), false
 	}
-	return ""
+	return "", false
 }
 
 // ownsPart reports whether a pod of a StatefulSet is one of the LeaderWorkerSet's: that of the leaders has its name, and that of the workers

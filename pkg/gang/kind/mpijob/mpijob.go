@@ -28,6 +28,11 @@ func Reader() gang.JobReader {
 			job, err := kubeflow.Read(u, layout)
 			if policy, _, _ := unstructured.NestedString(u.Object, "spec", "launcherCreationPolicy"); policy == "WaitForWorkersReady" {
 				job.Sequential = "the launcher is made only when all workers are ready (launcherCreationPolicy: WaitForWorkersReady)"
+				for i := range job.Roles {
+					if strings.EqualFold(job.Roles[i].Name, "launcher") {
+						job.Roles[i].Follows = gang.Lead{Role: "worker"}
+					}
+				}
 			}
 			return job, err
 		},

@@ -1,0 +1,97 @@
+package gang
+
+import (
+	"slices"
+	"strings"
+)
+
+// Lead is what the members of a role come after: the controller makes them only when others of their gang are so far. The two roles are both in parts,
+// of which each comes after that of its number, or both whole.
+type Lead struct {
+	// Role is the role that comes first; empty for a role that comes after none. Where a role comes after itself, it is the first member of each part
+	// that the others wait for.
+	Role string
+	// Placed reports that a node is enough; otherwise the members that come first have to be ready.
+	Placed bool
+}
+
+// roleGroup is the part of a role, in lower case, that a member is in; only the first part of a role that is one whole.
+type roleGroup struct {
+	role   string
+	number int
+}
+
+// partOf is the part of a role that an index is in, and whether it is the first there.
+func partOf(r Role, index int) (p roleGroup, first bool) {
+	if size := int(r.PartSize); size > 0 {
+		return roleGroup{strings.ToLower(r.Name), index / size}, index%size == 0
+	}
+	return roleGroup{role: strings.ToLower(r.Name)}, index == 0
+}
+
+// lead is how far the members are that others come after.
+type lead struct{ exists, unplaced, unready bool }
+
+// let reports whether the members that come after those are made.
+func (l lead) let(rule Lead) bool { return !l.unplaced && (rule.Placed || !l.unready) }
+
+// holdBack makes the members without a pod NotDue that come after others which are not so far. Where these have no pod either, nothing of the gang is
+// there, and it is to be placed as a whole.
+func holdBack(job *Job, members []Member) {
+	follows := func(r Role) bool { return r.Follows.Role != "" }
+	if job.Suspended || job.End != nil || !slices.ContainsFunc(job.Roles, follows) {
+		return
+	}
+	roles := map[string]Role{}
+	for _, r := range job.Roles {
+		roles[strings.ToLower(r.Name)] = r
+	}
+	leads := map[roleGroup]lead{}
+	for _, m := range members {
+		r := roles[strings.ToLower(m.Role)]
+		if p, first := partOf(r, m.Index); first || !strings.EqualFold(r.Follows.Role, r.Name) {
+			l := leads[p]
+			l.exists = l.exists || m.Pod != nil
+			l.unplaced = l.unplaced || m.Node() == "" && m.State != Succeeded
+			l.unready = l.unready || m.State != Running && m.State != Succeeded
+			leads[p] = l
+		}
+	}
+	for i, m := range members {
+		r := roles[strings.ToLower(m.Role)]
+		p, first := partOf(r, m.Index)
+		if m.State != Missing || !follows(r) || first && strings.EqualFold(r.Follows.Role, r.Name) {
+			continue
+		}
+		p.role = strings.ToLower(r.Follows.Role)
+		if l := leads[p]; l.exists && !l.let(r.Follows) {
+			members[i].State = NotDue
+		}
+	}
+}
+
+// holdBackRoles does that for a gang of several roles of which some come after what others have to do first.
+func holdBackRoles(job *Job, members []Member) []Member {
+	if job.Suspended || job.End != nil || len(existing(members)) == 0 {
+		return members
+	}
+	members = slices.Clone(members)
+	for i, m := range members {
+		later := func(r Role) bool { return r.Name == m.Role && r.After != "" }
+		if m.State == Missing && slices.ContainsFunc(job.Roles, later) {
+			members[i].State = NotDue
+		}
+	}
+	return members
+}
+
+// Unmade is how the members of a role are that are not listed.
+func (g *Gang) Unmade(role string) State {
+	if slices.ContainsFunc(g.Members, func(m Member) bool { return m.Role == role && m.State == NotDue }) {
+		return NotDue
+	}
+	return Missing
+}
+
+// Created is how many members have a pod.
+func (g *Gang) Created() int32 { return g.Total() - g.Count(Missing, NotDue) }
