@@ -73,6 +73,18 @@ func startScenarios() []scenario {
 			c.S.Pods[len(c.S.Pods)-1].Spec.InitContainers[0].RestartPolicy = &always
 		})},
 		{name: "crash loop", code: answer.CrashLoop, exit: 4, wantText: []string{"no such file", "7 restarts", "--previous"}, build: placed(crashed)},
+		{name: "a side-car outlives the work", code: answer.SidecarKeepsPod, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"end istio-proxy", "restartPolicy: Always"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(_ int, p *corev1.Pod) { // of both members: one way out is for all
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+					proxy := p.Status.ContainerStatuses[0]
+					proxy.Name = "istio-proxy"
+					p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: clustertest.Ago(5 * time.Minute)}}
+					p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, proxy)
+				}
+			}))
+		}},
 		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}

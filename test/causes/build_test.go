@@ -313,6 +313,12 @@ func (g gang) suffer(c *clustertest.Cluster) {
 		waiting("CrashLoopBackOff", "back-off")
 		p.Status.ContainerStatuses[0].RestartCount = 7
 		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+	case sidecar:
+		p.Status.Phase, p.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: clustertest.Ago(5 * time.Minute)}}},
+			{Name: "istio-proxy", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(8 * time.Minute)}}},
+		}
 	case kubeletRefuse:
 		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "Allocate failed"
 	case noSandbox:

@@ -138,6 +138,7 @@ type trouble string
 const (
 	imageTrouble  trouble = "image"
 	crashTrouble  trouble = "crash"
+	sidecar       trouble = "side-car"
 	configTrouble trouble = "config"
 	kubeletRefuse trouble = "kubelet"
 	noSandbox     trouble = "sandbox"

@@ -92,6 +92,7 @@ const (
 	InitRunning         Code = "INIT_RUNNING"
 	InitFailing         Code = "INIT_FAILING"
 	CrashLoop           Code = "CRASH_LOOP"
+	SidecarKeepsPod     Code = "SIDECAR_KEEPS_POD"
 	NodeRefused         Code = "NODE_REFUSED"
 	SandboxFailed       Code = "SANDBOX_FAILED"
 	VolumeMultiAttach   Code = "VOLUME_MULTI_ATTACH"

@@ -453,8 +453,14 @@ var entries = []Entry{
 	{
 		Code: CrashLoop, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A member starts and ends again and again, out of memory or with an exit code, or cannot be started.",
-		Evidence: "`lastState.terminated`, `RunContainerError`",
+		Evidence: "`state.terminated`, `lastState.terminated`, `RunContainerError`",
 		Remedy:   "Read the log of its last run; request more memory.",
+	},
+	{
+		Code: SidecarKeepsPod, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "it has only just ended"}},
+		Meaning:  "The container that does the work has ended well, and another one of its pod runs on: the member does not end, keeps what it has, and the job cannot complete.",
+		Evidence: "`state.terminated` with exit code 0 of the one, `state.running` of the other",
+		Remedy:   "End the other container; have it as an init container with `restartPolicy: Always`, which ends with the pod.",
 	},
 	{
 		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},

@@ -41,6 +41,18 @@ func ended(code int32, reason, message string) *corev1.ContainerStateTerminated 
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message, FinishedAt: clustertest.Ago(3 * time.Minute)}
 }
 
+// outlivedBy is a pod of which the container that does the work has ended well, some time ago, and another one runs.
+func outlivedBy(name string, ago time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodRunning
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		done := ended(0, "Completed", "")
+		done.FinishedAt = clustertest.Ago(ago)
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: done}
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(9 * time.Minute)}}})
+	}
+}
+
 func TestStart(t *testing.T) {
 	initing := func(s corev1.ContainerStatus, restart *corev1.ContainerRestartPolicy) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -168,6 +180,25 @@ func TestStart(t *testing.T) {
 			second(c, func(p *corev1.Pod) {
 				p.Status.Phase = corev1.PodFailed
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: ended(1, "Error", "")}
+			})
+		}},
+		{name: "the log of a container that is not started again is its only one", code: answer.CrashLoop, exit: 4, first: "OOMKilled", wantText: []string{"logs gang-worker-1 -c tensorflow$"}, not: []string{"--previous"}, build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				p.Status.Phase = corev1.PodRunning
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: ended(137, "OOMKilled", "")}
+			})
+		}},
+		{name: "a side-car outlives the work", code: answer.SidecarKeepsPod, exit: 4, first: "^worker-1: container tensorflow has ended well, 3m ago, and istio-proxy runs on: the pod does not end", fix: "end istio-proxy", never: []answer.Code{answer.ContainersStarting}, build: func(c *clustertest.Cluster) {
+			second(c, outlivedBy("istio-proxy", 3*time.Minute))
+		}},
+		{name: "a side-car may notice", code: answer.SidecarKeepsPod, exit: 3, first: "20s ago", build: func(c *clustertest.Cluster) {
+			second(c, outlivedBy("istio-proxy", 20*time.Second))
+		}},
+		{name: "what is restarted whatever happens has not ended", code: answer.ContainersStarting, exit: 3, never: []answer.Code{answer.SidecarKeepsPod}, build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				outlivedBy("istio-proxy", 3*time.Minute)(p)
+				p.Spec.RestartPolicy = corev1.RestartPolicyAlways
 			})
 		}},
 		{name: "the pods of a Job fail one after the other", code: answer.CrashLoop, exit: 4, first: "its pods fail, 3 pods so far.*exits with code 2", wantText: []string{"gang-x7k09 has this trouble", "no such file"}, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {

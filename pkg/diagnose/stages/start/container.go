@@ -63,7 +63,7 @@ func container(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 		return waitingContainer(c, m, s, events)
 	}
 	if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-		return crash(c, m, s, t)
+		return crash(c, m, s)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func waitingContainer(c *stage.Context, m gang.Member, s corev1.ContainerStatus,
 		return stage.Found(answer.CrashLoop, "container %s cannot be started (%s): %s", s.Name, w.Reason, cmp.Or(w.Message, "no reason was given")).
 			Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("describe", "pod", m.Pod.Name))
 	case "CrashLoopBackOff":
-		return crash(c, m, s, s.LastTerminationState.Terminated)
+		return crash(c, m, s)
 	}
 	return nil
 }
@@ -121,11 +121,14 @@ func configMissing(c *stage.Context, report, message string) *stage.Finding {
 	return f.Fact("kind", kind).Fact("name", name).Run(c.Kubectl(append(create, name, "--from-literal=KEY=VALUE")...))
 }
 
-// crash finds that a container ends again and again; last is how it ended last, if that is known.
-func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus, last *corev1.ContainerStateTerminated) *stage.Finding {
-	restarts := phrase.Count(s.RestartCount, "restart")
+// crash finds that a container has ended badly, perhaps again and again. Its log is that of the run before this one only where the container is to run once more.
+func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus) *stage.Finding {
+	restarts, last, log := phrase.Count(s.RestartCount, "restart"), s.State.Terminated, []string{"logs", m.Pod.Name, "-c", s.Name}
+	if last == nil && s.LastTerminationState.Terminated != nil {
+		last, log = s.LastTerminationState.Terminated, append(log, "--previous")
+	}
 	f := stage.Found(answer.CrashLoop, "container %s crashes again and again, %s", s.Name, restarts).
-		Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "--previous"))
+		Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl(log...))
 	if last == nil {
 		return f
 	}
@@ -196,7 +199,7 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			return crash(c, m, s, t)
+			return crash(c, m, s)
 		}
 	}
 	return nil

@@ -112,6 +112,9 @@ func member(c *stage.Context, m gang.Member) *stage.Finding {
 			return f
 		}
 	}
+	if f := outlived(c, m); f != nil {
+		return f
+	}
 	if f := volume(c, m, events); f != nil {
 		return f
 	}
