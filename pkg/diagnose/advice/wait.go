@@ -3,6 +3,7 @@ package advice
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -49,12 +50,12 @@ func (s waiter) needsDevices() bool {
 	return slices.ContainsFunc(s.g.Roles, func(r gang.Role) bool { return whatif.Devices(r) > 0 })
 }
 
-// ending are the jobs that end without anybody's help, each with the pods that go with it. A gang that waits for this one does not end.
+// ending are the jobs that end without anybody's help, each with the pods that go with it. A gang that waits for this one does not end, nor does one that idles.
 func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
 	for _, h := range s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
-		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
+		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0 && !s.base.Stalled(h)
 	}) {
 		if part := h.Ending(s.needsDevices()); part != nil {
 			jobs = append(jobs, part)
@@ -74,15 +75,16 @@ func (s waiter) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) 
 		if slices.Contains(ahead, h) {
 			name += ", which is ahead,"
 		}
+		if overdue(h, s.w.Now) {
+			name += ", which should have ended at " + phrase.Clock(h.Deadline, s.w.Now) + ","
+		}
 		texts = append(texts, name)
 	}
 	a := answer.Action{Kind: answer.Wait, By: answer.Nobody, Change: map[string]any{"jobs": names, "count": f.count}, Text: waitText(texts, f.count)}
 	first := f.members[:f.count]
-	if last := first[f.count-1]; !last.Deadline.IsZero() {
+	late := func(h *view.Consumer) bool { return overdue(h, s.w.Now) }
+	if last := first[f.count-1]; !last.Deadline.IsZero() && !slices.ContainsFunc(first, late) {
 		eta := last.Deadline
-		if eta.Before(s.w.Now) {
-			eta = s.w.Now // it is over its limit, and its controller is about to end it
-		}
 		a.ETA, a.ETASource = &eta, s.source(last)
 	}
 	r, ok := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, first) })
@@ -91,6 +93,11 @@ func (s waiter) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) 
 	}
 	a.Verified, a.Placement = true, Placement(r)
 	return a, true
+}
+
+// overdue reports whether a job is over its limit: its controller should have ended it, and when it does is not known.
+func overdue(h *view.Consumer, now time.Time) bool {
+	return !h.Deadline.IsZero() && h.Deadline.Before(now)
 }
 
 // source is where the time comes from at which a job ends. It names the job, or those before it.

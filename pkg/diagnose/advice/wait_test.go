@@ -31,6 +31,55 @@ func mpi(policy map[string]any) clustertest.Gang {
 		}}
 }
 
+// A job that has nodes for some of its members alone, and none for the others, does not end; and one that is over its limit does at no time that is known.
+func TestWhatDoesNotEnd(t *testing.T) {
+	part := func(change ...func(*clustertest.Gang)) clustertest.Gang {
+		g := clustertest.Gang{Namespace: "research", Name: "part", Workers: 2, GPUs: 8, Nodes: []string{"n1"}}
+		for _, f := range change {
+			f(&g)
+		}
+		return g
+	}
+	limit := func(seconds int64) func(*clustertest.Gang) {
+		return func(g *clustertest.Gang) {
+			g.Job = func(job map[string]any) {
+				job["spec"].(map[string]any)["runPolicy"].(map[string]any)["activeDeadlineSeconds"] = seconds
+			}
+		}
+	}
+	nowhere := selects("gpu", "h200")
+	for name, tt := range map[string]struct {
+		build   func(*clustertest.Cluster)
+		verdict answer.Verdict
+		wait    string
+		eta     bool
+	}{
+		"the other has room after a third": {func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("third", 8, "n2").Add(part()).Add(gangOf(1, 8)) }, answer.Waiting, "research/part or research/third ends", false},
+		"the other matches no node":        {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere)).Add(gangOf(1, 8)) }, answer.Blocked, "", false},
+		"the other has a limit":            {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere, limit(3600))).Add(gangOf(1, 8)) }, answer.Waiting, "research/part ends", true},
+		"the other is over its limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere, limit(60))).Add(gangOf(1, 8)) }, answer.Waiting,
+			"research/part, which should have ended at 13:51, ends", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New()
+			tt.build(c)
+			r, found := look(t, c, advice.Options{})
+			wait, eta := "", false
+			for _, a := range found.Actions {
+				if a.Kind == answer.Wait {
+					wait, eta = a.Text, a.ETA != nil
+				}
+			}
+			if r.Verdict != tt.verdict || wait != tt.wait || eta != tt.eta {
+				t.Errorf("got %s, %q, with a time: %v; %s", r.Verdict, wait, eta, r.Primary.Message)
+			}
+			if evicts := offers(found.Actions, answer.Evict); (len(evicts) > 0) != (r.Verdict == answer.Blocked) {
+				t.Errorf("got %v", evicts)
+			}
+		})
+	}
+}
+
 func TestWait(t *testing.T) {
 	runCases(t, answer.Wait, []testCase{
 		{"either of two", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8)) },
@@ -98,7 +147,7 @@ func TestWaitETA(t *testing.T) {
 			c.Nodes(2, 8).Add(limited("a", time.Hour, "n1")).Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}, "all of research/a, research/b end: unknown"},
 		"over its limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(limited("a", -10*time.Minute, "n1")).Add(gangOf(1, 8)) },
-			"research/a ends: 14:00, activeDeadlineSeconds of TFJob research/a"},
+			"research/a, which should have ended at 13:50, ends: unknown"},
 		"workers that go with their job": {func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(mpi(map[string]any{"cleanPodPolicy": "Running", "activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
 		}, "research/a ends: 15:00, activeDeadlineSeconds of MPIJob research/a"},

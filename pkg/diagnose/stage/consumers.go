@@ -120,7 +120,7 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 	if view.Stuck(pod, c.View.Now) {
 		return false
 	}
-	return !h.Keeps(pod) || pod.DeletionTimestamp != nil
+	return !h.Keeps(pod) && !c.Stalled(h) || pod.DeletionTimestamp != nil
 }
 
 // AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
@@ -280,6 +280,10 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 		return ", left over by a job that has ended"
 	case h.Ends && len(pods) > 0 && stay == "" && h.Keeps(pods[0]):
 		return ", stays when the job ends (cleanPodPolicy None)"
+	case c.Stalled(h):
+		return c.idles(h)
+	case !h.Deadline.IsZero() && h.Deadline.Add(h.Left(pods)).Before(now):
+		return ", should have ended at " + phrase.Clock(h.Deadline.Add(h.Left(pods)), now) + stay
 	case !h.Deadline.IsZero():
 		return ", ends about " + phrase.Clock(h.Deadline.Add(h.Left(pods)), now) + stay
 	case !h.Ends:

@@ -36,6 +36,8 @@ type Diagnosis struct {
 	Notes []string
 	// Missing are rights that stages would have needed, those that may have changed the verdict first.
 	Missing []answer.Right
+	// Stalled reports whether another job idles, and does not end: see [Context.Stalled].
+	Stalled func(*view.Consumer) bool
 }
 
 // Starts reports whether the gang starts without help and without waiting for something else to end.

@@ -130,7 +130,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		}
 	}
 	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
-	d.Cut = c.Cut()
+	d.Cut, d.Stalled = c.Cut(), c.Stalled
 	conclude(d, c.Findings)
 	return d
 }

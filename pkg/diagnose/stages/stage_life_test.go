@@ -123,8 +123,15 @@ func TestLife(t *testing.T) {
 		return func(g *clustertest.Gang) { g.Nodes = []string{node} }
 	}
 	check(t, []testCase{
-		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, first: "gang and research/other wait for each other: they hold 1/2 and 1/2 members", wantText: []string{"8 GPUs idle in gang, 8 GPUs in research/other"}, fix: "suspend or delete research/other", build: func(c *clustertest.Cluster) {
+		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, first: "gang and research/other wait for each other: they hold 1/2 and 1/2 members", wantText: []string{"8 GPUs idle in gang, 8 GPUs in research/other"}, fix: "suspend research/other", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).Add(gangOf(2, 8, half("n1")))
+		}},
+		{name: "a third one of a deadlock does not end, either", code: answer.MutualDeadlock, exit: 7, wantText: []string{"research/third holds 8 GPUs on n3, idle: 1/2 of its members have a node, and the others find none"}, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			for i, name := range []string{"other", "third"} {
+				c.Add(clustertest.Gang{Namespace: "research", Name: name, Workers: 2, GPUs: 8, Nodes: []string{[]string{"n2", "n3"}[i]}})
+			}
+			c.Add(gangOf(2, 8, half("n1")))
 		}},
 		{name: "the other one is complete", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.MutualDeadlock}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("other", 8, "n2").Add(gangOf(2, 8, half("n1")))

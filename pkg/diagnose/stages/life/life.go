@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -155,10 +154,10 @@ func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 		Fact("with", c.Name(h)).Fact("idleGPUs", mine).SinceTime(since).
 		Detail("%s idle in %s, %s in %s: one of them has to give way", held(c.Gang), c.Gang.Meta.Name, held(g), c.Name(h))
 	f.Partner = h
-	owner := gang.IdentityOf(&h.Job.Meta)
+	owner, way := gang.IdentityOf(&h.Job.Meta), c.GiveWay(h)
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "suspend or delete " + c.Name(h), Cost: c.Name(h) + " starts over", Change: map[string]any{"jobs": []string{c.Name(h)}},
-			Command: command.Delete(h.Job)},
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: way.Verb + " " + c.Name(h), Cost: c.Name(h) + " " + way.Cost, Change: map[string]any{"jobs": []string{c.Name(h)}},
+			Command: way.Command},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, owner) },
 	})
 }

@@ -150,9 +150,11 @@ func base(c *stage.Context, r placement.Room, code answer.Code, message string, 
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 
-// neverGoes reports whether a pod stays whatever ends. One that is stuck on its way out is another matter.
+// neverGoes reports whether a pod stays whatever ends, of a service or of a job that idles. One that is stuck on its way out is another matter.
 func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
-	return func(h *view.Consumer, p *corev1.Pod) bool { return h.Keeps(p) && !view.Stuck(p, c.View.Now) }
+	return func(h *view.Consumer, p *corev1.Pod) bool {
+		return (h.Keeps(p) || c.Stalled(h)) && !view.Stuck(p, c.View.Now)
+	}
 }
 
 // services finds that what holds the room never ends.
@@ -180,7 +182,9 @@ func services(c *stage.Context, r placement.Room, causes placement.Causes) *stag
 	holds := onNodesOf(r, uses(constraint, r))
 	for _, h := range c.Others() {
 		switch {
-		case !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return h.Keeps(p) && holds(p) }):
+		case !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return (h.Keeps(p) || c.Stalled(h)) && holds(p) }):
+		case c.Stalled(h):
+			names = append(names, c.Title(h)+" (idle)")
 		case h.Ends:
 			names = append(names, "what "+c.Title(h)+" leaves when it ends (cleanPodPolicy None)")
 		default:

@@ -1,0 +1,80 @@
+package stage
+
+import (
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+)
+
+// GiveWay is how a consumer frees what it uses.
+type GiveWay struct {
+	// Verb is what is done to it: suspend.
+	Verb string
+	// Command does it, and Cost is what becomes of the consumer, as the end of a sentence about it.
+	Command, Cost string
+}
+
+// GiveWay is the gentlest way to free what a consumer uses that its kind has.
+func (n Naming) GiveWay(h *view.Consumer) GiveWay {
+	kind := kindOf(h)
+	resource := strings.ToLower(kind.Kind)
+	workload := ""
+	if h.Job != nil {
+		workload = admission(n.View, h)
+	}
+	switch {
+	case h.Job != nil && h.Job.End != nil:
+		return GiveWay{"clear", command.DeletePods(h.Namespace, h.Pods), "has ended already"}
+	case workload != "": // Kueue would resume what another client suspends
+		return GiveWay{"suspend", command.MergePatch(h.Namespace, "workload."+kueue.Group, workload, map[string]any{"spec": map[string]any{"active": false}}),
+			"is suspended, and starts again when its Workload is active again"}
+	case kind.Group == "apps" && kind.Kind != "DaemonSet", kind == leaderworkerset.Reader().GroupKind:
+		return GiveWay{"scale down", command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"}
+	case kind.Group == batchv1.GroupName && kind.Kind == "Job", kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
+		kind == trainjob.Reader().GroupKind:
+		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"}
+	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job, h.Pods):
+		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+			"is suspended, and starts again from its last checkpoint when it is resumed"}
+	case kind.Group != "":
+		resource += "." + kind.Group // several groups have a kind of this name
+	}
+	return GiveWay{"delete", command.Kubectl(h.Namespace, "delete", resource, h.Name), "is deleted, and has to be submitted again"}
+}
+
+// admission is Kueue's Workload for a job that Kueue runs; "" for others.
+func admission(v *view.View, h *view.Consumer) string {
+	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
+		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == h.Job.Meta.UID {
+			return u.GetName()
+		}
+	}
+	return ""
+}
+
+// kindOf is the kind of a consumer with its group, from the controllers of its pods.
+func kindOf(h *view.Consumer) schema.GroupKind {
+	if h.Job != nil {
+		return h.Job.Kind.GroupKind()
+	}
+	for _, p := range h.Pods {
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == h.Kind && ref.Name == h.Name {
+			return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+		}
+	}
+	if h.Kind == "Deployment" {
+		return schema.GroupKind{Group: "apps", Kind: h.Kind}
+	}
+	return schema.GroupKind{Kind: h.Kind}
+}
