@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
@@ -150,7 +149,7 @@ func (r *rig) play(number int, in instance) bool {
 		}
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup(run, "default", fwk.PodGroupKeyType)
 		givenUp := ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", run)]) == len(pods) &&
-			(r.planner.isParked(types.NamespacedName{Namespace: "default", Name: run}) || !r.planned && r.tried(run) >= tries)
+			(r.rests(run) || !r.planned && r.tried(run) >= tries)
 		if seen++; !givenUp {
 			seen = 0
 		}

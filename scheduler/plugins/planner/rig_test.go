@@ -362,6 +362,14 @@ func (r *rig) bound(names ...string) {
 	})
 }
 
+// rests reports whether a gang is parked, and nothing that has happened has it tried again.
+func (r *rig) rests(gang string) bool {
+	r.planner.mu.Lock()
+	defer r.planner.mu.Unlock()
+	m := r.planner.parkedGangs[types.NamespacedName{Namespace: "default", Name: gang}]
+	return m != nil && m.cause == causeTime
+}
+
 // parked waits until a gang is parked, with no event that may help it.
 func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
