@@ -186,13 +186,21 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 }
 
 // Update implements internalqueue.SchedulingQueue. The engine asks all members of a gang that waits whether an update of one may help, while it holds the lock of its
-// queue: the statuses that it writes to a thousand members would be a million questions. Where a member fails, it takes the pod as the informer has it.
+// queue: the statuses that it writes to a thousand members would be a million questions. Where a member fails, it takes the pod as the informer has it. The
+// terms of a gang are those of all its members, and one that changes them changes a thousand: of a gang that is not tried the member is exchanged, which asks
+// nobody. The change of its group has the gang tried.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
-	if _, member := engine.GroupOf(after); member && before != nil && changesConditionsOnly(before, after) {
+	group, member := engine.GroupOf(after)
+	switch {
+	case member && before != nil && changesConditionsOnly(before, after):
+		return
+	case member && before != nil && changesTermsOnly(before, after) && !q.planner.triable(nil)(after):
+		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
+		q.SchedulingQueue.Add(ctx, after)
 		return
 	}
 	q.SchedulingQueue.Update(ctx, before, after)
-	if group, ok := engine.GroupOf(after); ok && changesRequests(before, after) {
+	if member && changesRequests(before, after) {
 		q.planner.Changed(group)
 	}
 }
@@ -212,12 +220,23 @@ func changesRequests(before, after *corev1.Pod) bool {
 
 // changesConditionsOnly reports whether an update changes nothing of a waiting pod but its conditions, which no attempt reads of the pod in the queue.
 func changesConditionsOnly(before, after *corev1.Pod) bool {
+	return equality.Semantic.DeepEqual(withoutConditions(before), withoutConditions(after))
+}
+
+// changesTermsOnly reports whether an update changes nothing of a waiting pod but its priority and its preemption policy, and perhaps its conditions.
+func changesTermsOnly(before, after *corev1.Pod) bool {
 	without := func(pod *corev1.Pod) *corev1.Pod {
-		other := *pod
-		other.ResourceVersion, other.ManagedFields, other.Status.Conditions = "", nil, nil
-		return &other
+		other := withoutConditions(pod)
+		other.Spec.Priority, other.Spec.PreemptionPolicy = nil, nil
+		return other
 	}
 	return equality.Semantic.DeepEqual(without(before), without(after))
+}
+
+func withoutConditions(pod *corev1.Pod) *corev1.Pod {
+	other := *pod
+	other.ResourceVersion, other.ManagedFields, other.Status.Conditions = "", nil, nil
+	return &other
 }
 
 // AddAttemptedPodGroupIfNeeded implements internalqueue.SchedulingQueue: it ends an attempt.

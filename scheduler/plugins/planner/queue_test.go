@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -32,10 +34,19 @@ type recordingQueue struct {
 	moves     int
 	check     internalqueue.PreEnqueueCheck
 	updates   int
+	exchanged []string
 	moved     func() // is called by MoveAllToActiveOrBackoffQueue, unless it is nil
 }
 
 func (q *recordingQueue) Update(context.Context, *corev1.Pod, *corev1.Pod) { q.updates++ }
+
+func (q *recordingQueue) Delete(_ klog.Logger, pod *corev1.Pod) {
+	q.exchanged = append(q.exchanged, "-"+pod.Name)
+}
+
+func (q *recordingQueue) Add(_ context.Context, pod *corev1.Pod) {
+	q.exchanged = append(q.exchanged, "+"+pod.Name)
+}
 
 func (q *recordingQueue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	for name := range pods {
@@ -125,6 +136,58 @@ func TestConditionsOfMembers(t *testing.T) {
 			t.Errorf("%s: passed on %d times", name, inner.updates)
 		}
 	}
+}
+
+// A member that changes the priority of its gang changes that of all of them: while the gang is parked none of them is a question to the others.
+func TestTermsOfMembers(t *testing.T) {
+	handle := engine.NewHandle()
+	for name, tt := range map[string]struct {
+		gang    string
+		change  func(*corev1.Pod)
+		updates int
+	}{
+		"a priority":               {"g", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }, 0},
+		"a policy":                 {"g", func(p *corev1.Pod) { p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptNever) }, 0},
+		"a priority and a label":   {"g", func(p *corev1.Pod) { p.Spec.Priority, p.Labels = ptr.To[int32](7), map[string]string{"app": "x"} }, 1},
+		"a gang that may be tried": {"h", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }, 1},
+		"a pod that is in no gang": {"", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }, 1},
+	} {
+		attempts := NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time)) // a change that counts wakes the gang
+		attempts.park(group, &parkedGang{member: pod("a", "g")}, maxParked)
+		inner := &recordingQueue{}
+		q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle}}
+		before := pod("a", tt.gang)
+		after := before.DeepCopy()
+		tt.change(after)
+		q.Update(t.Context(), before, after)
+		if exchanged := fmt.Sprint(inner.exchanged) == "[-a +a]"; inner.updates != tt.updates || exchanged != (tt.updates == 0) {
+			t.Errorf("%s: %d updates, exchanged %v", name, inner.updates, inner.exchanged)
+		}
+	}
+}
+
+// A parked gang whose priority changes is placed with it when there is room.
+func TestAParkedGangOfAnotherPriority(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "1")
+	r.gang("g", 2)
+	r.create(member("g", 0, "nvidia.com/gpu", "1"), member("g", 1, "nvidia.com/gpu", "1"))
+	r.parked("g")
+	groups, pods := r.client.SchedulingV1beta1().PodGroups("default"), r.client.CoreV1().Pods("default")
+	g, err := groups.Get(t.Context(), "g", metav1.GetOptions{})
+	r.must(err)
+	g.Spec.Priority = ptr.To[int32](7)
+	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
+	r.must(err)
+	for _, name := range []string{"g-0", "g-1"} {
+		p, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+		r.must(err)
+		p.Spec.Priority = ptr.To[int32](7)
+		_, err = pods.Update(t.Context(), p, metav1.UpdateOptions{})
+		r.must(err)
+	}
+	r.node("n2", "nvidia.com/gpu", "1")
+	r.bound("g-0", "g-1")
 }
 
 // Before the engine has taken anything from the queue, nothing was refused that a node or a pod could help; every node of the cluster is an event then, and
