@@ -117,6 +117,9 @@ func TestNominationsThatAreOutOfDate(t *testing.T) {
 	if places := r.places(); places["a-0"] == "n1" || places["a-1"] == "n1" {
 		t.Errorf("placed on %v", places)
 	}
+	if n := r.tried("a"); n != 1 { // an attempt that fails may clear nominations
+		t.Errorf("placed by %d attempts", n)
+	}
 }
 
 // One rack has room for all members, but not with their spread, for which the nodes of the other rack count: it is not said that no rack has room.
