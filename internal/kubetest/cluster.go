@@ -96,6 +96,9 @@ func (l *Cluster) list(root, resource string, pick picker) {
 			Write(w, int(status.Code), status)
 			return
 		}
+		if len(l.states) == 0 { // the test has ended
+			return
+		}
 		list := pick(l.states[len(l.states)-1], r.PathValue("namespace"))
 		list["metadata"] = map[string]any{"resourceVersion": strconv.Itoa(len(l.states))}
 		Write(w, 200, list)

@@ -75,12 +75,12 @@ func TestExclusiveTopology(t *testing.T) {
 			c.Nodes(4, 8).Add(two())
 			label(c, "rack", "r1", "r1", "r1", "r1")
 		}},
-		{name: "one rack, and the first Job has it", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.TooBig}, notText: []string{"was lost"}, never: []answer.ActionKind{answer.Reshape, answer.Fewer},
+		{name: "one rack, and the first Job has it", code: answer.TooBig, exit: 6, notText: []string{"was lost"}, never: []answer.ActionKind{answer.Reshape, answer.Fewer},
 			wantText: []string{"each of 2 parts must have a value of rack to itself, and there is 1"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(4, 8).Add(two("n1", "n2"))
 				label(c, "rack", "r1", "r1", "r1", "r1")
 			}},
-		{name: "the other rack is too small", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.TooBig}, notText: []string{"was lost"},
+		{name: "the other rack is too small", code: answer.TooBig, exit: 6, notText: []string{"was lost"},
 			wantText: []string{"all 2 members with job-name=gang-other-0 must have a value of rack to themselves: r2 has room for 1"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(5, 8).Add(two("n1", "n2"))
 				label(c, "rack", "r1", "r1", "r1", "r1", "r2")

@@ -36,7 +36,7 @@ type lead struct{ exists, unplaced, unready bool }
 func (l lead) let(rule Lead) bool { return !l.unplaced && (rule.Placed || !l.unready) }
 
 // holdBack makes the members without a pod NotDue that come after others which are not so far. Where these have no pod either, nothing of the gang is
-// there, and it is to be placed as a whole.
+// there, and it is to be placed as a whole; so is a part that has a topology domain to itself, which has to have room for all of it when its first member is placed.
 func holdBack(job *Job, members []Member) {
 	follows := func(r Role) bool { return r.Follows.Role != "" }
 	if job.Suspended || job.End != nil || !slices.ContainsFunc(job.Roles, follows) {
@@ -64,7 +64,7 @@ func holdBack(job *Job, members []Member) {
 			continue
 		}
 		p.role = strings.ToLower(r.Follows.Role)
-		if l := leads[p]; l.exists && !l.let(r.Follows) {
+		if l := leads[p]; l.exists && !l.let(r.Follows) && !(l.unplaced && len(job.Exclusive) > 0) {
 			members[i].State = NotDue
 		}
 	}

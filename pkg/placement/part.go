@@ -77,9 +77,9 @@ func (c *Cluster) Parts(g Gang) (parts []PartRequest) {
 // unbound is how many members have no node.
 func (g Gang) unbound() int32 { return g.Total() - int32(len(g.Bound)) }
 
-// Members names the members of the part by their labels: " with slice=3", and nothing where they are all members of the gang.
+// Members names the members of the part by their labels: " with slice=3", and nothing where the part of a controller is all of the gang.
 func (p PartRequest) Members() string {
-	if text := p.Rule.Describe(p.Name); text != "" && !p.whole {
+	if text := p.Rule.Describe(p.Name); text != "" && !(p.whole && p.Rule.Exclusive != "") {
 		return fmt.Sprintf(" with %.80s", text)
 	}
 	return ""
