@@ -309,11 +309,11 @@ type Controller struct {
 }
 
 // Wrote reports whether a component that wrote an event is the controller of the kind, by the name of the kind, or of an image, in the component's:
-// trainer-trainjob-controller, mpi-job-controller.
+// trainer-trainjob-controller, mpi-job-controller. Kueue names its own controllers after the kinds that it suspends.
 func (r JobReader) Wrote(component string) bool {
 	plain := func(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "") }
 	by := plain(component)
-	return len(r.Controller.Images) > 0 && (strings.Contains(by, plain(r.Kind)) || slices.ContainsFunc(r.Controller.Images, func(image string) bool { return strings.Contains(by, plain(image)) }))
+	return len(r.Controller.Images) > 0 && !strings.HasSuffix(component, "-kueue-controller") && (strings.Contains(by, plain(r.Kind)) || slices.ContainsFunc(r.Controller.Images, func(image string) bool { return strings.Contains(by, plain(image)) }))
 }
 
 // ManagedBy is the controller to which a job is left instead, and the field that names it; empty if this one acts on the job.

@@ -111,6 +111,9 @@ func layered(key string) bool {
 // solveLevel solves the gang on the best domain of a level. On a level that is preferred, and where only a placement is of use, domains without room
 // by the count are not searched: nothing is to be proven about them.
 func (x *levelSearch) solveLevel(l level) solution {
+	if l.key == "" && len(l.domains.nodes) == 0 { // there is no node
+		return x.solveParts(nil)
+	}
 	if l.key == "" {
 		return x.solveInFew(l, domain{})
 	}

@@ -350,3 +350,15 @@ func TestLevelsOfTheSameDomains(t *testing.T) {
 		}
 	}
 }
+
+// A cluster without nodes has no domain of any label, and no place.
+func TestDomainsOfNoNodes(t *testing.T) {
+	for _, topology := range []gang.Topology{{Preferred: []string{"rack"}}, {Required: "rack"}, {Required: "block", Preferred: []string{"rack"}}} {
+		g := Gang{Topology: topology, Roles: []Role{role("Worker", 2, aPod("w", amounts("cpu", 1)))}}
+		for _, c := range []*Cluster{NewCluster(Objects{}), NewIndex().Update(nil, &Objects{})} {
+			if found := Place(t.Context(), c, g, Options{}); found.Fits() {
+				t.Errorf("%v: %+v", topology, found)
+			}
+		}
+	}
+}

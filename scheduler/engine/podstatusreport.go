@@ -22,19 +22,19 @@ const informerLag = time.Second
 func (w *PodStatusWriter) Follow(engine *upstream.Scheduler, retry func(*corev1.Pod)) *upstream.Scheduler {
 	fail := engine.FailureHandler
 	engine.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
-		reported := w.report(pod.Pod, retry)
+		reported := w.report(pod.Pod, nominating.Mode() == fwk.ModeOverride, retry)
 		fail(ctx, f, pod, status, nominating, start)
 		reported()
 	}
 	return engine
 }
 
-// report drops what is queued of earlier reports on a pod. Reported is to be called after the new one was queued, if it is to be written.
-func (w *PodStatusWriter) report(pod *corev1.Pod, retry func(*corev1.Pod)) (reported func()) {
+// report drops what is queued of earlier reports on a pod, with the node that they nominate it for if the new one nominates. Reported is to be called after the new one was queued, if it is to be written.
+func (w *PodStatusWriter) report(pod *corev1.Pod, nominates bool, retry func(*corev1.Pod)) (reported func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if queued := w.queued(pod); queued != nil { // it keeps its place
-		queued.patches = slices.DeleteFunc(queued.patches, statusPatch.reportsOnly)
+		queued.patches = slices.DeleteFunc(queued.patches, func(p statusPatch) bool { return p.reportsOnly() || nominates && p.reports() })
 	}
 	request := w.writing[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if request == nil || !request.reports {

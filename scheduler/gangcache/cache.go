@@ -64,7 +64,8 @@ type entry struct {
 	kinds   []schema.GroupKind           // those of the objects that may declare it, in the order in which they count
 	objects map[schema.GroupKind]*Object // never changed
 	pods    podSets
-	alike   alike // of the live pods
+	alike   alike           // of the live pods
+	run     map[string]bool // the jobs that have had live pods together, since one came that was alone and new
 	terms   gang.Terms
 }
 

@@ -196,10 +196,6 @@ func (g gang) build(control control, nodes []node) clustertest.Gang {
 			clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(job)
 		}
 		clustertest.Set(int64(g.min), "spec", "runPolicy", "schedulingPolicy", "minAvailable")(job)
-		if control.jobGone {
-			clustertest.Set(clustertest.Ago(5*time.Minute).UTC().Format(time.RFC3339), "metadata", "deletionTimestamp")(job)
-			clustertest.Set([]any{"example.com/audit"}, "metadata", "finalizers")(job)
-		}
 		if control.operator != up {
 			clustertest.Set(map[string]any{}, "status")(job)
 		}
@@ -313,12 +309,6 @@ func (g gang) suffer(c *clustertest.Cluster) {
 		waiting("CrashLoopBackOff", "back-off")
 		p.Status.ContainerStatuses[0].RestartCount = 7
 		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
-	case sidecar:
-		p.Status.Phase, p.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{
-			{Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: clustertest.Ago(5 * time.Minute)}}},
-			{Name: "istio-proxy", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(8 * time.Minute)}}},
-		}
 	case kubeletRefuse:
 		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "Allocate failed"
 	case noSandbox:
@@ -464,7 +454,8 @@ func (k kueue) build(c *clustertest.Cluster) {
 	}
 	workload := c.Workload(gangName, "lq", 10*time.Minute)
 	clustertest.Set(!k.inactive, "spec", "active")(workload.Object)
-	if k.checking {
+	if k.checking { // Kueue looks at it once the quota is reserved
+		clustertest.Set([]any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)}, "status", "conditions")(workload.Object)
 		clustertest.Set([]any{map[string]any{"name": "prov", "state": "Pending", "message": "waits for nodes"}}, "status", "admissionChecks")(workload.Object)
 	}
 	if k.usedGPUs > 0 {

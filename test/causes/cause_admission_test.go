@@ -13,7 +13,6 @@ func admissionCauses() []cause {
 	return []cause{
 		{name: "suspended", plant: ofJob(unmade(func(s *scenario) { s.gang.suspended = true })), binds: refusedBy("suspended"), expect: fixed(answer.ExitUser, answer.JobSuspended)},
 		{name: "namespace goes", plant: ofJob(unmade(func(s *scenario) { s.control.namespaceGone = true })), binds: refusedBy("namespace"), expect: fixed(answer.ExitUser, answer.NamespaceGone)},
-		{name: "job goes", alone: true, plant: ofOperator(unmade(func(s *scenario) { s.control.jobGone = true })), binds: refusedBy("deletion"), expect: fixed(answer.ExitAdmin, answer.JobTerminating)},
 		{name: "operator missing", plant: ofOperator(unmade(func(s *scenario) { s.control.operator = missing })), binds: refusedBy("operator"), expect: fixed(answer.ExitAdmin, answer.OperatorMissing)},
 		{name: "operator down", plant: ofOperator(unmade(func(s *scenario) { s.control.operator = down })), binds: refusedBy("operator"), expect: fixed(answer.ExitAdmin, answer.OperatorDown)},
 		{name: "quota used", plant: ofWhole(quotaUsed), binds: refusedBy("quota used"), expect: overQuota},

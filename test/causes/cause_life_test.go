@@ -9,7 +9,6 @@ func lifeCauses() []cause {
 	all := []cause{
 		{name: "image", plant: troubled(imageTrouble), binds: refusedBy("trouble"), expect: fixed(answer.ExitUser, answer.ImagePull)},
 		{name: "crash", plant: troubled(crashTrouble), binds: refusedBy("trouble"), expect: fixed(answer.ExitUser, answer.CrashLoop)},
-		{name: "a side-car that outlives the work", plant: troubled(sidecar), binds: refusedBy("trouble"), expect: fixed(answer.ExitUser, answer.SidecarKeepsPod)},
 		{name: "config", plant: troubled(configTrouble), binds: refusedBy("trouble"), expect: fixed(answer.ExitUser, answer.ConfigMissing)},
 		{name: "kubelet refuses", plant: troubled(kubeletRefuse), binds: refusedBy("trouble"), expect: fixed(answer.ExitAdmin, answer.NodeRefused)},
 		{name: "no sandbox", plant: troubled(noSandbox), binds: refusedBy("trouble"), expect: fixed(answer.ExitAdmin, answer.SandboxFailed)},

@@ -108,7 +108,6 @@ func (s scenario) refusals() []string {
 	g, c := s.gang, s.control
 	add(g.suspended, "suspended")
 	add(!g.created && c.namespaceGone, "namespace")
-	add(c.jobGone, "deletion")
 	add(!g.created && c.operator != up, "operator")
 	add(!g.created && g.absent != "", "absent "+string(g.absent))
 	add(g.late > 0 && g.members()-g.late < g.min, "late")

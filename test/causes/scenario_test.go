@@ -138,7 +138,6 @@ type trouble string
 const (
 	imageTrouble  trouble = "image"
 	crashTrouble  trouble = "crash"
-	sidecar       trouble = "side-car"
 	configTrouble trouble = "config"
 	kubeletRefuse trouble = "kubelet"
 	noSandbox     trouble = "sandbox"
@@ -154,7 +153,6 @@ type control struct {
 	kueue               *kueue
 	claim               *claim
 	namespaceGone       bool
-	jobGone             bool // it is being deleted, and a finalizer holds it
 }
 
 type health string

@@ -29,10 +29,14 @@ func (l *oneLogin) RoundTrip(r *http.Request) (*http.Response, error) {
 	before := l.failures.Load()
 	select {
 	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
+	if l.known.Load() { // another has logged in meanwhile
+		<-l.turn
+		return l.send(r)
+	}
+	defer func() { <-l.turn }()
 	if l.failures.Load() != before {
 		return nil, l.failed
 	}

@@ -93,7 +93,7 @@ func (l look) same(other look) bool {
 // attention decides whether watches or lists count.
 type attention struct {
 	behind  int  // looks in a row that showed more than the watches
-	listing bool // lists count from now on
+	listing bool // lists count until the watches show the same
 }
 
 // maxBehind is how many looks in a row may show more than the watches: one that has just come may be on its way by the watch, too.
@@ -103,6 +103,9 @@ const maxBehind = 2
 func (a *attention) take(l look, s sources) (show bool, next time.Duration) {
 	synced := s.synced()
 	switch {
+	case a.listing && l.err == nil && synced && l.same(s.watched()): // the watches have caught up, as after an outage
+		a.listing, a.behind = false, 0
+		return true, quietLook
 	case a.listing:
 		return l.err == nil, nextLook
 	case l.err != nil, synced && l.same(s.watched()):

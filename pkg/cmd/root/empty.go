@@ -1,6 +1,8 @@
 package root
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -25,5 +27,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// mayBeEmpty reports whether an empty flag has a meaning: all, as with kubectl.
-func mayBeEmpty(flag string) bool { return flag == "selector" || flag == "field-selector" }
+// mayBeEmpty reports whether an empty flag has a meaning: all, as with kubectl, or none.
+func mayBeEmpty(flag string) bool {
+	return slices.Contains([]string{"selector", "field-selector", "metrics-from", "gang-scheduler"}, flag)
+}

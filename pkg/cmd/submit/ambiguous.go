@@ -65,12 +65,16 @@ func (c *creator) resolve(ctx context.Context, job *unstructured.Unstructured, l
 			err = lostError{lost}
 			return !ambiguous(failed), nil
 		}
-		stored, err = c.post(ctx, job, false)
-		if apierrors.IsAlreadyExists(err) {
-			return false, nil // whose it is shows the next look
+		again, failed := c.post(ctx, job, false)
+		if apierrors.IsAlreadyExists(failed) || ambiguous(failed) {
+			return false, nil // the next look shows more; where there is no time for one, the job may exist
 		}
-		return !ambiguous(err), nil
+		stored, err = again, failed
+		return true, nil
 	})
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err() // interrupted
+	}
 	return stored, err
 }
 

@@ -82,6 +82,8 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "whether the gang's scheduler runs is unknown"
 	case "clusterroles", "clusterrolebindings":
 		return "who may be an operator or a scheduler is known by namespaces only"
+	case "statefulsets", "replicasets":
+		return "how many pods are made for the gang is unknown"
 	case "podgroups":
 		return "how the gang is declared is unknown"
 	case "trainingruntimes", "clustertrainingruntimes":

@@ -12,6 +12,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
+// mostStalled is how many partly placed jobs are searched for in one view: tenants decide how many there are. Others are taken to end.
+const mostStalled = 32
+
 // Stalled reports whether a job has nodes for some of its members, and none will come free for the others: not even when all that run have ended. It idles, and does not end.
 func (c *Context) Stalled(h *view.Consumer) bool {
 	limited := func(p *corev1.Pod) bool { return p.Spec.ActiveDeadlineSeconds != nil }
@@ -25,6 +28,11 @@ func (c *Context) Stalled(h *view.Consumer) bool {
 // stalled reports whether that is so of one gang of a job.
 func (c *Context) stalled(g *gang.Gang) bool {
 	if g.Count(gang.Starting, gang.Running) == 0 || g.Placed() {
+		return false
+	}
+	type searches struct{}
+	searched := view.Once(c.View, searches{}, func() *int { return new(int) })
+	if *searched++; *searched > mostStalled {
 		return false
 	}
 	request := c.View.PlacementRequest(g)

@@ -105,6 +105,14 @@ func (a *Attempts) Changed(group types.NamespacedName) {
 	a.wake(woken...)
 }
 
+// forget drops what is kept for the next attempt of a gang that is gone.
+func (a *Attempts) forget(group types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.firstMembers, group)
+	delete(a.selfChanged, group)
+}
+
 // Retry has the engine try a pod again at once, with its gang if it is a member.
 func (a *Attempts) Retry(pod *corev1.Pod) {
 	if group, member := engine.GroupOf(pod); member {

@@ -66,6 +66,9 @@ func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, aft
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
 	}
+	if group, ok := before.(*schedulingv1beta1.PodGroup); ok && after == nil {
+		q.planner.forget(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+	}
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {
 		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !engine.SameTerms(was, now) {
@@ -188,13 +191,13 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 // Update implements internalqueue.SchedulingQueue. The engine asks all members of a gang that waits whether an update of one may help, while it holds the lock of its
 // queue: the statuses that it writes to a thousand members would be a million questions. Where a member fails, it takes the pod as the informer has it. The
 // terms of a gang are those of all its members, and one that changes them changes a thousand: of a gang that is not tried the member is exchanged, which asks
-// nobody. The change of its group has the gang tried.
+// nobody, unless it is nominated: the queue forgets that. The change of its group has the gang tried.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	group, member := engine.GroupOf(after)
 	switch {
 	case member && before != nil && changesConditionsOnly(before, after):
 		return
-	case member && before != nil && changesTermsOnly(before, after) && !q.planner.triable(nil)(after):
+	case member && before != nil && changesTermsOnly(before, after) && after.Status.NominatedNodeName == "" && !q.planner.triable(nil)(after):
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 		q.SchedulingQueue.Add(ctx, after)
 		return

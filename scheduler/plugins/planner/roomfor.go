@@ -148,6 +148,7 @@ func (w *wants) helps(room *roomFor) bool {
 	for _, role := range w.roles {
 		at := room.of(role)
 		switch {
+		case role.preempts && !room.any && at.now <= at.before: // no more than there was with those that it may have evicted
 		case (w.any || room.any) && at.now > 0:
 			w.places = 0
 		case !w.any:

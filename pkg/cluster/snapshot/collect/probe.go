@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +74,7 @@ func (p *prober) pods(ctx context.Context, pods []*corev1.Pod) error {
 func (p *prober) try(ctx context.Context, create func() error) error {
 	for n := 1; ; n++ {
 		err := create()
-		if learntFrom(err) != learntNothing || n == probeTries {
+		if learntFrom(err) != learntNothing || n == probeTries || failure.Unauthenticated(err) || apierrors.IsNotFound(err) {
 			return err
 		}
 		select {

@@ -25,7 +25,7 @@ func noRuntime(c *stage.Context, out *stage.Result) bool {
 		return false
 	}
 	have := runtimes(c, kind)
-	if slices.Contains(have, name) {
+	if slices.Contains(have, name) || len(runtimes(c, trainjob.RuntimeKind))+len(runtimes(c, trainjob.ClusterRuntimeKind)) == 0 { // snapshots of earlier releases have none
 		return false
 	}
 	f := stage.Found(answer.JobInvalid, "%s %s does not exist, and %s has it as its runtime", kind, name, g.Meta.Name).

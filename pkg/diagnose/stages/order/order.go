@@ -50,7 +50,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 // made reports whether members are made as soon as they may be: nothing else of the job has to come first. What is only assumed to be there, and what a queue
 // manager suspends, is judged by whether there is room.
 func made(c *stage.Context) bool {
-	return c.Gang.Before == "" || c.View.Assumed || c.Gang.Suspended
+	return c.Gang.Before == "" || c.Gang.Count(gang.Missing) < c.Gang.Total() || c.View.Assumed || c.Gang.Suspended
 }
 
 // leftBehind reports whether a pod of the gang should have gone long ago: before it has there is no other that could be placed.

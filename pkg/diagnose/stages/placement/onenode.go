@@ -15,11 +15,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
+// mostJudged is of how many claims that is found out: users decide how many their pods mount.
+const mostJudged = 8
+
 // oneNode finds that a volume which attaches to one node only is needed on another: by members that have no room on one node together, or that have none where
 // another pod uses it. No scheduler looks at that: it places them, and those on other nodes hang. found is a placement of the gang on a cluster: on the one as it is,
 // it notes where the scheduler may go wrong.
 func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, found placement.Result) {
-	asItIs := cluster == c.View.Cluster()
+	asItIs, judged := cluster == c.View.Cluster(), 0
 	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
 		v := oneNodeVolume{c, claim, nil, nil}
 		v.user, v.consumer = userOf(c, claim)
@@ -33,10 +36,14 @@ func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, fo
 			}
 			continue
 		}
-		if f, note := v.judge(cluster, nodes); f != nil {
+		f, note := v.judge(cluster, nodes)
+		if judged++; f != nil {
 			out.Add(f)
 		} else if asItIs {
 			out.Notes = append(out.Notes, note)
+		}
+		if f != nil || judged == mostJudged { // each takes a search or two, and the members are the same
+			return
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,6 +35,9 @@ func minimum(c *stage.Context, out *stage.Result) {
 		return
 	}
 	if m := g.Maker; g.Min > total && m != nil && m.Replicas == nil {
+		if kind := m.Controller.Kind; kind.Group == appsv1.GroupName && (kind.Kind == "StatefulSet" || kind.Kind == "ReplicaSet") {
+			out.Denied(c, strings.ToLower(kind.Kind)+"s.apps", g.Meta.Namespace)
+		}
 		out.Add(stage.Found(answer.BelowQuorum, "%d of the %s that the gang needs %s: %s, which makes them, has not made the others", total, phrase.Count(g.Min, "pod"), phrase.Verb(int(total), "exists", "exist"), m).
 			Fact("exist", total).Fact("needed", g.Min).Run(c.Kubectl("describe", m.Ref())))
 		return
@@ -172,7 +177,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	exist, of, need, what := g.Created(), g.Total(), g.Min, "pods"
 	stops := g.Sequential != "" && g.Count(gang.Pending) > 0 && together(c)
-	if exist < need && exist+g.Count(gang.NotDue) >= need && !stops {
+	if exist < need && exist+g.Count(gang.NotDue) >= need && !stops && g.Count(gang.Running, gang.Succeeded) < exist {
 		return // what is not due comes when the members that exist are so far
 	}
 	if exist >= need {

@@ -151,7 +151,7 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 // controllerFails finds that the controller cannot make what pods are made through, for a reason of its own.
 func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return stage.Found(answer.AdmissionDenied, "the controller reports that it cannot make the pods: %s", r.Message).Fact("message", r.Message).SinceTime(r.First).
-		Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
+		Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Created(), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
 }
 
 func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
