@@ -191,12 +191,16 @@ func thirdParty() (kinds []apiKind) {
 	add := func(group, version string, namespaced bool, names ...string) {
 		for _, kind := range names {
 			resource := strings.ToLower(kind) + "s"
+			if strings.HasSuffix(kind, "s") {
+				resource = strings.ToLower(kind) + "es"
+			}
 			kinds = append(kinds, apiKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, kind, namespaced})
 		}
 	}
 	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob")
 	add(jobset.Group, jobset.Version, true, jobset.Kind)
-	add(trainjob.Group, trainjob.Version, true, trainjob.Kind)
+	add(trainjob.Group, trainjob.Version, true, trainjob.Kind, trainjob.RuntimeKind)
+	add(trainjob.Group, trainjob.Version, false, trainjob.ClusterRuntimeKind)
 	add(ray.Group, ray.Version, true, ray.ClusterKind, ray.JobKind)
 	add(leaderworkerset.Group, leaderworkerset.Version, true, leaderworkerset.Kind)
 	add("scheduling.volcano.sh", "v1beta1", false, "Queue")
@@ -204,7 +208,7 @@ func thirdParty() (kinds []apiKind) {
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")
 	add("scheduling.sigs.dev", "v1alpha2", false, "Queue")
 	add("kueue.x-k8s.io", "v1beta1", true, "Workload", "LocalQueue")
-	add("kueue.x-k8s.io", "v1beta1", false, "ClusterQueue", "Cohort", "ResourceFlavor")
+	add("kueue.x-k8s.io", "v1beta1", false, "ClusterQueue", "Cohort", "ResourceFlavor", "AdmissionCheck", "WorkloadPriorityClass")
 	return kinds
 }
 

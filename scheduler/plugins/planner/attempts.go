@@ -105,8 +105,8 @@ func (a *Attempts) Changed(group types.NamespacedName) {
 	a.wake(woken...)
 }
 
-// forget drops what is kept for the next attempt of a gang that is gone.
-func (a *Attempts) forget(group types.NamespacedName) {
+// forgetNext drops what is kept for the next attempt of a gang that is gone.
+func (a *Attempts) forgetNext(group types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.firstMembers, group)

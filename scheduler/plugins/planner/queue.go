@@ -67,7 +67,7 @@ func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, aft
 		q.gone(pod)
 	}
 	if group, ok := before.(*schedulingv1beta1.PodGroup); ok && after == nil {
-		q.planner.forget(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+		q.planner.forgetNext(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
 	}
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {
