@@ -126,14 +126,10 @@ func (a alike) divided() bool {
 
 // put adds a pod to the gang.
 func (e *entry) put(info *podInfo) {
+	e.pods[info.phase][info.pod.UID] = info
 	if info.phase == live {
-		if e.run == nil || len(e.pods[live]) == 0 && !e.run[info.job] {
-			e.run = map[string]bool{}
-		}
-		e.run[info.job] = true
 		e.alike.add(info)
 	}
-	e.pods[info.phase][info.pod.UID] = info
 }
 
 // take removes a pod from the gang.

@@ -64,8 +64,7 @@ type entry struct {
 	kinds   []schema.GroupKind           // those of the objects that may declare it, in the order in which they count
 	objects map[schema.GroupKind]*Object // never changed
 	pods    podSets
-	alike   alike           // of the live pods
-	run     map[string]bool // the jobs that have had live pods together, since one came that was alone and new
+	alike   alike // of the live pods
 	terms   gang.Terms
 }
 

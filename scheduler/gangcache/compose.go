@@ -124,8 +124,8 @@ func (e *entry) completed() int32 {
 }
 
 // current returns whether a pod that has ended is a member of the gang as it is now. A label, and an object that no job controls, may be used again:
-// what an earlier job left there is no member of the next one. A pod is one if its job has live members; or, because an object may have the members of
-// several jobs, if its job had some together with theirs, or it ended after the oldest of them was created. It is one as well where the object goes with its job, or nothing else is left.
+// what an earlier job left there is no member of the next one. A pod is one if its job has live members; or if it ended after the oldest of them was
+// created, because an object may have the members of several jobs. It is one as well where the object goes with its job, or nothing else is left.
 func (e *entry) current() func(*podInfo) bool {
 	object := e.object()
 	if len(e.alike) == 0 || object != nil && object.Owner != "" {
@@ -137,7 +137,7 @@ func (e *entry) current() func(*podInfo) bool {
 	}
 	oldest := e.oldest()
 	return func(info *podInfo) bool {
-		return jobs[info.job] || object != nil && (e.run[info.job] || gang.EndOf(info.pod).After(oldest.Time))
+		return jobs[info.job] || object != nil && gang.EndOf(info.pod).After(oldest.Time)
 	}
 }
 
