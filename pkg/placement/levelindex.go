@@ -87,18 +87,14 @@ func (x *levelIndex) count(at int, k *kind, n int) {
 type indexed struct {
 	s *shape
 	t *task
-	// special are the nodes that are like no others, with what they are counted with, if they are candidates.
-	special map[int]nodeCount
+	// special are the nodes that are like no others; nil where such a node is no candidate.
+	special map[int]*candidate
 }
 
 func newIndexed(s *shape, t *task, special map[int]bool) *indexed {
-	x := &indexed{s: s, t: t, special: make(map[int]nodeCount, len(special))}
+	x := &indexed{s: s, t: t, special: make(map[int]*candidate, len(special))}
 	for at := range special {
-		var n nodeCount
-		if c := t.candidate(at, t.c.nodes[at]); c != nil {
-			n = nodeCount{c.slots, t.roomOn(c)}
-		}
-		x.special[at] = n
+		x.special[at] = t.candidate(at, t.c.nodes[at])
 	}
 	return x
 }
@@ -125,8 +121,8 @@ func (x *indexed) domains(of *topology) []domain {
 		if before := x.s.levels.at[at]; before.slots != nil {
 			c.count(before.slots, before.room, -1)
 		}
-		if now.slots != nil {
-			c.count(now.slots, now.room, 1)
+		if now != nil {
+			c.count(now.slots, x.t.roomOn(now), 1)
 		}
 	}
 	all := make([]domain, 0, len(of.nodes))
@@ -148,7 +144,7 @@ func (x *indexed) candidates(of *topology, in []domain) []*candidate {
 	for _, d := range in {
 		chosen[d.number] = true
 	}
-	return x.s.candidates(x.t, x.kinds(of, in), x.specialIn(of, func(number int) bool { return chosen[number] }), x.isSpecial)
+	return x.s.candidates(x.t, x.kinds(of, in), x.specialIn(of, chosen), x.isSpecial)
 }
 
 // kinds are those of the candidates of some domains.
@@ -166,10 +162,10 @@ func (x *indexed) kinds(of *topology, in []domain) iter.Seq[*kind] {
 }
 
 // specialIn are the special nodes in some domains.
-func (x *indexed) specialIn(of *topology, chosen func(number int) bool) iter.Seq[int] {
+func (x *indexed) specialIn(of *topology, chosen map[int]bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := range x.special {
-			if number := of.domain[at]; number >= 0 && chosen(number) && !yield(at) {
+			if chosen[of.domain[at]] && !yield(at) {
 				return
 			}
 		}
@@ -200,8 +196,8 @@ func (x *indexed) byFirst(of *topology, domains []domain) {
 			})
 		}
 	}
-	for at := range x.special {
-		if c := x.t.candidate(at, x.t.c.nodes[at]); c != nil && of.domain[at] >= 0 {
+	for at, c := range x.special {
+		if c != nil && of.domain[at] >= 0 {
 			sooner(of.domain[at], ranked{rank: x.t.rankOf(c), pos: at})
 		}
 	}
