@@ -51,19 +51,7 @@ func TestExclusiveParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := levelled(tc.nodes...)
 			g := Gang{Topology: tc.topology, Roles: tc.roles, MinMember: tc.min}
-			for _, node := range tc.at {
-				member := aPod("on-"+node, amounts("gpu", 8), on(node), labelled("slice", "z"), labelled("team", "t"))
-				member.Name, member.UID = "member-"+node, types.UID("member-"+node)
-				o.Pods, g.Bound = append(o.Pods, member), append(g.Bound, member.UID)
-			}
-			r := Place(t.Context(), NewCluster(o), g, Options{Pack: true})
-			got := "-"
-			if r.Fits() {
-				got = placesOf(o, r, "rack")
-			}
-			if got != tc.want || !r.Fits() && !r.Impossible() {
-				t.Errorf("got %q, %s, want %q", got, r.Proof, tc.want)
-			}
+			checkRacks(t, o, g, tc.at, tc.want, labelled("slice", "z"), labelled("team", "t"))
 		})
 	}
 }

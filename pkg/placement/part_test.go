@@ -116,20 +116,26 @@ func TestPartsOfBoundMembers(t *testing.T) {
 			o := levelled(tc.nodes...)
 			roles := append(workersOf(1, "a"), workersOf(2, "b")...)
 			g := Gang{Topology: gang.Topology{Parts: []gang.PartRule{{By: []string{"slice"}, Required: "rack"}}}, Roles: roles}
-			for _, node := range tc.at {
-				member := aPod("on-"+node, amounts("gpu", 8), on(node), labelled("slice", "a"))
-				member.Name, member.UID = "member-"+node, types.UID("member-"+node)
-				o.Pods, g.Bound = append(o.Pods, member), append(g.Bound, member.UID)
-			}
-			r := Place(t.Context(), NewCluster(o), g, Options{Pack: true})
-			got := "-"
-			if r.Fits() {
-				got = placesOf(o, r, "rack")
-			}
-			if got != tc.want || !r.Fits() && !r.Impossible() {
-				t.Errorf("got %q, %s, want %q", got, r.Proof, tc.want)
-			}
+			checkRacks(t, o, g, tc.at, tc.want, labelled("slice", "a"))
 		})
+	}
+}
+
+// checkRacks places a gang of which members with some labels run on nodes already, and checks on which racks the others are; - is proven to be none.
+func checkRacks(t *testing.T, o Objects, g Gang, at []string, want string, labels ...podOption) {
+	t.Helper()
+	for _, node := range at {
+		member := aPod("on-"+node, amounts("gpu", 8), append(labels, on(node))...)
+		member.Name, member.UID = "member-"+node, types.UID("member-"+node)
+		o.Pods, g.Bound = append(o.Pods, member), append(g.Bound, member.UID)
+	}
+	r := Place(t.Context(), NewCluster(o), g, Options{Pack: true})
+	got := "-"
+	if r.Fits() {
+		got = placesOf(o, r, "rack")
+	}
+	if got != want || !r.Fits() && !r.Impossible() {
+		t.Errorf("got %q, %s, want %q", got, r.Proof, want)
 	}
 }
 
