@@ -77,7 +77,7 @@ func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*v
 	var sets [][]*view.Consumer
 	try := func(set []*view.Consumer) {
 		covered := slices.ContainsFunc(sets, func(known []*view.Consumer) bool { return within(known, set) })
-		if !covered && s.frees(set) && s.enough(set) {
+		if !covered && s.does(set) {
 			sets = append(sets, set)
 		}
 	}
@@ -168,50 +168,4 @@ func combinations[T any](all []T, size int) func(yield func([]T) bool) {
 
 func within(part, whole []*view.Consumer) bool {
 	return !slices.ContainsFunc(part, func(h *view.Consumer) bool { return !slices.Contains(whole, h) })
-}
-
-// family is any count of members.
-type family struct {
-	members []*view.Consumer
-	count   int
-}
-
-// families puts sets of one size together where any choice among their members is one of them.
-func families(sets [][]*view.Consumer) []family {
-	bySize := map[int][][]*view.Consumer{}
-	var sizes []int
-	for _, set := range sets {
-		if bySize[len(set)] == nil {
-			sizes = append(sizes, len(set))
-		}
-		bySize[len(set)] = append(bySize[len(set)], set)
-	}
-	slices.Sort(sizes)
-	var all []family
-	for _, size := range sizes {
-		var union []*view.Consumer
-		for _, set := range bySize[size] {
-			for _, h := range set {
-				if !slices.Contains(union, h) {
-					union = append(union, h)
-				}
-			}
-		}
-		if choose(len(union), size) == len(bySize[size]) {
-			all = append(all, family{union, size})
-			continue
-		}
-		for _, set := range bySize[size][:min(maxSets, len(bySize[size]))] {
-			all = append(all, family{set, size})
-		}
-	}
-	return all
-}
-
-func choose(n, k int) int {
-	result := 1
-	for i := range k {
-		result = result * (n - i) / (i + 1)
-	}
-	return result
 }

@@ -37,7 +37,7 @@ func (s waiter) waits() []answer.Action {
 	jobs := s.ending()
 	ahead := s.ahead(jobs)
 	var all []answer.Action
-	for _, f := range families(s.minimal(append(jobs, ahead...), soonest)) {
+	for _, f := range s.families(append(jobs, ahead...), soonest) {
 		if a, ok := s.waitFor(f, ahead); ok {
 			all = append(all, a)
 		}

@@ -2,8 +2,11 @@ package advice_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
@@ -88,6 +91,26 @@ func TestWait(t *testing.T) {
 			[]string{"count=2 jobs=[research/a research/b]"}},
 		{"any two of four", func(c *clustertest.Cluster) { fragmented(c).Add(gangOf(2, 8)) },
 			[]string{"count=2 jobs=[research/a research/b research/c research/d]"}},
+		{"any four of six", func(c *clustertest.Cluster) {
+			c.Nodes(6, 8)
+			for i, job := range strings.Split("abcdef", "") {
+				c.Runs(job, 8, fmt.Sprintf("n%d", i+1))
+			}
+			c.Add(gangOf(4, 8))
+		}, []string{"count=4 jobs=[research/a research/b research/c research/d research/e research/f]"}},
+		{"four, of which no other does in place of any", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n1").Runs("c", 4, "n2").Runs("d", 4, "n2").Runs("e", 4, "n3").Serves("web", 4, "n3").Add(gangOf(2, 8))
+		}, []string{"count=4 jobs=[research/a research/b research/c research/d]"}},
+		{"four of which the last could be another, and the first could not", func(c *clustertest.Cluster) {
+			c.Nodes(5, 8)
+			for i, job := range strings.Split("abcde", "") {
+				c.Runs(job, 8, fmt.Sprintf("n%d", i+1))
+			}
+			label(c, "disk", "fast", "fast", "fast", "slow", "slow")
+			c.Add(gangOf(3, 8, selects("disk", "fast"), func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, GPUs: 8, Spec: func(p *corev1.PodSpec) { p.NodeSelector = nil }}}
+			}))
+		}, []string{"count=4 jobs=[research/a research/b research/c research/d]"}},
 		{"one, or two others", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1").Runs("b", 4, "n2").Runs("c", 4, "n2").Runs("d", 8, "n3").Serves("web", 0, "n3").Add(gangOf(1, 8))
 			c.S.Nodes[2].Spec.Unschedulable = true

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,12 +85,15 @@ func DefaultPodLevel(pod *corev1.Pod) {
 	fill(own.Limits, func(corev1.ResourceName) bool { return true })
 }
 
-// OfResource returns the request of a pod for one resource, in the unit of [Amount]; a pod requests one of [corev1.ResourcePods].
-// It sums nothing for most pods, which have no init containers and one container that requests the resource: that is worth it
-// for the pods of a whole cluster.
+// OfResource returns what a pod is charged for one resource, in the unit of [Amount]: what it requests, or what [OfRunning] returns while it is being resized. A
+// pod is charged one of [corev1.ResourcePods]. It sums nothing for most pods, which have no init containers and one container that requests the
+// resource: that is worth it for the pods of a whole cluster.
 func OfResource(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	if name == corev1.ResourcePods {
 		return 1
+	}
+	if resized(pod) {
+		return Amount(name, OfRunning(pod)[name])
 	}
 	spec := &pod.Spec
 	if len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil {
@@ -107,6 +111,45 @@ func OfResource(pod *corev1.Pod, name corev1.ResourceName) int64 {
 		}
 	}
 	return Amount(name, Of(pod)[name])
+}
+
+// resized reports whether a pod has other resources than it requests: its node has not yet changed them, or cannot.
+func resized(pod *corev1.Pod) bool {
+	differs := func(containers []corev1.Container, statuses []corev1.ContainerStatus) bool {
+		for i := range statuses {
+			has := &statuses[i]
+			if has.AllocatedResources == nil && has.Resources == nil {
+				continue
+			}
+			at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == has.Name })
+			if at < 0 {
+				continue
+			}
+			wants := containers[at].Resources.Requests
+			if other(wants, has.AllocatedResources) || has.Resources != nil && other(wants, has.Resources.Requests) {
+				return true
+			}
+		}
+		return false
+	}
+	status := &pod.Status
+	if differs(pod.Spec.Containers, status.ContainerStatuses) || differs(pod.Spec.InitContainers, status.InitContainerStatuses) {
+		return true
+	}
+	if of := pod.Spec.Resources; of != nil {
+		return other(of.Requests, status.AllocatedResources) || status.Resources != nil && other(of.Requests, status.Resources.Requests)
+	}
+	return false
+}
+
+// other reports whether a node states another amount of a resource than is requested.
+func other(requested, stated corev1.ResourceList) bool {
+	for name, amount := range stated {
+		if want, ok := requested[name]; ok && want.Cmp(amount) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func defaultRequests(c *corev1.Container) { c.Resources.Requests = OfContainer(c.Resources) }

@@ -93,6 +93,32 @@ func TestOfResourceIsOf(t *testing.T) {
 	}
 }
 
+// A pod is charged the larger of what it requests and what it has, while its node has not yet changed that, and what it has where its node cannot.
+func TestResizedPod(t *testing.T) {
+	infeasible := []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+	has := func(container string, pairs ...string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: container, AllocatedResources: list(pairs...), Resources: &corev1.ResourceRequirements{Requests: list(pairs...)}}}
+	}
+	for name, tt := range map[string]struct {
+		status corev1.PodStatus
+		want   int64
+	}{
+		"as requested":          {corev1.PodStatus{ContainerStatuses: has("main", "memory", "64Gi")}, 64 << 30},
+		"not stated":            {corev1.PodStatus{ContainerStatuses: has("main")}, 64 << 30},
+		"made smaller":          {corev1.PodStatus{ContainerStatuses: has("main", "memory", "700Gi")}, 700 << 30},
+		"made larger":           {corev1.PodStatus{ContainerStatuses: has("main", "memory", "16Gi")}, 64 << 30},
+		"larger than its node":  {corev1.PodStatus{ContainerStatuses: has("main", "memory", "16Gi"), Conditions: infeasible}, 16 << 30},
+		"of a container before": {corev1.PodStatus{ContainerStatuses: has("other", "memory", "700Gi")}, 64 << 30},
+		"another resource":      {corev1.PodStatus{ContainerStatuses: has("main", "cpu", "8")}, 64 << 30},
+	} {
+		pod := &corev1.Pod{Status: tt.status}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list("memory", "64Gi", "cpu", "4")}}}
+		if got := OfResource(pod, corev1.ResourceMemory); got != tt.want || got != Amount(corev1.ResourceMemory, OfRunning(pod)[corev1.ResourceMemory]) {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
 func TestQuantityAndAmount(t *testing.T) {
 	for _, tc := range []struct {
 		name   corev1.ResourceName
