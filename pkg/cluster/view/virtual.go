@@ -16,7 +16,7 @@ import (
 )
 
 // Virtual is the pod that the controller would create for a member: the template with the controller's labels, and with
-// what the API server fills in (requests from limits, defaults of LimitRanges, ports of the host, priority, overhead).
+// what the API server fills in (requests from limits, defaults of LimitRanges, ports of the host, keys of labels in affinity, priority, overhead).
 func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	role := g.RoleByName(m.Role)
 	pod := &corev1.Pod{ObjectMeta: *role.Template.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy()}
@@ -55,6 +55,7 @@ func (w *View) fillIn(pod *corev1.Pod) {
 	}
 	request.DefaultPodLevel(pod)
 	DefaultHostPorts(&pod.Spec)
+	mergeLabelKeys(pod)
 	for _, c := range w.Snap.RuntimeClasses {
 		if pod.Spec.RuntimeClassName == nil || c.Name != *pod.Spec.RuntimeClassName {
 			continue

@@ -53,3 +53,34 @@ func TestDefaultsOfVirtualPods(t *testing.T) {
 		}
 	}
 }
+
+// The selectors of a pod that does not exist yet have the keys that stand beside them in its template, as the API server would merge them; the template stays as it is.
+func TestLabelKeysOfVirtualPods(t *testing.T) {
+	w, job := New(&snapshot.Snapshot{}), map[string]string{"job": "llama", "role": "worker"}
+	term := func(selector *metav1.LabelSelector) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{LabelSelector: selector, MatchLabelKeys: []string{"role", "absent"}, MismatchLabelKeys: []string{"job"}, TopologyKey: corev1.LabelHostname}
+	}
+	all := []corev1.PodAffinityTerm{term(&metav1.LabelSelector{}), term(nil)}
+	weighted := []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: all[0]}, {PodAffinityTerm: all[1]}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: job}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{
+		PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: all, PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: all, PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+	}}}
+	got := w.OfTemplate("team", template).Spec.Affinity
+	terms := slices.Concat(got.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, got.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	for _, weighted := range slices.Concat(got.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, got.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) {
+		terms = append(terms, weighted.PodAffinityTerm)
+	}
+	for i, term := range terms {
+		text, want := metav1.FormatLabelSelector(term.LabelSelector), "job notin (llama),role in (worker)"
+		if i%2 == 1 {
+			want = "<none>" // no selector selects no pods
+		}
+		if text != want || (term.LabelSelector == nil) != (i%2 == 1) {
+			t.Errorf("term %d: got %s", i, text)
+		}
+	}
+	if len(all[0].LabelSelector.MatchExpressions) != 0 {
+		t.Error("the template has changed")
+	}
+}
