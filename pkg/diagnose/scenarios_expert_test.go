@@ -118,7 +118,7 @@ func expertScenarios() []scenario {
 			port(&c.S.Pods[len(c.S.Pods)-1].Spec)
 			c.Add(with(waiting(2, 8), spec(port)))
 		}},
-		{name: "a master and a worker, and who may be preempted", code: answer.NodesBusy, exit: 3, wantText: []string{"^WAITING .*needs 2 members with 8 GPUs each .1 master, 1 worker., 16 in all", "may preempt TFJob research/low .priority 10 < 100."}, notText: []string{"preempt[^\n]*high", "preempt[^\n]*cpus"}, build: func(c *clustertest.Cluster) {
+		{name: "a master and a worker, and who may be preempted", code: answer.NodesBusy, exit: 3, wantText: []string{"^WAITING .*needs 2 members with 8 GPUs each .1 master, 1 worker., 16 in all", "preempting TFJob research/low .priority 10 < 100. would not make room for all"}, notText: []string{"preempt[^\n]*high", "preempt[^\n]*cpus"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "low", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Spec: priority(10)})
 			c.Add(clustertest.Gang{Namespace: "research", Name: "high", Workers: 1, GPUs: 8, Nodes: []string{"n2"}, Spec: priority(1000)}).Runs("cpus", 0, "n1")
 			c.Add(with(with(waiting(1, 8), spec(priority(100))), func(g *clustertest.Gang) {

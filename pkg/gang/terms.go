@@ -55,3 +55,16 @@ func podTerms(pod *corev1.Pod) Terms {
 	}
 	return terms
 }
+
+// Terms returns the terms of a gang that the object declares: those of its members, unless the object has a priority. Only a PodGroup of Kubernetes has one, which the API
+// admits as it does a pod's. Its policy counts where it has one, too: an API server without the gate for that drops it. The object may be nil.
+func (d *Declaration) Terms(members iter.Seq[*corev1.Pod]) Terms {
+	if d == nil || d.Priority == nil {
+		return TermsOf(members)
+	}
+	policy := d.PreemptionPolicy
+	if policy == "" {
+		policy = TermsOf(members).Policy
+	}
+	return NewTerms(*d.Priority, policy)
+}

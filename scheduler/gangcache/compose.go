@@ -48,23 +48,16 @@ func (e *entry) object() *Object {
 	return nil
 }
 
-// agree derives the terms of the gang: those of its members. The API admits the priority of a Kubernetes PodGroup as it does a
-// pod's, so that one counts instead, and its policy where it has one: an API server without the gate for that drops it. The class of any other group
-// object counts only if the administrator configures it.
+// agree derives the terms of the gang: those that its object and its members declare. The class of an object without a priority counts only if the administrator configures it.
 func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
-	if object := e.object(); object != nil {
-		if object.Priority != nil {
-			policy := object.PreemptionPolicy
-			if policy == "" {
-				policy = gang.TermsOf(e.alike.examples()).Policy
-			}
-			return gang.NewTerms(*object.Priority, policy)
-		}
-		if terms, ok := c.classes[object.PriorityClass]; ok && c.priority == ObjectPriority {
-			return terms
-		}
+	object := e.object()
+	if object == nil {
+		return gang.TermsOf(e.alike.examples())
 	}
-	return gang.TermsOf(e.alike.examples())
+	if terms, ok := c.classes[object.PriorityClass]; ok && object.Priority == nil && c.priority == ObjectPriority {
+		return terms
+	}
+	return object.Terms(e.alike.examples())
 }
 
 // minCount returns the number of members that the gang declares as its minimum; 0

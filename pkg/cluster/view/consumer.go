@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -38,6 +39,8 @@ type Consumer struct {
 	Source   string
 	// Job is the job behind it, if it is one.
 	Job *gang.Job
+	// grouped is the highest priority that a PodGroup of its pods has; nil where none has one.
+	grouped *int32
 }
 
 // String is NAMESPACE/NAME.
@@ -149,19 +152,30 @@ func (h *Consumer) Total(name corev1.ResourceName) int64 {
 	return n
 }
 
-// Priority is the highest priority among its pods.
+// Priority is the highest priority among its pods and the PodGroups that they are in: a scheduler preempts it for a higher one than that.
 func (h *Consumer) Priority() int32 {
 	var highest int32
 	for i, p := range h.Pods {
-		var n int32
-		if p.Spec.Priority != nil {
-			n = *p.Spec.Priority
-		}
-		if i == 0 || n > highest {
+		if n := corev1helpers.PodPriority(p); i == 0 || n > highest {
 			highest = n
 		}
 	}
+	if h.grouped != nil {
+		highest = max(highest, *h.grouped)
+	}
 	return highest
+}
+
+// inGroup takes the priority of the PodGroup that a pod is in, if it has one.
+func (h *Consumer) inGroup(pod *corev1.Pod, groups groupIndex) {
+	at := pod.Spec.SchedulingGroup
+	if at == nil || at.PodGroupName == nil {
+		return
+	}
+	d := groups.named[gang.Key{Dialect: gang.Native, Namespace: pod.Namespace, Name: *at.PodGroupName}]
+	if d != nil && d.Priority != nil && (h.grouped == nil || *h.grouped < *d.Priority) {
+		h.grouped = d.Priority
+	}
 }
 
 // Consumers are all that use nodes, sorted by name.
@@ -202,7 +216,7 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 	for _, s := range w.Jobs() {
 		jobs[gang.IdentityOf(&s.Meta)] = s
 	}
-	owners := Once(w, ofOwners{}, w.owners)
+	owners, groups := Once(w, ofOwners{}, w.owners), w.byKey()
 	for _, pod := range w.Snap.Pods {
 		if !match(pod) {
 			continue
@@ -220,6 +234,7 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 			x.all = append(x.all, h)
 		}
 		h.Pods = append(h.Pods, pod)
+		h.inGroup(pod, groups)
 		x.of[pod] = h
 	}
 	habits := w.habits()

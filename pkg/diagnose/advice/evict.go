@@ -37,14 +37,14 @@ func (s evictor) evict() {
 
 // priority is that of the gang, and whether it may preempt.
 func (s evictor) priority() (value int32, preempts bool) {
-	terms := stage.TermsOf(s.base.Request)
+	terms := stage.TermsOf(s.g, s.base.Request)
 	return terms.Priority, terms.Policy == ""
 }
 
-// lower reads like (priority 5 < 50), with a space before it, for a job that the gang may preempt.
+// lower reads like (priority 5 < 50), with a space before it, for a job or a service that the gang may preempt.
 func (s evictor) lower(h *view.Consumer) string {
 	mine, preempts := s.priority()
-	if !h.Ends || !preempts || h.Priority() >= mine {
+	if !preempts || h.Priority() >= mine {
 		return ""
 	}
 	return fmt.Sprintf(" (priority %d < %d)", h.Priority(), mine)

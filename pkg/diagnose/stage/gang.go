@@ -95,9 +95,9 @@ func GroupKind(d gang.Declaration) string {
 // DescribeGroup names a declaration in a sentence.
 func DescribeGroup(d gang.Declaration) string { return GroupKind(d) + " " + d.Key.Name }
 
-// TermsOf are the priority and the preemption policy of the members that are to be placed.
-func TermsOf(request view.PlacementRequest) gang.Terms {
-	return gang.TermsOf(func(yield func(*corev1.Pod) bool) {
+// TermsOf are the priority and the preemption policy of a gang, of whose members those are to be placed that a request has.
+func TermsOf(g *gang.Gang, request view.PlacementRequest) gang.Terms {
+	return g.Decl.Terms(func(yield func(*corev1.Pod) bool) {
 		for _, r := range request.Roles {
 			if !yield(r.Pod) {
 				return

@@ -21,7 +21,7 @@ func (c *Context) Nominated() []*corev1.Pod {
 	if len(all) == 0 {
 		return nil
 	}
-	own, mine := c.Gang.ExistingPods(), TermsOf(c.Request).Priority
+	own, mine := c.Gang.ExistingPods(), TermsOf(c.Gang, c.Request).Priority
 	var others []*corev1.Pod
 	for _, p := range all {
 		isOwn := slices.ContainsFunc(own, func(o *corev1.Pod) bool { return o.Namespace == p.Namespace && o.Name == p.Name })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // terminating lets the pods of a job go, now or, with a negative time, long ago.
@@ -29,6 +30,14 @@ func reported(message string) func(*clustertest.Gang) {
 
 func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 	return clustertest.Gang{Namespace: "research", Name: name, Workers: len(nodes), GPUs: gpus, Nodes: nodes, Age: 2 * time.Hour}
+}
+
+func priority(n int32) func(*corev1.PodSpec) { return func(p *corev1.PodSpec) { p.Priority = &n } }
+
+// grouped is a gang whose PodGroup, one of Kubernetes, has a priority.
+func grouped(g clustertest.Gang, n int64) clustertest.Gang {
+	g.Dialect, g.Group = gang.Native, set(n, "spec", "priority")
+	return g
 }
 
 // mpi is an MPIJob of an API version on n1 and n2, with a run policy. Its workers do not end by themselves.
@@ -54,8 +63,22 @@ func TestBusy(t *testing.T) {
 		{name: "only who has what it needs may be preempted", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a .priority 0 < 50., and has not yet"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("cpus", 0, "n2").Node("n3", 8).Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 			c.Runs("infra", 8, "n3")
-			important := int32(50)
-			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Priority = &important })))
+			c.Add(gangOf(2, 8, spec(priority(50))))
+		}},
+		{name: "who has what it needs is not preempted in vain", code: answer.NodesBusy, exit: 3, wantText: []string{"preempting TFJob research/b .priority -10 < 0. would not make room for all"}, build: func(c *clustertest.Cluster) {
+			b := other("b", 8, "n2")
+			b.Spec = priority(-10)
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(b).Add(gangOf(2, 8))
+		}},
+		{name: "a service of a lower priority may be preempted", code: answer.NodesBusy, exit: 5, wantText: []string{"its scheduler may preempt Deployment serving/web .priority -10 < 0., and has not yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8))
+			priority(-10)(&c.S.Pods[0].Spec)
+		}},
+		{name: "a gang whose PodGroup has a lower priority", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a .priority 5 < 10., and has not yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(grouped(other("a", 8, "n1"), 5)).Add(grouped(gangOf(1, 8), 10))
+		}},
+		{name: "a gang whose PodGroup has a higher priority than its pods", code: answer.NodesBusy, exit: 3, not: []string{"preempt"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(grouped(other("a", 8, "n1"), 50)).Add(grouped(gangOf(1, 8), 10))
 		}},
 		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", wantText: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))

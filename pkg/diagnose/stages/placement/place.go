@@ -108,6 +108,9 @@ func lacking(c *stage.Context, out *stage.Result) {
 		oneNode(c, out, c.Best(), ideal)
 	default:
 		blocked(c, out, ideal)
+		if len(out.Findings) > 0 {
+			preemption(c, &out.Findings[0])
+		}
 		oneNode(c, out, c.Best(), ideal)
 	}
 }

@@ -48,31 +48,48 @@ func uses(constraint placement.Constraint, r placement.Room) func(*corev1.Pod) b
 	return func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }
 }
 
-// preemption adds which jobs of a lower priority are in the way, and that the gang's scheduler has not preempted them, or may not.
+// preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
 func preemption(c *stage.Context, f *stage.Finding) {
-	mine := stage.TermsOf(c.Request)
-	var lower []*view.Consumer
-	if c.Lowest() < mine.Priority {
-		obstructs := obstructing(c, c.View.Cluster())
-		for _, h := range c.Others() {
-			if h.Ends && h.Priority() < mine.Priority && slices.ContainsFunc(h.Pods, obstructs) {
-				lower = append(lower, h)
-			}
-		}
-	}
-	name := func(h *view.Consumer) string {
-		return fmt.Sprintf("%s (priority %d < %d)", c.Title(h), h.Priority(), mine.Priority)
-	}
-	switch {
-	case len(lower) == 0:
+	mine := stage.TermsOf(c.Gang, c.Request)
+	lower := below(c, mine.Priority)
+	if len(lower) == 0 {
 		f.Fact("victims", false)
+		return
+	}
+	names := phrase.NamesOf(lower, func(h *view.Consumer) string {
+		return fmt.Sprintf("%s (priority %d < %d)", c.Title(h), h.Priority(), mine.Priority)
+	})
+	switch {
 	case mine.Policy != "":
 		by := ""
 		if class := c.Request.Roles[0].Pod.Spec.PriorityClassName; class != "" {
 			by = " by PriorityClass " + class
 		}
-		f.Detail("its preemptionPolicy is %s%s: it may not preempt %s", mine.Policy, by, phrase.NamesOf(lower, name))
+		f.Detail("its preemptionPolicy is %s%s: it may not preempt %s", mine.Policy, by, names)
+	case !c.Fit(preempted(c, mine.Priority), nil).Fits():
+		f.Detail("preempting %s would not make room for all", names).Fact("victims", false)
 	default:
-		f.Detail("its scheduler may preempt %s, and has not yet", phrase.NamesOf(lower, name))
+		f.Detail("its scheduler may preempt %s, and has not yet", names)
 	}
+}
+
+// below are those of a lower priority that are in the way of the gang.
+func below(c *stage.Context, priority int32) (lower []*view.Consumer) {
+	if c.Lowest() >= priority {
+		return nil
+	}
+	obstructs := obstructing(c, c.View.Cluster())
+	for _, h := range c.Others() {
+		if h.Priority() < priority && slices.ContainsFunc(h.Pods, obstructs) {
+			lower = append(lower, h)
+		}
+	}
+	return lower
+}
+
+// preempted is the cluster without all of a lower priority, and without the pods that leave anyway.
+func preempted(c *stage.Context, priority int32) *placement.Cluster {
+	return c.Without(func(h *view.Consumer, p *corev1.Pod) bool {
+		return !view.Stuck(p, c.View.Now) && (h.Priority() < priority || p.DeletionTimestamp != nil)
+	})
 }
