@@ -224,6 +224,10 @@ func (n *clusterSpec) set(key string, value any) bool {
 		n.tolerates = true
 	case "Worker.podAntiAffinity":
 		n.apart = false
+	case "uncordon":
+		for _, name := range value.([]string) {
+			n.nodes[nodeIndex(name)].cordoned = false
+		}
 	case "nodes": // repaired
 		for _, name := range value.([]string) {
 			n.nodes[nodeIndex(name)].notReady = false

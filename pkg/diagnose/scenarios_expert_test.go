@@ -148,7 +148,7 @@ func expertScenarios() []scenario {
 			c.Node("n1", 8).Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
 			c.Add(waiting(1, 8))
 		}},
-		{name: "one node is cordoned, the other is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodeNotReady}, wantText: []string{"^BLOCKED .*n2 is not ready", "n1 is cordoned"}, build: func(c *clustertest.Cluster) {
+		{name: "one node is cordoned, the other is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodeNotReady}, wantText: []string{"^BLOCKED .*n2 is not ready", "n1 is cordoned", "repair n2, and uncordon n1 "}, build: func(c *clustertest.Cluster) {
 			c.Node("n1", 8).Spec.Unschedulable = true
 			clustertest.NotReady(c.Node("n2", 8), 10*time.Minute)
 			c.Add(waiting(2, 8))

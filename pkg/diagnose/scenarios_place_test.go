@@ -162,6 +162,17 @@ func placeScenarios() []scenario {
 				p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/ckpt"}
 			}}).Add(waiting(1, 8))
 		}},
+		{name: "stuck pod, and a job that runs", code: answer.StuckTerminating, exit: 5, also: []answer.Code{answer.NodesBusy}, offers: []answer.ActionKind{answer.AddNodes},
+			wantText: []string{"clear a-worker-0, and then it waits: 8 of 16 GPUs free", "kubectl -n research patch pod a-worker-0"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Pod: func(_ int, p *corev1.Pod) {
+					at := clustertest.Ago(40 * time.Minute)
+					p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/ckpt"}
+				}}).Runs("b", 8, "n2").Add(waiting(2, 8))
+			}},
+		{name: "node cordoned, and a job that runs", code: answer.NodeNotReady, exit: 5, offers: []answer.ActionKind{answer.AddNodes}, wantText: []string{"uncordon n2, and then it waits: 8 of 16 GPUs free", "kubectl uncordon n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8))
+			c.S.Nodes[1].Spec.Unschedulable = true
+		}},
 		{name: "two things to repair", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Add(waiting(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], time.Hour)

@@ -140,7 +140,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if len(s.actions) == 0 {
 		s.part(answer.Fix, fixer{s}.combine)
 	}
-	if len(s.actions) == 0 {
+	if !slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.Kind == answer.Fix || a.Kind == answer.Uncordon }) {
 		s.part(answer.Fix, fixer{s}.thenWaits)
 	}
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {

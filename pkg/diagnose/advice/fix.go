@@ -20,7 +20,7 @@ func (s fixer) fixes() {
 	findings := s.base.Findings()
 	for _, f := range findings {
 		for _, fix := range f.Fixes {
-			one = s.offer(fix) || one
+			one = fix.Kind != answer.Uncordon && s.offer(fix) || one // fewer nodes may do: the uncordoner looks for them
 		}
 	}
 	for i := 0; !one && !s.spent(); i++ {
@@ -103,6 +103,9 @@ func (s fixer) together(steps []stage.Fix) stage.Fix {
 		all.Command = command.Then(all.Command, step.Command)
 		all.How, all.Cost = joined(all.How, step.How), joined(all.Cost, step.Cost)
 		for key, value := range step.Change {
+			if step.Kind == answer.Uncordon && len(steps) > 1 {
+				key = string(step.Kind) // the nodes of other steps are repaired
+			}
 			if before, taken := all.Change[key]; taken {
 				value = []any{before, value}
 			}

@@ -3,14 +3,7 @@ package advice
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -26,7 +19,7 @@ func (s uncordoner) uncordon() {
 		}
 	}
 	enough := func(names []string) bool {
-		return s.room(s.w.Cluster().MapNodes(opened(names)), s.base.Request.Gang)
+		return s.room(s.w.Cluster().MapNodes(stage.Opened(names)), s.base.Request.Gang)
 	}
 	if len(names) == 0 || !enough(names) {
 		return
@@ -35,21 +28,7 @@ func (s uncordoner) uncordon() {
 	if s.spent() {
 		return
 	}
-	s.offer(stage.Fix{
-		Action: answer.Action{Kind: answer.Uncordon, By: answer.Admin, Text: "uncordon " + phrase.Names(names), Change: map[string]any{"nodes": names}, Nodes: names,
-			Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)},
-		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, opened(names)) },
-	})
-}
-
-// opened uncordons the nodes of some names.
-func opened(names []string) func(*corev1.Node) *corev1.Node {
-	return func(n *corev1.Node) *corev1.Node {
-		if slices.Contains(names, n.Name) {
-			return placement.Uncordoned(n)
-		}
-		return n
-	}
+	s.offer(stage.Uncordon(names))
 }
 
 // least leaves out of a set that is enough what is not needed: first all that stands behind the shortest beginning that is

@@ -170,7 +170,8 @@ func withheld(c *stage.Context, _ placement.Room, _ placement.Causes) *stage.Fin
 
 func cordoned(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	names := nodeNames(useful(c, placement.Uncordoned))
-	return base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	f := base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+	return f.Fact("nodes", names).Fix(stage.Uncordon(names))
 }
 
 // inTheWay are pods of others that match, on nodes that the gang may use and with some of what it lacks; all
@@ -217,7 +218,7 @@ func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Findin
 			why += ", its node is not ready"
 		}
 		lines = append(lines, fmt.Sprintf("%s holds %s on %s and should have been gone %s ago%s", c.TitleOf("pod", p),
-			phrase.Amount(r.Resource, request.Amount(r.Resource, request.Of(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
+			phrase.Amount(r.Resource, request.OfResource(p, r.Resource)), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
 		commands = append(commands, command.Clear(p))
 	}
 	f := base(c, r, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
