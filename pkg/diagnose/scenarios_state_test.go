@@ -27,7 +27,7 @@ func nominated(node string, priority int32) clustertest.Gang {
 
 func nominationScenarios() []scenario {
 	return []scenario{
-		{name: "room is being made for another gang", code: answer.NodesBusy, exit: 3, wantText: []string{"research/big", "nominated|kept for|made for"}, build: func(c *clustertest.Cluster) {
+		{name: "room is being made for another gang", code: answer.NodesBusy, exit: 3, wantText: []string{"nominated|kept for|made for", "Starts by itself when  all of research/big .ahead., research/a end"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Pod: leaving}).Add(nominated("n1", 100)).Add(waiting(1, 8))
 		}},
 		{name: "room is being made for this gang", code: answer.VictimsTerminating, exit: 3, wantText: []string{"4m40s", "n1", "nominated|kept for|made for"}, build: func(c *clustertest.Cluster) {
@@ -35,7 +35,7 @@ func nominationScenarios() []scenario {
 				g.Pod = func(_ int, p *corev1.Pod) { p.Status.NominatedNodeName = "n1" }
 			}))
 		}},
-		{name: "a free node is kept for another gang", code: answer.QueueOrder, exit: 3, wantText: []string{"research/big", "nominated|kept for|made for"}, build: func(c *clustertest.Cluster) {
+		{name: "a free node is kept for another gang", code: answer.QueueOrder, exit: 3, wantText: []string{"nominated|kept for|made for", "Starts by itself when .*research/big .ahead."}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(nominated("n1", 100)).Add(waiting(1, 8))
 		}},
 		{name: "what is kept for a lower priority counts for nothing", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {

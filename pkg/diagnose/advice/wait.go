@@ -73,10 +73,10 @@ func (s waiter) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) 
 		name := s.naming().Name(h)
 		names = append(names, name)
 		if slices.Contains(ahead, h) {
-			name += ", which is ahead,"
+			name += " (ahead)"
 		}
 		if overdue(h, s.w.Now) {
-			name += ", which should have ended at " + phrase.Clock(h.Deadline, s.w.Now) + ","
+			name += " (should have ended at " + phrase.Clock(h.Deadline, s.w.Now) + ")"
 		}
 		texts = append(texts, name)
 	}

@@ -61,7 +61,7 @@ func TestWhatDoesNotEnd(t *testing.T) {
 		"the other matches no node":        {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere)).Add(gangOf(1, 8)) }, answer.Blocked, "", false},
 		"the other has a limit":            {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere, limit(3600))).Add(gangOf(1, 8)) }, answer.Waiting, "research/part ends", true},
 		"the other is over its limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(part(nowhere, limit(60))).Add(gangOf(1, 8)) }, answer.Waiting,
-			"research/part, which should have ended at 13:51, ends", false},
+			"research/part (should have ended at 13:51) ends", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New()
@@ -170,7 +170,7 @@ func TestWaitETA(t *testing.T) {
 			c.Nodes(2, 8).Add(limited("a", time.Hour, "n1")).Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}, "all of research/a, research/b end: unknown"},
 		"over its limit": {func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(limited("a", -10*time.Minute, "n1")).Add(gangOf(1, 8)) },
-			"research/a, which should have ended at 13:50, ends: unknown"},
+			"research/a (should have ended at 13:50) ends: unknown"},
 		"workers that go with their job": {func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(mpi(map[string]any{"cleanPodPolicy": "Running", "activeDeadlineSeconds": int64(7200)})).Add(gangOf(2, 8))
 		}, "research/a ends: 15:00, activeDeadlineSeconds of MPIJob research/a"},
@@ -249,11 +249,11 @@ func TestWaitBehindOthers(t *testing.T) {
 		want    string
 	}{
 		"both are known": {behind(ends(30*time.Minute), runsFor(time.Hour)),
-			"team/first, which is ahead, ends: 15:30, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
+			"team/first (ahead) ends: 15:30, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
 		"the limit of the first has begun": {behind(ends(30*time.Minute), ends(2*time.Hour)),
-			"team/first, which is ahead, ends: 16:00, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
-		"how long the first runs is not known": {behind(ends(30*time.Minute), unlimited), "team/first, which is ahead, ends: unknown"},
-		"when the first starts is not known":   {behind(unlimited, runsFor(time.Hour)), "team/first, which is ahead, ends: unknown"},
+			"team/first (ahead) ends: 16:00, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
+		"how long the first runs is not known": {behind(ends(30*time.Minute), unlimited), "team/first (ahead) ends: unknown"},
+		"when the first starts is not known":   {behind(unlimited, runsFor(time.Hour)), "team/first (ahead) ends: unknown"},
 		"earlier runs show how long the first is": {func() *clustertest.Cluster {
 			c := behind(ends(30*time.Minute), func(g *clustertest.Gang) { g.Name = "first-9" })
 			for i := range 5 {
@@ -262,7 +262,7 @@ func TestWaitBehindOthers(t *testing.T) {
 				}})
 			}
 			return c
-		}(), "team/first-9, which is ahead, ends: 16:00, " + a + ", then median of 5 earlier runs of first"},
+		}(), "team/first-9 (ahead) ends: 16:00, " + a + ", then median of 5 earlier runs of first"},
 		"the first leaves its workers": {behind(ends(30*time.Minute), func(g *clustertest.Gang) { g.Kind = "MPIJob"; runsFor(time.Hour)(g) }), "no wait"},
 		"the first can never start":    {behind(unlimited, func(g *clustertest.Gang) { g.GPUs = 16 }), "no wait"},
 	}
@@ -279,7 +279,7 @@ func TestWaitBehindOthers(t *testing.T) {
 func TestWaitAlongsideOthers(t *testing.T) {
 	c := behind(ends(30*time.Minute), runsFor(time.Hour))
 	c.Node("n3", 8)
-	const want = "research/a or team/first, which is ahead, ends: 14:30, activeDeadlineSeconds of TFJob research/a"
+	const want = "research/a or team/first (ahead) ends: 14:30, activeDeadlineSeconds of TFJob research/a"
 	if got := eta(t, c); got != want {
 		t.Errorf("got %s", got)
 	}

@@ -19,7 +19,7 @@ import (
 func (q *query) explain(ctx context.Context, proof placement.Result, claimed bool) *reasons.Reason {
 	rooms, rules := q.lacking(ctx, proof)
 	r := rooms[0]
-	code, verdict, who, message := q.reason(proof, r)
+	code, verdict, who, message := q.reason(ctx, proof, r)
 	if len(rules) > 0 {
 		code, _ = phrase.RuleCode(rules[0].Constraint)
 		verdict, who, message = answer.Waiting, answer.Nobody, q.ruled(ctx, rules, proof)
@@ -27,7 +27,7 @@ func (q *query) explain(ctx context.Context, proof placement.Result, claimed boo
 	for _, other := range rooms[1:min(len(rooms), 1+mostShort)] {
 		message += fmt.Sprintf("; and %s %s, too", phrase.Resource(other.Resource), phrase.IsShort(other.Resource))
 	}
-	finding := answer.Finding{Code: code, Stage: answer.StagePlacement, Verdict: verdict, Who: who, Never: verdict == answer.Blocked, Message: message}
+	finding := answer.Finding{Code: code, Stage: answer.StagePlacement, Verdict: verdict, Who: who, Never: verdict == answer.Blocked && who == answer.User, Message: message}
 	finding.Details = append(finding.Details, fmt.Sprintf("%d of %d members fit now", q.fit(proof), q.gang.Total()))
 	finding.Facts = phrase.RoomFacts(r)
 	finding.Facts["proof"] = string(proof.Proof)
@@ -146,11 +146,13 @@ func (q *query) keptFrom(reason *reasons.Reason) string {
 const mostClaims = 3
 
 // reason returns the code, verdict, audience and message for a proof.
-func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
+func (q *query) reason(ctx context.Context, proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
 	requests := phrase.Wants(r) + phrase.InAll(r)
 	switch {
 	case len(r.Nodes) == 0:
-		return answer.SelectorNoMatch, answer.Blocked, answer.User, fmt.Sprintf("no node may be used by %s", requests)
+		m := q.kept.MatrixWithin(context.WithoutCancel(ctx), r.Role.Pod)
+		code, who := closed(m)
+		return code, answer.Blocked, who, fmt.Sprintf("no node may be used by %s: %s", requests, strings.Join(phrase.Rejections(m, placement.Constraint.Static), ", "))
 	case r.PerMember > r.LargestTotal:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and no node that it may use has more than %s",
 			requests, phrase.Amount(r.Resource, r.LargestTotal))
@@ -170,6 +172,30 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 		return answer.SearchIncomplete, answer.Waiting, answer.Nobody, phrase.NotShort(r)
 	}
 	return answer.Shortage(string(r.Resource), true), answer.Waiting, answer.Nobody, phrase.Fragmented(r)
+}
+
+// closed is the code where no node is open to a role, and who has to act: those who run the nodes if one would be open that is cordoned, not ready or being deleted, else
+// whoever chose what they select.
+func closed(m placement.Matrix) (answer.Code, answer.Who) {
+	unmatched := 0
+	for _, row := range m.Rows {
+		repairable := true
+		for _, v := range row.Violations {
+			repairable = repairable && (!v.Constraint.Static() || v.Constraint == placement.Cordon || v.Constraint == placement.NotReady || v.Constraint == placement.Deleting)
+		}
+		if repairable {
+			return answer.NodeNotReady, answer.Admin
+		}
+		if slices.ContainsFunc(row.Violations, func(v placement.Violation) bool {
+			return v.Constraint == placement.NodeSelector || v.Constraint == placement.NodeAffinity
+		}) {
+			unmatched++
+		}
+	}
+	if unmatched == len(m.Rows) {
+		return answer.SelectorNoMatch, answer.User
+	}
+	return answer.TooBig, answer.User
 }
 
 // explainUnknown returns the reason where the search timed out; the engine may still find a placement.

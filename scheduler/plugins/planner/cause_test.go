@@ -21,10 +21,13 @@ import (
 )
 
 func TestExplain(t *testing.T) {
-	two := func(r *rig) {
-		r.node("n1", "nvidia.com/gpu", "4")
-		r.node("n2", "nvidia.com/gpu", "4")
+	changed := func(change func(*corev1.Node)) func(*rig) {
+		return func(r *rig) {
+			r.changedNode("n1", change, "nvidia.com/gpu", "4")
+			r.changedNode("n2", change, "nvidia.com/gpu", "4")
+		}
 	}
+	two := changed(func(*corev1.Node) {})
 	use := func(r *rig, node string, amounts ...string) {
 		p := pod("on-"+node, "", amounts...)
 		p.Spec.NodeName = node
@@ -71,7 +74,19 @@ func TestExplain(t *testing.T) {
 		},
 		"no node may be used": {
 			cluster: two, members: [][]string{gpu("1")}, change: func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} },
-			code: answer.SelectorNoMatch, message: "no node may be used by 1 member with 1 GPU",
+			code: answer.SelectorNoMatch, message: "no node may be used by 1 member with 1 GPU: 2 nodes nodeSelector zone=b",
+			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "1", Available: "0", Total: "0"},
+		},
+		"nodes are tainted": {
+			cluster: changed(func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "maint", Value: "disk", Effect: corev1.TaintEffectNoSchedule}}
+			}), members: [][]string{gpu("1")},
+			code: answer.TooBig, message: "no node may be used by 1 member with 1 GPU: 2 nodes taint maint=disk:NoSchedule",
+			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "1", Available: "0", Total: "0"},
+		},
+		"nodes are cordoned": {
+			cluster: changed(func(n *corev1.Node) { n.Spec.Unschedulable = true }), members: [][]string{gpu("1")},
+			code: answer.NodeNotReady, message: "no node may be used by 1 member with 1 GPU: 2 nodes cordon",
 			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "1", Available: "0", Total: "0"},
 		},
 		"one a node": {
@@ -226,7 +241,7 @@ func TestHalfAReason(t *testing.T) {
 		{on(2), true, answer.NodesBusy, "2 of 4 GPUs free on the 1 node that it may use, and it needs 2 members with 2 GPUs each, 4 in all"},
 	} {
 		q := &query{cut: c.cut}
-		if code, _, _, message := q.reason(placement.Result{}, c.room); code != c.code || message != c.message {
+		if code, _, _, message := q.reason(t.Context(), placement.Result{}, c.room); code != c.code || message != c.message {
 			t.Errorf("%s: %s", code, message)
 		}
 	}

@@ -272,9 +272,16 @@ func (r *rig) must(err error) {
 // node adds a Ready node; amounts are as in "nvidia.com/gpu", "8".
 func (r *rig) node(name string, amounts ...string) *corev1.Node {
 	r.Helper()
+	return r.changedNode(name, func(*corev1.Node) {}, amounts...)
+}
+
+// changedNode creates a node with a change.
+func (r *rig) changedNode(name string, change func(*corev1.Node), amounts ...string) *corev1.Node {
+	r.Helper()
 	has := resources(append([]string{"pods", "110", "cpu", "64", "memory", "256Gi"}, amounts...)...)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Status = corev1.NodeStatus{Allocatable: has, Capacity: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
+	change(n)
 	r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
 	return n
 }

@@ -4,11 +4,17 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // promised finds that the room that the gang would have is kept for others, which have preempted or were nominated before it; and remarks
@@ -23,12 +29,15 @@ func promised(c *stage.Context, out *stage.Result) {
 	if len(first) == 0 || c.Placement == nil {
 		return
 	}
-	kept := c.KeptFor(onUsable(c, slices.Clone(first)))
+	there := onUsable(c, slices.Clone(first))
+	kept := c.KeptFor(there)
 	switch {
 	case len(kept) == 0:
 	case !c.Placement.Fits():
 		out.Note("%s: others were nominated there first", phrase.Names(kept))
+		comeFirst(c, out, there)
 	case !c.Fit(c.View.Cluster().With(first...), nil).Fits():
+		comeFirst(c, out, there)
 		out.Add(stage.Found(answer.QueueOrder, "it fits, with room for all members now, but others were nominated there first: %s", phrase.Names(kept)).
 			Fact("kept", kept).Fact("reason", "reservation"))
 	}
@@ -41,4 +50,38 @@ func onUsable(c *stage.Context, pods []*corev1.Pod) []*corev1.Pod {
 		usable.Insert(m.Usable()...)
 	}
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !usable.Has(p.Spec.NodeName) })
+}
+
+// comeFirst reports the jobs of nominated pods as those that come first: once they have the room, the gang waits for them.
+func comeFirst(c *stage.Context, out *stage.Result, nominated []*corev1.Pod) {
+	jobs := view.Once(c.View, "jobs of nominated pods", func() map[types.NamespacedName]*gang.Job { return jobsOfNominated(c) })
+	for _, p := range nominated {
+		job := jobs[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
+		if job == nil || slices.ContainsFunc(out.Ahead, func(a stage.Ahead) bool { return a.Rival == job }) {
+			continue
+		}
+		needs := whatif.Needs(job.Roles, job.Total())
+		name := c.Reader.Name(audience.New(job.Kind.Kind, job.Meta.Namespace, job.Meta.Name).Sized(needs, corev1helpers.PodPriority(p)))
+		out.Ahead = append(out.Ahead, stage.Ahead{Rival: job, Ahead: answer.Ahead{Job: name, Reason: byNomination, Needs: needs}})
+	}
+}
+
+// jobsOfNominated are the jobs of the pods for which a scheduler keeps room, by the pod.
+func jobsOfNominated(c *stage.Context) map[types.NamespacedName]*gang.Job {
+	jobs, namespaces := map[types.NamespacedName]*gang.Job{}, sets.New[string]()
+	for _, p := range c.View.Snap.Pods {
+		if p.Status.NominatedNodeName != "" && p.Spec.NodeName == "" {
+			namespaces.Insert(p.Namespace)
+		}
+	}
+	for namespace := range namespaces {
+		for _, h := range c.View.Unplaced(namespace) {
+			for _, p := range h.Pods {
+				if h.Job != nil && p.Status.NominatedNodeName != "" {
+					jobs[types.NamespacedName{Namespace: namespace, Name: p.Name}] = h.Job
+				}
+			}
+		}
+	}
+	return jobs
 }

@@ -86,8 +86,9 @@ func queueOrder(c *stage.Context, out *stage.Result) {
 
 // The reasons for which a gang comes first.
 const (
-	byPriority = "priority"
-	byAge      = "fifo"
+	byPriority   = "priority"
+	byAge        = "fifo"
+	byNomination = "nomination"
 )
 
 // reason is why a rival comes before a gang: priority before age.

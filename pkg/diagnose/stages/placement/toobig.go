@@ -54,29 +54,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 
 // reasons are the constraints by which nodes reject a role, with counts.
 func reasons(c *stage.Context, cluster *placement.Cluster, role placement.Role) []string {
-	m := c.MatrixOn(cluster, role)
-	var parts []string
-	for _, constraint := range m.Constraints {
-		nodes := m.Rejected(constraint)
-		parts = append(parts, fmt.Sprintf("%s %s", phrase.Count(len(nodes), "node"), describe(m, constraint, nodes[0])))
-	}
-	return parts
-}
-
-// describe is why one node rejects a role by a constraint.
-func describe(m placement.Matrix, constraint placement.Constraint, node string) string {
-	row, _ := m.Row(node)
-	for _, v := range row.Violations {
-		if v.Constraint == constraint {
-			if v.Detail != "" {
-				return string(constraint) + " " + v.Detail
-			}
-			if v.Resource != "" {
-				return fmt.Sprintf("%s %s of %s", v.Resource, phrase.Quantity(v.Resource, v.Available), phrase.Quantity(v.Resource, v.Total))
-			}
-		}
-	}
-	return string(constraint)
+	return phrase.Rejections(c.MatrixOn(cluster, role), func(placement.Constraint) bool { return true })
 }
 
 // excluded names the nodes that the role may not use at all.
@@ -98,7 +76,7 @@ func excluded(c *stage.Context, cluster *placement.Cluster, role placement.Role)
 func excludedBy(m placement.Matrix, constraint placement.Constraint) (parts []string) {
 	var nodes byReason
 	for _, node := range m.Rejected(constraint) {
-		nodes.add(describe(m, constraint, node), node)
+		nodes.add(phrase.Rejection(m, constraint, node), node)
 	}
 	for i, reason := range nodes.reasons {
 		if i == maxReasons {
