@@ -208,14 +208,14 @@ var entries = []Entry{
 	{
 		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "What the queue may use is used by other gangs for now.",
-		Evidence: "`capability` or limit, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, the scheduler's message",
+		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, the scheduler's message",
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{
 		Code: QueueTooSmall, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
-		Meaning:  "The gang alone is larger than the queue, or than its ClusterQueue with all that it may borrow.",
-		Evidence: "the queue's limit and the requests of all members",
-		Remedy:   "Fewer or smaller members, or a larger limit.",
+		Meaning:  "The gang alone, or what `minResources` of its PodGroup state, is larger than the queue, than what the guarantees of other queues leave for it, or than its ClusterQueue with all that it may borrow.",
+		Evidence: "the queue's limit, `spec.guarantee` of other queues, and the requests of all members or `spec.minResources` of the PodGroup",
+		Remedy:   "Fewer or smaller members, or a larger limit; lower `minResources` where they state more than the members request.",
 	},
 	{
 		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},

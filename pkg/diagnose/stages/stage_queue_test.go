@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -28,6 +29,16 @@ func reserves(resources map[string]any) func(*clustertest.Gang) {
 			}
 		}
 	}
+}
+
+// states makes minResources of its PodGroup state so many GPUs, whatever its members request.
+func states(gpus string) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) { g.Group = set(gpus, "spec", "minResources", "nvidia.com/gpu") }
+}
+
+// guarantee guarantees GPUs to a queue of Volcano.
+func guarantee(queue *unstructured.Unstructured, gpus string) {
+	set(map[string]any{"nvidia.com/gpu": gpus}, "spec", "guarantee", "resource")(queue.Object)
 }
 
 func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
@@ -125,7 +136,7 @@ func TestVolcanoQueue(t *testing.T) {
 		{name: "members of a Job that have done their work are no replicas of it any more", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16", build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
-			c.Add(gangOf(4, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(2), waves(4, 4, 2) }))
+			c.Add(gangOf(4, 8, inQueue("q"), states("16"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(2), waves(4, 4, 2) }))
 		}},
 		{name: "the second wave of a Job needs as much as the first", code: answer.QueueQuota, exit: 3, first: "queue q has 16 of 32 GPUs left, and the gang needs 32", build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("32"))
@@ -141,6 +152,101 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 40*time.Minute)
+		}},
+	})
+}
+
+// TestVolcanoAdmission is about what Volcano compares when it admits a PodGroup, and when it places its pods.
+func TestVolcanoAdmission(t *testing.T) {
+	gpus := func(n string) map[string]any { return map[string]any{"nvidia.com/gpu": n} }
+	other := func(workers int, change func(*clustertest.Gang), nodes ...string) clustertest.Gang {
+		g := clustertest.Gang{Name: "other", Workers: workers, GPUs: 8, Nodes: nodes, Volcano: "q"}
+		change(&g)
+		return g
+	}
+	same := func(*clustertest.Gang) {}
+	check(t, []testCase{
+		{name: "minResources state more than the queue allows, and the members request less", code: answer.QueueTooSmall, exit: 6,
+			first: "queue q allows 16 GPUs in all, and minResources of PodGroup gang are 32, of which its members need 16", fix: "lower nvidia.com/gpu in minResources of PodGroup gang to 16", build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", gpus("16"))
+				c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), states("32")))
+			}},
+		{name: "minResources state more than the cluster has", code: answer.QueueTooSmall, exit: 6,
+			first: "queue q allows 32 GPUs in all, as many as the cluster has, and minResources of PodGroup gang are 64", fix: "minResources of PodGroup gang to 16", build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), states("64")))
+			}},
+		{name: "the members request more than the cluster has: that is no matter of queues", code: answer.TooBig, exit: 6, never: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			guarantee(c.Queue("prod", "Open", nil), "8")
+			c.Nodes(4, 8).Add(gangOf(8, 8, inQueue("q")))
+		}},
+		{name: "minResources have what Volcano does not count", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"requests.nvidia.com/gpu": "8", "cpu": "0"})
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), young, func(g *clustertest.Gang) { g.Group = set("16", "spec", "minResources", "requests.nvidia.com/gpu") }))
+		}},
+		{name: "guaranteed to another queue", code: answer.QueueTooSmall, exit: 6,
+			first: "queue q allows 8 GPUs in all, as of the 32 GPUs of the cluster 24 are guaranteed to prod, and the gang needs 16", fix: "lower the guarantee of nvidia.com/gpu of queue prod to 16", build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", gpus("16"))
+				guarantee(c.Queue("prod", "Open", nil), "24")
+				c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+			}},
+		{name: "others use what is not guaranteed to another queue", code: answer.QueueQuota, exit: 3,
+			first: "queue q has 8 of 24 GPUs left, as of the 32 GPUs of the cluster 8 are guaranteed to prod, and the gang needs 16: 16 are used", wantText: []string{"team/other uses 16"}, fix: "lower the guarantee of nvidia.com/gpu of queue prod to 0", build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				guarantee(c.Queue("prod", "Open", nil), "8")
+				c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, inQueue("q")))
+			}},
+		{name: "its own guarantee is no one else's", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			guarantee(c.Queue("q", "Open", nil), "16")
+			guarantee(c.Queue("prod", "Open", nil), "16")
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), young))
+		}},
+		{name: "guaranteed to another queue below the same one", code: answer.QueueTooSmall, exit: 6, first: "queue b allows 8 GPUs in all, as of the 16 GPUs of queue company 8 are guaranteed to a,", build: func(c *clustertest.Cluster) {
+			c.Queue("company", "Open", gpus("16"))
+			a := c.Queue("a", "Open", nil)
+			set("company", "spec", "parent")(a.Object)
+			set("company", "spec", "parent")(c.Queue("b", "Open", nil).Object)
+			guarantee(a, "8")
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("b")))
+		}},
+		{name: "above all queues of a hierarchy nothing is kept", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("company", "Open", nil)
+			set("company", "spec", "parent")(c.Queue("a", "Open", nil).Object)
+			guarantee(c.Queue("prod", "Open", nil), "24")
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("a"), young))
+		}},
+		{name: "admitted, and others use what its pods need", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16: 16 are used", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "admitted, and what is reserved for others does not keep its pods", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(other(2, young)).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "what others use above their minimum keeps its pods, though not the PodGroup", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", wantText: []string{"team/other uses 16"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(other(2, func(g *clustertest.Gang) { g.Min = 1 }, "n1", "n2")).Add(gangOf(1, 8, inQueue("q")))
+		}},
+		{name: "reserved for one that runs with its minimum", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", wantText: []string{"team/other has 16 reserved and uses 8"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(other(2, func(g *clustertest.Gang) {
+				g.Min = 1
+				g.Group = func(group map[string]any) {
+					set("16", "spec", "minResources", "nvidia.com/gpu")(group)
+					set("Running", "status", "phase")(group)
+				}
+			}, "n1")).Add(gangOf(1, 8, inQueue("q")))
+		}},
+		{name: "admitted again, after a member was lost", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.QueueQuota}, wantText: []string{"queue q has 8 of 16 GPUs left, and the gang needs 16: 8 are used", "admits the PodGroup again"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Volcano, g.Nodes, g.Group = "q", []string{"n1"}, set("Pending", "status", "phase")
+			}))
+		}},
+		{name: "more members than the queue takes pods", code: answer.QueueTooSmall, exit: 6, first: "queue q allows 1 pod slot in all, and the gang needs 2", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"pods": "1"})
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 		}},
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
 // Evaluate finds out whether a scheduler looks for nodes for the gang's pods.
@@ -120,9 +121,6 @@ func down(c *stage.Context, name string, s component.Scheduler) *stage.Finding {
 	return f
 }
 
-// volcanoGate is lifted by Volcano itself once the queue has enough.
-const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
-
 // gates finds scheduling gates of owners that are not known: those of Kueue and Volcano are left to the queue stage. A gate in a
 // template holds the pods that are still to be made.
 func gates(c *stage.Context, out *stage.Result) {
@@ -133,7 +131,7 @@ func gates(c *stage.Context, out *stage.Result) {
 			free++
 		}
 		for _, g := range gatesOf(c, m) {
-			if strings.HasPrefix(g.Name, kueue.Group+"/") || g.Name == volcanoGate {
+			if strings.HasPrefix(g.Name, kueue.Group+"/") || g.Name == volcano.QueueGate {
 				continue
 			}
 			if held[g.Name]++; m.Pod != nil {

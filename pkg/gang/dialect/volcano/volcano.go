@@ -27,6 +27,10 @@ const (
 	PhasePending = "Pending"
 	// PhaseInqueue is the phase of a group that is admitted and holds its minResources, placed or not.
 	PhaseInqueue = "Inqueue"
+	// PhaseRunning is the phase of a group of which as many members as its minimum have nodes.
+	PhaseRunning = "Running"
+	// QueueGate is the scheduling gate that Volcano lifts itself once the queue has enough.
+	QueueGate = "scheduling.volcano.sh/queue-allocation-gate"
 	// SchedulerName is Volcano's own.
 	SchedulerName = "volcano"
 
