@@ -238,7 +238,7 @@ var entries = []Entry{
 	{
 		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
 		Meaning:  `Idle resources are reserved for an admitted gang that can never start. The scheduler only reports "overused".`,
-		Evidence: "`minResources` of PodGroups in phase `Inqueue`, and the reason why each does not start",
+		Evidence: "`minResources` of PodGroups in phase `Inqueue` or `Running`, with what is used, against the queue's limit or 1.2 times the cluster, and the reason why each does not start",
 		Remedy:   "Fix or delete that gang.",
 	},
 	{

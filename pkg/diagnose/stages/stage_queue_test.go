@@ -41,6 +41,13 @@ func guarantee(queue *unstructured.Unstructured, gpus string) {
 	set(map[string]any{"nvidia.com/gpu": gpus}, "spec", "guarantee", "resource")(queue.Object)
 }
 
+// nowhere makes pods without a node select nodes that are not there.
+func nowhere(_ int, p *corev1.Pod) {
+	if p.Spec.NodeName == "" {
+		p.Spec.NodeSelector = map[string]string{"class": "b200"}
+	}
+}
+
 func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
 
 func TestVolcanoQueue(t *testing.T) {
@@ -143,11 +150,22 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(6, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
 			c.Add(gangOf(8, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(4), waves(4, 8, 4) }))
 		}},
-		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
+		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"how the plugins of Volcano are configured"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
 		}},
+		{name: "the cluster is in use, which is why the scheduler reports it as overused", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.QueueQuota},
+			wantText: []string{`has not admitted it: GPUs requested 16, used 16, limit 19 .1.2 times the 16 GPUs of the cluster`}, build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, inQueue("q")))
+				c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
+			}},
+		{name: "there is room for its members, and not for its minResources", code: answer.QueueQuota, exit: 3, fix: "minResources of PodGroup gang to 16",
+			first: "admits PodGroups of up to 22 of the cluster's 32 GPUs now, and minResources of PodGroup gang are 24, of which its members need 16", build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, inQueue("q"), states("24")))
+			}},
 		{name: "it reported that long ago, and nothing since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
@@ -275,6 +293,24 @@ func TestReserved(t *testing.T) {
 				g.Missing, g.Job = 2, set([]any{clustertest.Condition("Succeeded", "True", "", "", time.Hour)}, "status", "conditions")
 			})(c)
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
+		}},
+		{name: "for a gang that has nodes for some members: their GPUs count twice", code: answer.ReservedByOthers, exit: 3, wantText: []string{"requested 16, used 8, reserved 16: together 40, limit 38 .1.2 times the 32 GPUs of the cluster"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Queue("p", "Open", nil)
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "p", Nodes: []string{"n1"}, Pod: nowhere}).Add(gangOf(2, 8, inQueue("q")))
+		}},
+		{name: "of its own queue, which admits no more than the cluster has", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs of queue q are idle but reserved for team/stuck", wantText: []string{"together 18, limit 16 .queue q"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Pod: nowhere}).Add(gangOf(1, 2, inQueue("q")))
+		}},
+		{name: "of another queue, and the scheduler admits more than the cluster has", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Queue("p", "Open", nil)
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "p", Pod: nowhere}).Add(gangOf(1, 2, inQueue("q"), young))
+		}},
+		{name: "of a queue with a capability", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs of queue q are idle but reserved for team/stuck", fix: "fix or delete team/stuck", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "16"})
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Pod: nowhere}).Add(gangOf(2, 8, inQueue("q")))
 		}},
 		{name: "for a gang that is about to start", code: answer.ReservedByOthers, exit: 3, first: "promised to team/stuck", build: stuck(young)},
 		{name: "some, and there is enough besides", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {

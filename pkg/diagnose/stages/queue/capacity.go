@@ -80,7 +80,24 @@ func exceeded(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstructu
 	if sum(d, shares) <= limit.limit-d.want {
 		return nil
 	}
+	if f := keptByStuck(c, kind, q, limit, d, shares); f != nil {
+		return f
+	}
 	return overQueue(c, kind, q, limit, d, shares)
+}
+
+// keptByStuck is the finding that no more than what is reserved for gangs that can never start is in the way; nil if other things are, too.
+func keptByStuck(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstructured, limit ceiling, d demand, shares []share) *stage.Finding {
+	a := admission{name: limit.name, want: d.want, used: d.own, limit: limit.limit, queue: q.GetName()}
+	var reserved bool
+	for _, s := range shares {
+		a.used, reserved = request.Sum(a.used, min(s.amount, s.used)), reserved || s.amount > s.used
+	}
+	if !d.gate || !reserved {
+		return nil
+	}
+	all := slices.DeleteFunc(reservations(c, a, within(c, kind, q.GetName())), func(r reservation) bool { return !r.stuck() })
+	return a.keptBy(c, all)
 }
 
 // sum is what is used of a queue: by the gang itself and by others.
@@ -92,8 +109,8 @@ func sum(d demand, shares []share) int64 {
 	return used
 }
 
-// shares are what is counted of other gangs of a queue and of the queues below it.
-func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling, d demand) []share {
+// within are a queue and the queues below it.
+func within(c *stage.Context, kind schema.GroupKind, queue string) map[string]bool {
 	inside := map[string]bool{queue: true}
 	for range 8 {
 		for _, q := range c.View.Snap.Custom[kind] {
@@ -102,6 +119,12 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 			}
 		}
 	}
+	return inside
+}
+
+// shares are what is counted of other gangs of a queue and of the queues below it.
+func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling, d demand) []share {
+	inside := within(c, kind, queue)
 	var all []share
 	for _, other := range c.View.Groups() {
 		if other.Kind.Group != kind.Group || !inside[other.Queue] || c.Gang.Decl != nil && other.Key == c.Gang.Decl.Key {

@@ -23,6 +23,9 @@ import (
 // rootQueue is the queue of Volcano above those that name none.
 const rootQueue = "root"
 
+// wholeCluster is what the queues share below which there is none.
+const wholeCluster = "the cluster"
+
 // level is one resource among the queues of Volcano below the same queue. Volcano keeps what a queue is guaranteed from all others, used or
 // not (realCapability of its plugins proportion and capacity).
 type level struct {
@@ -118,7 +121,7 @@ func above(c *stage.Context, q *unstructured.Unstructured, name corev1.ResourceN
 	for _, n := range nodes {
 		amount = request.Sum(amount, request.Amount(name, n.Status.Allocatable[name]))
 	}
-	return amount, "the cluster", len(nodes) > 0
+	return amount, wholeCluster, len(nodes) > 0
 }
 
 func guaranteedTo(q *unstructured.Unstructured) corev1.ResourceList {

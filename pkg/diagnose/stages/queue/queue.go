@@ -79,9 +79,9 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 		out.Add(queueNotLeaf(c, q, children))
 	}
 	capacity(c, out, kind, q)
-	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall) {
+	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall, answer.ReservedByStuck) {
 		before := len(out.Findings)
-		if reserved(c, out); len(out.Findings) == before {
+		if reserved(c, out, q); len(out.Findings) == before && !overused(c, out) {
 			reported(c, out, name)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // reported finds that by the numbers the queue has enough, but it has not admitted the gang, and its scheduler reports that it is short of
-// something. It counts more than capabilities: shares by weight, what is guaranteed to others.
+// something. How its plugins are configured is not known.
 func reported(c *stage.Context, out *stage.Result, queue string) {
 	d := c.Gang.Decl
 	if c.View.Assumed {
@@ -32,7 +32,7 @@ func reported(c *stage.Context, out *stage.Result, queue string) {
 				f.Detail("%s", line)
 			}
 			out.Add(f)
-			out.Unmodelled = append(out.Unmodelled, "shares of queues by weight and what is guaranteed to others")
+			out.Unmodelled = append(out.Unmodelled, "how the plugins of Volcano are configured")
 			return
 		}
 	}

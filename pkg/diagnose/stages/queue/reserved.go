@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -21,6 +22,102 @@ import (
 // overcommit is by how much Volcano admits more than the cluster has, unless configured otherwise.
 const overcommit = 1.2
 
+// admission is a sum that Volcano compares with a limit when it admits a PodGroup: what it requests in minResources, what is used, and what is reserved for PodGroups
+// that were admitted.
+type admission struct {
+	name              corev1.ResourceName
+	want, used, limit int64
+	// queue is the one whose limit it is; empty for that of the cluster, of which there is total.
+	queue string
+	total int64
+}
+
+// limited is the limit in a sentence.
+func (a admission) limited() string {
+	if a.queue != "" {
+		return fmt.Sprintf("%s (queue %s)", phrase.Quantity(a.name, a.limit), a.queue)
+	}
+	return fmt.Sprintf("%s (%v times the %s of the cluster)", phrase.Quantity(a.name, a.limit), overcommit, phrase.Amount(a.name, a.total))
+}
+
+// ofCluster is what the whole cluster is compared by, of one resource.
+func ofCluster(c *stage.Context, name corev1.ResourceName) admission {
+	a := admission{name: name, want: request.Amount(name, c.Gang.Decl.MinResources[name])}
+	for _, n := range c.View.Cluster().Nodes() {
+		a.total = request.Sum(a.total, request.Amount(name, n.Status.Allocatable[name]))
+	}
+	for _, h := range c.View.Consumers() {
+		a.used += h.Total(name)
+	}
+	a.limit = int64(overcommit * float64(a.total))
+	return a
+}
+
+// ofQueue is what the queue of the gang is compared by, where nothing but the cluster limits it.
+func ofQueue(c *stage.Context, cluster admission, queue string) admission {
+	a := admission{name: cluster.name, want: cluster.want, limit: cluster.total, queue: queue}
+	for _, d := range c.View.Groups() {
+		if d.Key.Dialect == gang.Volcano && d.Queue == queue {
+			a.used = request.Sum(a.used, min(held(c.View.GroupPods(d), a.name), request.Amount(a.name, d.MinResources[a.name])))
+		}
+	}
+	return a
+}
+
+// statedResources are the resources of a PodGroup's minResources that Volcano compares, device first.
+func statedResources(d *gang.Declaration) []corev1.ResourceName {
+	names := slices.DeleteFunc(slices.Collect(maps.Keys(d.MinResources)), func(name corev1.ResourceName) bool {
+		return !counted(name) || request.Amount(name, d.MinResources[name]) <= 0
+	})
+	slices.SortFunc(names, devicesFirst)
+	return names
+}
+
+// reserved looks for gangs that were admitted, reserve their minResources against all others, and do not start. Volcano
+// counts them as used, and reports no more than "resource in cluster is overused".
+func reserved(c *stage.Context, out *stage.Result, q *unstructured.Unstructured) {
+	for _, name := range statedResources(c.Gang.Decl) {
+		cluster := ofCluster(c, name)
+		if f := cluster.keptBy(c, reservations(c, cluster, nil)); f != nil {
+			out.Add(f)
+			return
+		}
+		if _, of, known := above(c, q, name); !known || of != wholeCluster {
+			continue
+		}
+		own := ofQueue(c, cluster, q.GetName())
+		if f := own.keptBy(c, reservations(c, own, map[string]bool{q.GetName(): true})); f != nil {
+			out.Add(f)
+			return
+		}
+	}
+}
+
+// overused explains why the cluster has too much in use for Volcano to admit the PodGroup: in a note where its members find no room either, which is evaluated
+// where they are placed, and as a finding where only its minResources are too much. It reports whether it is so.
+func overused(c *stage.Context, out *stage.Result) bool {
+	need := needs(c)
+	for _, name := range statedResources(c.Gang.Decl) {
+		a := ofCluster(c, name)
+		if a.used <= a.limit-a.want {
+			continue
+		}
+		d := demand{name: name, want: a.want, need: request.Amount(name, need[name]), gate: true}
+		text := func(n int64) string { return phrase.Quantity(name, n) }
+		if a.used > a.limit-d.need {
+			out.Note("the scheduler has not admitted it: %s requested %s, used %s, limit %s", phrase.Resource(name), text(a.want), text(a.used), a.limited())
+			return true
+		}
+		f := stage.Found(answer.QueueQuota, "the scheduler admits PodGroups of up to %s of the cluster's %s now, and %s", text(max(0, a.limit-a.used)), phrase.Amount(name, a.total), d.needs(c, d.want)).
+			Detail("requested %s, used %s, limit %s", text(a.want), text(a.used), a.limited()).
+			Fact("queue", c.Gang.Decl.Queue).Fact("resource", string(name)).Fact("requested", a.want).Fact("used", a.used).Fact("limit", a.limit).Fact("available", max(0, a.limit-a.used))
+		d.explain(c, f)
+		out.Add(f)
+		return true
+	}
+	return false
+}
+
 // reservation is an admitted gang that reserves resources without using them.
 type reservation struct {
 	d      gang.Declaration
@@ -29,43 +126,25 @@ type reservation struct {
 	why    *stage.Diagnosis
 }
 
-// reserved looks for gangs that were admitted, reserve their minResources against all others, and do not start. Volcano
-// counts them as used, and reports no more than "resource in cluster is overused".
-func reserved(c *stage.Context, out *stage.Result) {
-	need := needs(c)
-	for _, name := range slices.SortedFunc(maps.Keys(need), devicesFirst) {
-		want := request.Amount(name, need[name])
-		var total, used int64
-		for _, n := range c.View.Cluster().Nodes() {
-			q := n.Status.Allocatable[name]
-			total += request.Amount(name, q)
-		}
-		for _, h := range c.View.Consumers() {
-			used += h.Total(name)
-		}
-		reservations := reservations(c, name)
-		var held int64
-		for _, r := range reservations {
-			held += r.amount
-		}
-		if held == 0 || float64(used+held+want) <= overcommit*float64(total) || float64(used+want) > overcommit*float64(total) {
-			continue
-		}
-		out.Add(reservedBy(c, name, want, total-used, reservations))
-		return
-	}
+// stuck reports whether it will not start without anyone's action. One that fits needs none, however long its scheduler takes.
+func (r reservation) stuck() bool {
+	return r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked && r.why.Primary.Code != answer.FitsNotPlaced
 }
 
-// reservations are the admitted gangs that hold more than their pods use, and why each does not start.
-func reservations(c *stage.Context, name corev1.ResourceName) []reservation {
+// reservations are the admitted gangs that hold more than their pods use, of some queues or of all, and why each does not start.
+func reservations(c *stage.Context, a admission, queues map[string]bool) []reservation {
 	var all []reservation
 	for _, d := range c.View.Groups() {
-		if d.Key.Dialect != gang.Volcano || d.Phase != volcano.PhaseInqueue || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
+		if d.Key.Dialect != gang.Volcano || queues != nil && !queues[d.Queue] || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
 			continue
 		}
-		amount := request.Amount(name, d.MinResources[name]) - held(c.View.GroupPods(d), name)
+		pods := c.View.GroupPods(d)
+		amount := reservedFor(d, pods, a.name, held(pods, a.name))
 		if amount <= 0 {
 			continue
+		}
+		if a.queue == "" && d.Phase == volcano.PhaseInqueue {
+			amount = reservedFor(d, pods, a.name, 0) // of the whole cluster it reserves all until every member that it needs runs, in addition to what they use
 		}
 		r := reservation{d: d, amount: amount, job: c.View.JobOfGroup(d)}
 		if r.job != nil && c.Diagnose != nil {
@@ -76,27 +155,43 @@ func reservations(c *stage.Context, name corev1.ResourceName) []reservation {
 	return all
 }
 
-func reservedBy(c *stage.Context, name corev1.ResourceName, want, idle int64, reservations []reservation) *stage.Finding {
-	var stuck []reservation
+// keptBy is the finding that reservations keep the PodGroup from being admitted; nil if they do not, or something else does, too.
+func (a admission) keptBy(c *stage.Context, reservations []reservation) *stage.Finding {
+	var reserved int64
 	for _, r := range reservations {
-		if r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked {
-			stuck = append(stuck, r)
-		}
+		reserved = request.Sum(reserved, r.amount)
 	}
+	if reserved == 0 || a.used > a.limit-a.want || request.Sum(a.used, a.want, reserved) <= a.limit {
+		return nil
+	}
+	text := func(n int64) string { return phrase.Quantity(a.name, n) }
+	f := reservedBy(c, a, reservations)
+	return f.Detail("requested %s, used %s, reserved %s: together %s, limit %s", text(a.want), text(a.used), text(reserved), text(request.Sum(a.used, a.want, reserved)), a.limited()).
+		Fact("requested", a.want).Fact("used", a.used).Fact("limit", a.limit)
+}
+
+func reservedBy(c *stage.Context, a admission, reservations []reservation) *stage.Finding {
+	idle := max(0, a.total-a.used)
+	amount := phrase.Amount(a.name, idle)
+	if a.queue != "" {
+		idle = a.limit - a.used
+		amount = phrase.Amount(a.name, idle) + " of queue " + a.queue
+	}
+	stuck := slices.DeleteFunc(slices.Clone(reservations), func(r reservation) bool { return !r.stuck() })
 	if len(stuck) == 0 {
 		var names []string
 		for _, r := range reservations {
 			names = append(names, c.GroupName(r.d))
 		}
 		return stage.Found(answer.ReservedByOthers,
-			"%s are idle but promised to %s, which was admitted first", phrase.Amount(name, idle), phrase.Names(names)).
-			Fact("resource", string(name)).Fact("idle", idle).Fact("reservedBy", names)
+			"%s are idle but promised to %s, which was admitted first", amount, phrase.Names(names)).
+			Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", names)
 	}
 	r := stuck[0]
 	consumer := c.GroupName(r.d)
 	f := stage.Found(answer.ReservedByStuck,
-		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), consumer).
-		Fact("resource", string(name)).Fact("requested", want).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
+		"%s are idle but reserved for %s, which can never start", amount, consumer).
+		Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
 	if c.Reader.Sees(r.d.Key.Namespace) {
 		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+consumer, ".spec.minResources")
 	}
