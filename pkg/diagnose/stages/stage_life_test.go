@@ -95,6 +95,27 @@ func TestLost(t *testing.T) {
 		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, wantText: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour })).Runs("b", 8, "n2")
 		}},
+		{name: "never made, as it is refused", code: answer.AdmissionDenied, exit: 4, first: "missing team label", wantText: []string{"1 of 2 members have a node and hold 8 GPUs for nothing"}, never: []answer.Code{answer.MemberLost}, not: []string{"lost"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour }))
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "never made, as a quota is used up", code: answer.NSQuotaTooSmall, exit: 6, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			quota(c, "gpus", clustertest.List("requests.nvidia.com/gpu", "8"), clustertest.List("requests.nvidia.com/gpu", "8"))
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour }))
+		}},
+		{name: "never made, as the operator may not", code: answer.OperatorRBAC, exit: 5, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour }))
+			refuse(c, `pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in the namespace "team"`)
+		}},
+		{name: "it ran, and the pod that replaces it is refused", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2 31m ago, and no pod that replaces it is accepted", also: []answer.Code{answer.AdmissionDenied}, wantText: []string{"preempted: .*; its creation is refused"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour }))
+			c.Event("Pod", "team", "gang-worker-1", "default-scheduler", "Scheduled", "Successfully assigned team/gang-worker-1 to n2", 119*time.Minute)
+			c.Event("Pod", "team", "gang-worker-1", "default-scheduler", "Preempted", "Preempted by pod research/k-worker-0 on node n2", 31*time.Minute)
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "not made yet, of a gang of which the first has just started", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Nodes, g.Missing = []string{"n1"}, 1 }))
+		}},
 		{name: "another role's member on the same index hides nothing", code: answer.MemberLost, exit: 7, first: "worker-0 was lost on n2 37m ago", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8)
 			clustertest.NotReady(c.S.Nodes[1], 37*time.Minute)

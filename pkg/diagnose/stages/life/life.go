@@ -40,6 +40,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	switch lost := lostMembers(c); {
 	case component.Bypassed(c.View, c.Gang):
 		out.Add(gangBypassed(c))
+	case len(lost) == 0 && neverMade(c): // earlier stages find why
+		out.Note("%s", holdingLine(c))
 	case len(lost) == 0 && deadlocked(c, out):
 	case len(lost) == 0 && g.Sequential != "": // it starts one member after the other, and some wait
 	case len(lost) == 0:

@@ -32,7 +32,7 @@ type lostMember struct {
 // lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
 // first of the others had started.
 func lostMembers(c *stage.Context) []lostMember {
-	started, follows := firstStart(c), c.View.Followers(c.Gang)
+	started, follows, never := firstStart(c), c.View.Followers(c.Gang), neverMade(c)
 	var all []lostMember
 	for _, m := range c.Gang.Members {
 		l := lostMember{Member: m}
@@ -48,7 +48,9 @@ func lostMembers(c *stage.Context) []lostMember {
 		case m.Pod == nil && follows(m):
 			continue // it is made when another one has a node
 		case m.Pod == nil:
-			remember(c, &l)
+			if remember(c, &l); never && l.node == "" && l.how == "" {
+				continue
+			}
 		case (m.State == gang.Pending || m.State == gang.Gated) && m.Pod.CreationTimestamp.After(started.Add(stage.CreationGrace)):
 			l.since = m.Pod.CreationTimestamp.Time
 			remember(c, &l)
@@ -61,10 +63,24 @@ func lostMembers(c *stage.Context) []lostMember {
 		if m.Pod == nil {
 			l.how = cmp.Or(l.how, "no pod replaces it")
 		}
+		if m.Pod == nil && refused(c) {
+			l.how += "; its creation is refused"
+		}
 		whereWas(c, &l, started)
 		all = append(all, l)
 	}
 	return all
+}
+
+// neverMade reports whether members that have no pod, and of which nothing shows that they had one, were never made: their creation is refused, or is still due.
+func neverMade(c *stage.Context) bool {
+	return c.Gang.Count(gang.Missing) > 0 && (refused(c) || c.View.Age(firstStart(c)) <= stage.CreationGrace)
+}
+
+// refused reports whether the creation of members is refused now, as earlier stages have found.
+func refused(c *stage.Context) bool {
+	return c.NoPods && (c.Has(answer.OperatorRBAC, answer.NamespaceGone) ||
+		slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StagePods && !f.Helper }))
 }
 
 // firstStart is when the first of the members that run did start; zero if none runs.
@@ -166,6 +182,8 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 	switch {
 	case len(thieves) > 0:
 		code, tail = answer.SlotStolen, ", and "+c.Name(thieves[0])+" took the room"
+	case refused(c) && !slices.ContainsFunc(lost, func(l lostMember) bool { return l.Pod != nil }):
+		tail = ", and no pod that replaces " + phrase.Verb(len(names), "it", "them") + " is accepted"
 	case c.Placement == nil:
 		tail = ""
 	case c.Placement.Fits():
