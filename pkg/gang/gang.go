@@ -96,13 +96,21 @@ func (g *Gang) minimum() int32 {
 	}
 }
 
-// SchedulerOf is the schedulerName of the members that have no node yet, or else of all, or else of the pod templates.
+// SchedulerOf is the schedulerName of the members that have no node yet, or else of all, or else of the pod templates: that of most, where they differ.
 func SchedulerOf(job *Job, members []Member) string {
 	for _, unbound := range []bool{true, false} {
+		common, count := "", map[string]int{}
 		for _, m := range members {
-			if m.Pod != nil && (!unbound || m.Pod.Spec.NodeName == "") {
-				return cmp.Or(m.Pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
+			if m.Pod == nil || unbound && m.Pod.Spec.NodeName != "" {
+				continue
 			}
+			name := SchedulerName(m.Pod)
+			if count[name]++; count[name] > count[common] {
+				common = name
+			}
+		}
+		if common != "" {
+			return common
 		}
 	}
 	for _, r := range job.Roles {
@@ -111,6 +119,11 @@ func SchedulerOf(job *Job, members []Member) string {
 		}
 	}
 	return corev1.DefaultSchedulerName
+}
+
+// SchedulerName is the scheduler that a pod names, or gets by default.
+func SchedulerName(pod *corev1.Pod) string {
+	return cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
 }
 
 // Pods are those of the gang, or what its pods would look like.

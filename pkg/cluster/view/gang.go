@@ -119,7 +119,7 @@ func (w *View) readGroups() []gang.Declaration {
 func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	pods := gang.PodsOf(job, members)
 	precedence := w.precedence(gang.SchedulerOf(job, members))
-	membership := firstMembership(pods, precedence)
+	membership := commonMembership(pods, precedence)
 	found := w.objectsOf(job, membership, precedence)
 	var owned []gang.Key
 	names := membership.Keys()
@@ -186,14 +186,30 @@ func (w *View) precedence(schedulerName string) gang.Precedence {
 	return Once(w, ofScheduler(schedulerName), func() gang.Precedence { return dialect.Precedence(dialect.Readers(), schedulerName) })
 }
 
-// firstMembership is that of the first pod that names a gang.
-func firstMembership(pods []*corev1.Pod, precedence gang.Precedence) gang.Membership {
+// commonMembership is that of most pods that name a gang: of the first, unless others name another one.
+func commonMembership(pods []*corev1.Pod, precedence gang.Precedence) (common gang.Membership) {
+	var first gang.Key
+	count := map[gang.Key]int{}
 	for _, pod := range pods {
-		if m := gang.MembershipOf(pod, precedence); len(m.Keys()) > 0 {
-			return m
+		if r, ok := precedence.Reader(first.Dialect); ok {
+			if name, named := r.GroupOf(pod); named && name == first.Name {
+				count[first]++
+				continue
+			}
+		}
+		m := gang.MembershipOf(pod, precedence)
+		keys := m.Keys()
+		if len(keys) == 0 {
+			continue
+		}
+		if len(count) == 0 {
+			first, common = keys[0], m
+		}
+		if count[keys[0]]++; count[keys[0]] > count[common.Keys()[0]] {
+			common = m
 		}
 	}
-	return gang.Membership{}
+	return common
 }
 
 // objectsOf are the group objects of a job, in the order of the dialects: those that its pods name and, in dialects in which they name

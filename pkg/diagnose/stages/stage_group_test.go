@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -353,6 +354,69 @@ func TestUnmodelled(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) {
 				g.Group = set([]any{map[string]any{"name": "leaders", "minMember": int64(1)}}, "spec", "subGroups")
 			}))
+		}},
+	})
+}
+
+// Each pod names a group and a scheduler by itself: one that names others does not count.
+func TestMembership(t *testing.T) {
+	of := func(first int, change func(*corev1.Pod)) func(*clustertest.Gang) {
+		return func(g *clustertest.Gang) {
+			g.Volcano, g.Scheduler = "q", "volcano"
+			g.Pod = func(i int, p *corev1.Pod) {
+				if i >= first {
+					change(p)
+				}
+			}
+		}
+	}
+	volcano := func(c *clustertest.Cluster) *clustertest.Cluster {
+		c.Queue("q", "Open", nil)
+		return c.Schedules("volcano").GangScheduler("volcano").Nodes(4, 8)
+	}
+	scheduler := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.SchedulerName = name } }
+	group := func(name string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations["scheduling.k8s.io/group-name"] = name }
+	}
+	check(t, []testCase{
+		{name: "one names another scheduler", code: answer.BelowQuorum, exit: 4, first: `3 of 4 members count for PodGroup.scheduling.volcano.sh gang, and it needs 4: worker-3 names scheduler "default-scheduler"`, fix: "write schedulerName: volcano", build: func(c *clustertest.Cluster) {
+			volcano(c).Schedules("default-scheduler").Add(gangOf(4, 8, young, of(3, scheduler("default-scheduler"))))
+		}},
+		{name: "the first names another scheduler, and so do more than do not", code: answer.BelowQuorum, exit: 4, first: `1 of 4 members count for .*: worker-0, worker-1, worker-2 name scheduler "default-scheduler"`, fix: "write schedulerName: volcano", build: func(c *clustertest.Cluster) {
+			volcano(c).Schedules("default-scheduler").Add(gangOf(4, 8, young, func(g *clustertest.Gang) {
+				g.Volcano, g.Scheduler = "q", "default-scheduler"
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 3 {
+						p.Spec.SchedulerName = "volcano"
+					}
+				}
+			}))
+		}},
+		{name: "one names a scheduler that is not there", code: answer.BelowQuorum, exit: 4, first: `worker-3 names scheduler "volcanoo"`, also: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+			volcano(c).Add(gangOf(4, 8, young, of(3, scheduler("volcanoo"))))
+		}},
+		{name: "some name another group", code: answer.BelowQuorum, exit: 4, first: `2 of 4 members count for .*, and it needs 4: worker-2, worker-3 name group "other"`, wantText: []string{"annotation scheduling.k8s.io/group-name: gang"}, build: func(c *clustertest.Cluster) {
+			volcano(c).Add(gangOf(4, 8, young, of(2, group("other"))))
+		}},
+		{name: "the first names another group", code: answer.BelowQuorum, exit: 4, first: `3 of 4 members count for PodGroup.scheduling.volcano.sh gang, and it needs 4: worker-0 names group "other"`, build: func(c *clustertest.Cluster) {
+			volcano(c).Add(gangOf(4, 8, young, of(0, func(p *corev1.Pod) {
+				if strings.HasSuffix(p.Name, "-0") {
+					group("other")(p)
+				}
+			})))
+		}},
+		{name: "one names none", code: answer.BelowQuorum, exit: 4, first: `3 of 4 members count for .*: worker-3 names no group`, build: func(c *clustertest.Cluster) {
+			volcano(c).Add(gangOf(4, 8, young, of(3, func(p *corev1.Pod) { delete(p.Annotations, "scheduling.k8s.io/group-name") })))
+		}},
+		{name: "enough count", code: answer.Fits, exit: 3, wantText: []string{`3 of 4 members count for .*, and it needs 3: worker-3 names no group`}, build: func(c *clustertest.Cluster) {
+			volcano(c).Add(gangOf(4, 8, young, func(g *clustertest.Gang) { g.Min = 3 }, of(3, func(p *corev1.Pod) { delete(p.Annotations, "scheduling.k8s.io/group-name") })))
+		}},
+		{name: "what another scheduler has placed counts", code: answer.Fits, exit: 3, not: []string{"members count for"}, build: func(c *clustertest.Cluster) {
+			volcano(c).Schedules("default-scheduler").Add(gangOf(4, 8, young, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }, of(0, func(p *corev1.Pod) {
+				if p.Spec.NodeName != "" {
+					p.Spec.SchedulerName = "default-scheduler"
+				}
+			})))
 		}},
 	})
 }

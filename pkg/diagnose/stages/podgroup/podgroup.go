@@ -49,6 +49,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	unmodelled(c, out)
 	foreign(c, out)
 	minimum(c, out)
+	membership(c, out)
 	quorum(c, out)
 	composite(c, out)
 	return stage.OK(c.Created())

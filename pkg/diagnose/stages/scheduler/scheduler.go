@@ -34,15 +34,34 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return s
 }
 
-// served finds out whether the scheduler that the pods name exists, and whether it lives.
+// served finds out whether the schedulers that the pods name exist, and whether they live: that of the gang, and those that single members name.
 func served(c *stage.Context, out *stage.Result) stage.State {
-	name := c.Gang.Scheduler
 	if c.Gang.Count(gang.Pending, gang.Gated, gang.Missing) == 0 {
-		return stage.OK(name)
+		return stage.OK(c.Gang.Scheduler)
 	}
+	state := serves(c, out, c.Gang.Scheduler)
+	others := map[string]bool{}
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Pending || m.State == gang.Gated {
+			others[gang.SchedulerName(m.Pod)] = true
+		}
+	}
+	delete(others, c.Gang.Scheduler)
+	names := slices.Sorted(maps.Keys(others))
+	for _, name := range names[:min(len(names), maxSchedulers)] {
+		serves(c, out, name)
+	}
+	return state
+}
+
+// maxSchedulers is how many schedulers that single members name are looked for: tenants decide how many there are.
+const maxSchedulers = 4
+
+// serves finds out whether one scheduler exists, and whether it lives.
+func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 	s := component.FindScheduler(c.View, name, c.Gang.Meta.Namespace)
 	switch {
-	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judged(c):
+	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judged(c, name):
 		if out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io") {
 			return stage.Unknown("deployments or leases may not be listed")
 		}
@@ -58,10 +77,10 @@ func served(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK(fmt.Sprintf("%s, seen %s ago", name, phrase.Age(c.View.Age(s.LastSeen))))
 }
 
-// judged reports whether some scheduler has written into one of the pods that it found no place.
-func judged(c *stage.Context) bool {
+// judged reports whether some scheduler has written into one of the pods that name it that it found no place.
+func judged(c *stage.Context, name string) bool {
 	for _, m := range c.Gang.Members {
-		if m.Pod != nil && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
+		if m.Pod != nil && gang.SchedulerName(m.Pod) == name && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
 			return cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason != corev1.PodReasonSchedulingGated
 		}) {
 			return true

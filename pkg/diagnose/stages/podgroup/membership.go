@@ -1,0 +1,142 @@
+package podgroup
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+)
+
+const (
+	// maxName is how much is written of a name that tenants wrote, in bytes.
+	maxName = 64
+	// maxOutside is how many members that do not count are listed for programs.
+	maxOutside = 20
+)
+
+// outside are members whose pods do not count for the gang, with one reason: they name another scheduler, or another group, or none.
+type outside struct {
+	scheduler string // empty if it is the group
+	why       string
+	members   []string
+}
+
+// membership finds that too few members count for the gang: each pod names a group and a scheduler by itself, and its scheduler counts those that name both. One that
+// another scheduler has placed counts.
+func membership(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	reader, ok := dialect.ReaderOf(g.Named.Dialect)
+	if !ok || reader.Implied || g.Named.Name == "" || g.End != nil {
+		return
+	}
+	scheduler := commonScheduler(c)
+	all, named := outsiders(g, reader, scheduler)
+	if len(all) == 0 || !named { // no pod names it: the job owns it
+		return
+	}
+	var names, schedulers []string
+	for _, o := range all {
+		names = append(names, o.members...)
+		if o.scheduler != "" {
+			schedulers = append(schedulers, o.scheduler)
+		}
+	}
+	counts := g.Total() - int32(len(names))
+	message := fmt.Sprintf("%d of %d members count for %s, and it needs %d: %s", counts, g.Total(), stage.DescribeGroup(*g.Decl), g.Min, phrase.NamesOf(all, outside.String))
+	if counts >= g.Min {
+		out.Note("%s", message)
+		return
+	}
+	f := stage.Found(answer.BelowQuorum, "%s", message).As(answer.Blocked, answer.User).
+		Fact("counted", counts).Fact("needed", g.Min).Fact("outside", names[:min(len(names), maxOutside)]).Fact("scheduler", scheduler).
+		Run(c.Kubectl("get", "pods", "-o", "custom-columns=NAME:.metadata.name,SCHEDULER:.spec.schedulerName,LABELS:.metadata.labels,ANNOTATIONS:.metadata.annotations"))
+	if len(schedulers) < len(all) {
+		f.Detail("a pod names its group itself: %s", howNamed(*g.Decl))
+	}
+	f.Detail("change it in the template of the pods, and submit again: what a pod names stays as it is")
+	if len(schedulers) == len(all) {
+		f.Fix(refusal.Rename(g, "schedulerName", phrase.Names(schedulers), scheduler, func(spec *corev1.PodSpec) { spec.SchedulerName = scheduler }, refusal.Refusal{}))
+	}
+	out.Add(f)
+}
+
+// outsiders are the members whose pods do not count, by reason; named reports whether a pod names the gang's group.
+func outsiders(g *gang.Gang, reader gang.Reader, scheduler string) (all []outside, named bool) {
+	for _, m := range g.Members {
+		if m.Pod == nil || m.State == gang.Succeeded || m.State == gang.Failed {
+			continue
+		}
+		o := outside{}
+		switch name, ok := reader.GroupOf(m.Pod); {
+		case !ok:
+			o.why = "no group"
+		case name != g.Named.Name:
+			o.why = fmt.Sprintf("group %q", phrase.Shorten(name, maxName))
+		case m.Pod.Spec.NodeName == "" && gang.SchedulerName(m.Pod) != scheduler:
+			named, o.scheduler = true, phrase.Shorten(gang.SchedulerName(m.Pod), maxName)
+			o.why = fmt.Sprintf("scheduler %q", o.scheduler)
+		default:
+			named = true
+			continue
+		}
+		i := slices.IndexFunc(all, func(other outside) bool { return other.why == o.why })
+		if i < 0 {
+			i, all = len(all), append(all, o)
+		}
+		all[i].members = append(all[i].members, m.Name())
+	}
+	return all, named
+}
+
+func (o outside) String() string {
+	return fmt.Sprintf("%s %s %s", phrase.Names(o.members), phrase.Verb(len(o.members), "names", "name"), o.why)
+}
+
+// commonScheduler is the one that places the gang, of those that members without a node name: one that is known to read what declares it, or else the one that most name.
+func commonScheduler(c *stage.Context) string {
+	count := map[string]int{}
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil && m.Pod.Spec.NodeName == "" {
+			count[gang.SchedulerName(m.Pod)]++
+		}
+	}
+	if len(count) < 2 {
+		return c.Gang.Scheduler
+	}
+	reads := func(name string) int {
+		if component.Reads(c.View, c.Gang.Decl.Key.Dialect, name) {
+			return 1
+		}
+		return 0
+	}
+	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(count[a], count[b]))
+	})
+}
+
+// howNamed is how a pod names a group, as its dialect has it.
+func howNamed(d gang.Declaration) string {
+	var pod corev1.PodTemplateSpec
+	if w, ok := dialect.WriterOf(d.Key.Dialect); ok && w.SetGroup != nil {
+		w.SetGroup(&pod, d, "")
+	}
+	for _, kind := range []struct {
+		name string
+		all  map[string]string
+	}{{"label", pod.Labels}, {"annotation", pod.Annotations}} {
+		for _, key := range slices.Sorted(maps.Keys(kind.all)) {
+			return fmt.Sprintf("%s %s: %s", kind.name, key, kind.all[key])
+		}
+	}
+	return "as " + stage.DescribeGroup(d)
+}
