@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
@@ -81,8 +82,27 @@ func Gated(g *gang.Gang) bool {
 // koordinatorQuota is the label by which a pod of Koordinator names its quota.
 const koordinatorQuota = "quota.scheduling.koordinator.sh/name"
 
-// aboutQueue recognises a refusal of a PodGroup that is about its queue.
-var aboutQueue = regexp.MustCompile("(?i)queue[^.]*`?(closed|closing|not found|not exist)|to queue with state")
+// queueRefusals recognise why a PodGroup is refused for the sake of its queue, by the messages of Volcano's webhook; others may write it in other words. Names
+// of queues have no spaces. What is about a NamespaceQueue is about no queue that is read.
+var queueRefusals = []struct {
+	code answer.Code
+	expr *regexp.Regexp
+}{
+	{answer.QueueNotFound, regexp.MustCompile(`(?i)\bqueues?(?:\.[a-z0-9.-]+)? \S+ (?:is |was )?(?:not found|(?:does )?not exist)`)},
+	{answer.QueueClosed, regexp.MustCompile(`(?i)\bto queue with state|\bqueues? \S+ (?:is |status is )?\W?clos(?:ed|ing)\b`)},
+	{answer.QueueNotLeaf, regexp.MustCompile(`(?i)\bto (?:leaf|root) queue\b`)},
+}
 
-// RefusedForQueue reports whether the create of a PodGroup was refused for the sake of its queue.
-func RefusedForQueue(p snapshot.Probe) bool { return aboutQueue.MatchString(p.Message) }
+// RefusedForQueue is the reason for which the create of the gang's PodGroup was refused, if that is its queue, with the answer.
+func RefusedForQueue(v *view.View, g *gang.Gang) (code answer.Code, probe snapshot.Probe, refused bool) {
+	probe, probed := GroupProbe(v, g)
+	if _, _, queued := Queue(v, g); !probed || probe.Accepted() || g.Decl != nil || !queued {
+		return "", probe, false
+	}
+	for _, r := range queueRefusals {
+		if r.expr.MatchString(probe.Message) {
+			return r.code, probe, true
+		}
+	}
+	return "", probe, false
+}

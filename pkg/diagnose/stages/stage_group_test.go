@@ -225,12 +225,33 @@ func TestGroup(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
 		}},
+		{name: "the create of the group is refused for a queue that does not exist", code: answer.QueueNotFound, exit: 4, first: `queue "visoin" does not exist, so the PodGroup of gang cannot be created; there are: default, vision`,
+			wantText: []string{"queried just now: .*unable to find queue", "did you mean vision"}, never: []answer.Code{answer.PodGroupMissing}, fix: "use queue vision", build: refusedForQueue("visoin",
+				`admission webhook "validatepodgroup.volcano.sh" denied the request: unable to find queue: queue.scheduling.volcano.sh "visoin" not found`)},
+		{name: "a refusal for a queue that has come since", code: answer.QueueNotFound, exit: 4, first: "PodGroup of gang cannot be created in queue vision: .*not found", build: refusedForQueue("vision",
+			`failed to get queue for podgroup gang: queues.scheduling.volcano.sh "vision" not found`)},
+		{name: "the create of the group is refused for a queue that has others below it", code: answer.QueueNotLeaf, exit: 4, first: "queue vision has queues below it .leaf.", fix: "use queue leaf", build: func(c *clustertest.Cluster) {
+			refusedForQueue("vision", "can only submit workload to leaf queue, queue `vision` has 1 child queues")(c)
+			set("vision", "spec", "parent")(c.Queue("leaf", "Open", nil).Object)
+		}},
+		{name: "the create of the group is refused for something else that is called queue", code: answer.PodGroupMissing, exit: 5, first: "cannot be created: .*queue-policy", build: refusedForQueue("vision",
+			`ValidatingAdmissionPolicy 'queue-policy' denied request: label team not found`)},
 		{name: "the queue that refused it is not to be seen", code: answer.QueueClosed, exit: 5, first: "queue `q` status is `Closed`", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
 		}},
 	})
+}
+
+// refusedForQueue is a cluster in which the PodGroup of a gang cannot be created, where queues default and vision exist.
+func refusedForQueue(queue, message string) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		c.Queue("default", "Open", nil)
+		c.Queue("vision", "Open", nil)
+		c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set(queue, "spec", "runPolicy", "schedulingPolicy", "queue"))))
+		c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: message}}
+	}
 }
 
 // elastic adds a quota of scheduler-plugins.

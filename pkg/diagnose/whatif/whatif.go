@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -166,6 +167,17 @@ func WithoutEvents(s *snapshot.Snapshot, match func(*corev1.Event) bool) *snapsh
 func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	c := s.Clone()
 	c.Probes = slices.DeleteFunc(c.Probes, func(p snapshot.Probe) bool { return p.Kind == kind })
+	return c
+}
+
+// AcceptingProbes is a snapshot in which the API server accepts the tried creates of a kind.
+func AcceptingProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, p := range c.Probes {
+		if p.Kind == kind {
+			c.Probes[i] = snapshot.Probe{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Code: http.StatusCreated}
+		}
+	}
 	return c
 }
 

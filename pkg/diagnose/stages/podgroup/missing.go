@@ -30,7 +30,7 @@ func missing(c *stage.Context, out *stage.Result) {
 	switch {
 	case probed && !probe.Accepted():
 		out.NoPods = true
-		if queueing.RefusedForQueue(probe) {
+		if _, _, forQueue := queueing.RefusedForQueue(c.View, g); forQueue {
 			return
 		}
 		out.Add(stage.Found(answer.PodGroupMissing, "the PodGroup of %s cannot be created: %s", g.Meta.Name, probe.Message).As(answer.Blocked, answer.Admin).

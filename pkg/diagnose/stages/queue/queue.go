@@ -78,6 +78,9 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	if len(children) > 0 && name != "root" {
 		out.Add(queueNotLeaf(c, q, children))
 	}
+	if len(out.Findings) == 0 {
+		queueRefused(c, out, name)
+	}
 	capacity(c, out, kind, q)
 	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall, answer.ReservedByStuck) {
 		before := len(out.Findings)
@@ -88,18 +91,21 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	return stage.OK(name)
 }
 
-// queueRefused finds that the queue cannot be seen, but the API server refused the gang's object for its sake.
+// queueRefused finds that the API server refused the gang's object for the sake of its queue, and what is seen of the queue does not show why.
 func queueRefused(c *stage.Context, out *stage.Result, name string) {
-	probe, probed := queueing.GroupProbe(c.View, c.Gang)
-	if !probed || probe.Accepted() || !queueing.RefusedForQueue(probe) {
+	code, probe, refused := queueing.RefusedForQueue(c.View, c.Gang)
+	if !refused {
 		return
-	}
-	code := answer.QueueClosed
-	if strings.Contains(probe.Message, "not found") || strings.Contains(probe.Message, "not exist") {
-		code = answer.QueueNotFound
 	}
 	out.Add(stage.Found(code, "the PodGroup of %s cannot be created in queue %s: %s", c.Gang.Meta.Name, name, strings.TrimSpace(probe.Message)).
 		Fact("queue", name).Fact("code", probe.Code))
+}
+
+// refusedNow adds to a finding about a queue that the API server refuses the gang's object for its sake.
+func refusedNow(c *stage.Context, f *stage.Finding) {
+	if _, probe, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
+		f.Detail("the API server, queried just now: %s", strings.TrimSpace(probe.Message))
+	}
 }
 
 func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstructured) *stage.Finding {
@@ -109,6 +115,10 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 	}
 	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler silently ignores the gang; there are: %s", name, phrase.Names(have)).
 		Fact("queue", name).Fact("have", have)
+	if _, _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
+		f.Message = fmt.Sprintf("queue %q does not exist, so the PodGroup of %s cannot be created; there are: %s", name, c.Gang.Meta.Name, phrase.Names(have))
+		refusedNow(c, f)
+	}
 	nearest := suggest.Nearest(name, have)
 	if nearest == "" && len(have) == 1 {
 		nearest = have[0]
@@ -132,7 +142,7 @@ func moveTo(c *stage.Context, queue string) stage.Fix {
 					whatif.Set(u, queue, "spec", "queue")
 				})
 			}
-			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+			return whatif.Edit(whatif.AcceptingProbes(n, "PodGroup"), g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
 				if g.Queue != "" {
 					whatif.Set(u, queue, "spec", "runPolicy", "schedulingPolicy", "queue")
 				}
@@ -149,16 +159,16 @@ func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstru
 	name := q.GetName()
 	f := stage.Found(answer.QueueClosed, "queue %s is %s: nothing new is admitted", name, status).
 		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
-	if probe, probed := queueing.GroupProbe(c.View, c.Gang); probed && !probe.Accepted() && c.Gang.Decl == nil {
+	if _, _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
 		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
-		f.Detail("the API server, queried just now: %s", strings.TrimSpace(probe.Message))
+		refusedNow(c, f)
 	}
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "open queue " + name, Change: map[string]any{"queue": name, "state": "Open"},
 			Command: "vcctl queue operate -n " + name + " -a open"},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			n := whatif.Edit(s, kind, "", name, func(u *unstructured.Unstructured) { whatif.Set(u, "Open", "status", "state") })
-			return whatif.WithoutProbes(n, "PodGroup")
+			return whatif.AcceptingProbes(n, "PodGroup")
 		},
 	})
 }
