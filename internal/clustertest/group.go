@@ -26,7 +26,9 @@ func (g Gang) addToGroup(meta *metav1.ObjectMeta, spec *corev1.PodSpec, role str
 	switch g.Dialect {
 	case gang.SchedulerPlugins:
 		meta.Labels["scheduling.x-k8s.io/pod-group"] = g.Name
-	case gang.Volcano, gang.KubeBatch:
+	case gang.Volcano:
+		meta.Annotations["scheduling.k8s.io/group-name"], meta.Annotations["volcano.sh/task-spec"] = g.Name, role
+	case gang.KubeBatch:
 		meta.Annotations["scheduling.k8s.io/group-name"] = g.Name
 	case gang.Koordinator:
 		meta.Labels["pod-group.scheduling.sigs.k8s.io"] = g.Name

@@ -177,9 +177,9 @@ var entries = []Entry{
 	},
 	{
 		Code: MinMemberTooHigh, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The gang requests more members than the job makes.",
-		Evidence: "`minMember` against the replicas of all roles",
-		Remedy:   "Set `minMember` to at most the number of replicas.",
+		Meaning:  "The gang requests more members than the job makes, with other jobs whose pods name its group; or members of a task of Volcano that no pod is of.",
+		Evidence: "`minMember` against the replicas of all roles; `minTaskMember` against the tasks that pods name",
+		Remedy:   "Set `minMember` to at most the number of replicas; name tasks as the pods do.",
 	},
 	{
 		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "the others are made only when these run, or name another scheduler or group, or none"}},

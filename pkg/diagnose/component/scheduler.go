@@ -214,6 +214,13 @@ func Reads(v *view.View, d gang.Dialect, name string) bool {
 	})
 }
 
+// Ours reports whether the program that serves a schedulerName here is gangctl's own scheduler.
+func Ours(v *view.View, name string) bool {
+	return slices.ContainsFunc(FindScheduler(v, name, "").Deployments, func(d *appsv1.Deployment) bool {
+		return runs(d, d.Spec.Template.Spec.Containers[serving(d, name)], ours)
+	})
+}
+
 // ours is the program of gangctl's own scheduler.
 const ours = "gang-scheduler"
 

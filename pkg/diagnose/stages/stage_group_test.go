@@ -172,7 +172,7 @@ func TestGroup(t *testing.T) {
 		{name: "no label, no group: nothing to report", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
-		{name: "a role has fewer members than its minimum", code: answer.MinMemberTooHigh, exit: 4, first: "3 members of Worker, but the job makes 2", build: func(c *clustertest.Cluster) {
+		{name: "a role has fewer members than its minimum", code: answer.MinMemberTooHigh, exit: 4, first: "3 members of Worker, but the job makes 2", fix: "set minTaskMember.worker to 2", build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
@@ -186,6 +186,16 @@ func TestGroup(t *testing.T) {
 				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(1), "ps": int64(1)}, "spec", "minTaskMember")
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Missing: 1}}
 			}))
+		}},
+		{name: "a task that no pod is of", code: answer.MinMemberTooHigh, exit: 4, first: "wants 2 members of task wroker, and no pod is of that: they are of worker", fix: "write worker instead of wroker in minTaskMember of PodGroup gang", build: withTask("volcano", "wroker")},
+		{name: "a task whose name has another case, for Volcano", code: answer.MinMemberTooHigh, exit: 4, first: "task Worker, and no pod is of that: they are of worker", wantText: []string{"scheduler volcano compares the names of tasks exactly"}, fix: "write worker instead of Worker", build: withTask("volcano", "Worker")},
+		{name: "a task whose name has another case, for our scheduler", code: answer.Fits, exit: 3, build: withTask(clustertest.Scheduler, "Worker")},
+		{name: "a task that no pod is like", code: answer.MinMemberTooHigh, exit: 4, fix: "take task launcher out of minTaskMember", build: withTask(clustertest.Scheduler, "launcher")},
+		{name: "pods without a task", code: answer.MinMemberTooHigh, exit: 4, first: "they name none .annotation volcano.sh/task-spec.", build: func(c *clustertest.Cluster) {
+			withTask("volcano", "worker")(c)
+			for _, p := range c.S.Pods {
+				delete(p.Annotations, "volcano.sh/task-spec")
+			}
 		}},
 		{name: "roles' minimums that add up to more than the group requests", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
@@ -242,6 +252,28 @@ func TestGroup(t *testing.T) {
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
 		}},
 	})
+}
+
+// quotaOfGroups is a quota of two PodGroups that refuses that of the gang.
+func quotaOfGroups(c *clustertest.Cluster) {
+	hard := clustertest.List("count/podgroups.scheduling.x-k8s.io", "2")
+	c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "objs"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: hard}})
+	c.Add(gangOf(2, 8, none, ungrouped))
+	c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: `podgroups.scheduling.x-k8s.io "gang" is forbidden: exceeded quota: objs, requested: count/podgroups.scheduling.x-k8s.io=1, used: count/podgroups.scheduling.x-k8s.io=2, limited: count/podgroups.scheduling.x-k8s.io=2`}}
+}
+
+// withTask is a cluster with a gang of Volcano's format that has a minimum for a task.
+func withTask(scheduler, task string) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		if scheduler != clustertest.Scheduler {
+			c.Schedules(scheduler)
+		}
+		c.GangScheduler("")
+		c.Queue("q", "Open", nil)
+		c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy(scheduler), func(g *clustertest.Gang) {
+			g.Age, g.Volcano, g.Group = 20*time.Second, "q", set(map[string]any{task: int64(2)}, "spec", "minTaskMember")
+		}))
+	}
 }
 
 // refusedForQueue is a cluster in which the PodGroup of a gang cannot be created, where queues default and vision exist.

@@ -54,12 +54,26 @@ func minimum(c *stage.Context, out *stage.Result) {
 		return
 	}
 	for _, role := range slices.Sorted(maps.Keys(g.Decl.RoleMin)) {
-		n := g.Decl.RoleMin[role]
-		if r := g.RoleByName(role); r != nil && n > r.Replicas {
-			out.Add(minTooHigh(c, fmt.Sprintf("%s wants %d members of %s, but the job makes %d", stage.DescribeGroup(*g.Decl), n, r.Name, r.Replicas), total))
+		if r := g.RoleByName(role); r != nil && g.Decl.RoleMin[role] > r.Replicas {
+			out.Add(roleTooHigh(c, role, r, total))
 			return
 		}
 	}
+	unknownTask(c, out)
+}
+
+// madeBy is who makes how many members, in a sentence about a minimum that is too high.
+func madeBy(c *stage.Context, total int32) string {
+	g := c.Gang
+	switch {
+	case g.Maker != nil:
+		return fmt.Sprintf("but %s makes %d", g.Maker, total)
+	case len(g.Parts) > 0:
+		return fmt.Sprintf("but the jobs whose pods name it make %d", total)
+	case g.Bare != nil:
+		return fmt.Sprintf("and of its pods, which no controller makes, %d %s", total, phrase.Verb(int(total), "exists", "exist"))
+	}
+	return fmt.Sprintf("but the job makes %d", total)
 }
 
 // growing reports whether other Jobs may be about to add members: those that a JobSet creates one after the other, for example.

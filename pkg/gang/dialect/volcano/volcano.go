@@ -53,8 +53,11 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
-// RoleOf returns the task that a pod belongs to.
-func RoleOf(pod metav1.Object) string { return strings.ToLower(pod.GetAnnotations()[roleAnnotation]) }
+// TaskOf returns the task that a pod belongs to, as Volcano's scheduler compares it with the names in minTaskMember; empty for none.
+func TaskOf(pod metav1.Object) string { return pod.GetAnnotations()[roleAnnotation] }
+
+// RoleOf returns the task that a pod belongs to, in lower case.
+func RoleOf(pod metav1.Object) string { return strings.ToLower(TaskOf(pod)) }
 
 // Decode reads a PodGroup.
 func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
