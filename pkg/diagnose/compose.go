@@ -26,10 +26,13 @@ import (
 
 // compose turns a diagnosis into an answer for the reader of the options.
 func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *answer.Answer {
-	g, reader := r.Gang, o.Reader
+	g, job, reader := r.Gang, r.Gang.Job, o.Reader
+	if r.Of != nil {
+		job = r.Of
+	}
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
-		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), Generation: g.Meta.Generation},
+		Job:          answer.Job{Kind: job.Kind.Kind, Namespace: job.Meta.Namespace, Name: job.Meta.Name, UID: string(job.Meta.UID), Generation: job.Meta.Generation},
 		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Notes: append(r.Notes, w.Problems(reader.Sees)...),
 		Gang: theGang(w, g), Scheduler: scheduler(w, r),
 	}
@@ -37,7 +40,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 		a.Stages = []answer.StageState{}
 	}
 	a.Unblock = numbered(a.Unblock)
-	if t := g.Meta.CreationTimestamp.Time; !t.IsZero() {
+	if t := job.Meta.CreationTimestamp.Time; !t.IsZero() {
 		a.Job.Created = &t
 	}
 	if r.Primary != nil {

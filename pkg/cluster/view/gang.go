@@ -24,8 +24,10 @@ func (w *View) Gang(s *gang.Job) *gang.Gang {
 		return g
 	}
 	g := w.assemble(s)
-	if whole := w.whole(g); whole != nil {
-		g = w.assemble(whole)
+	if g.Kind.Group == batchv1.GroupName {
+		if whole := w.whole(g); whole != nil {
+			g = w.assemble(whole)
+		}
 	}
 	if s.Meta.UID != "" {
 		w.gangs[s.Meta.UID] = g
@@ -59,26 +61,78 @@ func (w *View) assemble(job *gang.Job) *gang.Gang {
 	return gang.New(job, members, unlisted, w.declared, w.Snap)
 }
 
-// whole is a gang of which a Job is only a part: its pods name a group that pods of other Jobs name too. It is nil for one
-// that a Job has for itself.
+// whole is a gang of which a job is only a part: its pods name a group that pods of other jobs name too. It is nil for one
+// that a job has for itself.
 func (w *View) whole(g *gang.Gang) *gang.Job {
-	if g.Kind.Group != batchv1.GroupName || g.Named.Name == "" {
+	owners := w.sharing(g)
+	if _, own := owners[gang.IdentityOf(&g.Meta)]; len(owners) < 2 || !own {
 		return nil
 	}
-	owners := map[string]bool{}
-	pods := w.referring(g.Named.Dialect)[g.Named]
-	for _, pod := range pods {
-		if ref := metav1.GetControllerOf(pod); ref != nil {
-			owners[ref.Name] = true
+	s := w.bare(w.naming(g.Named)[0])
+	s.Maker = nil
+	s.Meta.CreationTimestamp, s.Parts = g.Meta.CreationTimestamp, slices.Sorted(maps.Values(owners))
+	return s
+}
+
+// sharing are those that own pods of the group that a gang names, with their names.
+func (w *View) sharing(g *gang.Gang) map[gang.Identity]string {
+	owners := map[gang.Identity]string{}
+	if g.Named.Name == "" {
+		return owners
+	}
+	for _, pod := range w.naming(g.Named) {
+		ref := metav1.GetControllerOfNoCopy(pod)
+		if ref == nil {
+			continue
+		}
+		id := w.root(pod)
+		if owners[id] = ref.Name; w.byIdentity()[id] != nil {
+			owners[id] = w.byIdentity()[id].Meta.Name
 		}
 	}
-	if len(owners) < 2 || !owners[g.Meta.Name] {
+	return owners
+}
+
+// Together is the gang of which the one of a job is only a part, as its pods name a group that pods of other jobs name too. It is nil for one that a
+// job has for itself, and as long as one of the jobs has pods to make.
+func (w *View) Together(g *gang.Gang) *gang.Gang {
+	if g.Bare != nil || g.Replica != nil || len(g.Each) > 0 {
 		return nil
 	}
-	s := w.bare(pods[0])
-	s.Maker = nil
-	s.Meta.CreationTimestamp, s.Parts = g.Meta.CreationTimestamp, slices.Sorted(maps.Keys(owners))
-	return s
+	whole := w.whole(g)
+	if whole == nil {
+		return nil
+	}
+	for id := range w.sharing(g) {
+		if job := w.byIdentity()[id]; job != nil && w.assemble(job).Count(gang.Missing) > 0 {
+			return nil
+		}
+	}
+	return w.Gang(whole)
+}
+
+// Partners are other jobs, each by itself, of which pods are, or will be, in the group that a gang names: they start together. Those that have ended make
+// none any more.
+func (w *View) Partners(g *gang.Gang) (all []*gang.Gang) {
+	reader, known := dialect.ReaderOf(g.Named.Dialect)
+	if !known || g.Named.Name == "" {
+		return nil
+	}
+	owners := w.sharing(g)
+	for _, job := range w.Jobs() {
+		id := gang.IdentityOf(&job.Meta)
+		_, owns := owners[id]
+		if job.Meta.Namespace != g.Named.Namespace || job.End != nil || id == gang.IdentityOf(&g.Meta) || owns && len(g.Parts) > 0 {
+			continue
+		}
+		if owns || slices.ContainsFunc(job.Roles, func(r gang.Role) bool {
+			name, ok := reader.GroupOf(&corev1.Pod{ObjectMeta: r.Template.ObjectMeta, Spec: r.Template.Spec})
+			return ok && name == g.Named.Name
+		}) {
+			all = append(all, w.assemble(job))
+		}
+	}
+	return all
 }
 
 // Groups are all group objects, as declarations.

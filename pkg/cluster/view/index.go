@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -130,6 +131,29 @@ func (w *View) referring(to gang.Dialect) map[gang.Key][]*corev1.Pod {
 		}
 		return named
 	})
+}
+
+// naming are the pods that name one group. It takes over what did not change since the view that this one is derived from.
+func (w *View) naming(group gang.Key) []*corev1.Pod {
+	if w.base == nil {
+		return w.referring(group.Dialect)[group]
+	}
+	pods := w.base.naming(group)
+	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
+	if len(pods) > 0 && len(gone) > 0 {
+		left := sets.New(gone...)
+		pods = slices.DeleteFunc(slices.Clone(pods), left.Has)
+	}
+	reader, known := dialect.ReaderOf(group.Dialect)
+	for _, pod := range more {
+		if !known || pod.Namespace != group.Namespace {
+			continue
+		}
+		if name, ok := reader.GroupOf(pod); ok && name == group.Name {
+			pods = append(slices.Clip(pods), pod)
+		}
+	}
+	return pods
 }
 
 // groupIndex finds group objects by their name, and by the job that owns them. Of two the first counts.

@@ -182,8 +182,10 @@ var entries = []Entry{
 		Remedy:   "Set `minMember` to at most the number of replicas; name tasks as the pods do.",
 	},
 	{
-		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "the others are made only when these run, or name another scheduler or group, or none"}},
-		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang. Or too few parts of a CompositePodGroup have theirs.",
+		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody},
+			{Verdict: Blocked, Who: User, When: "the others are made only when these run, or by another job that waits for its user, or name another scheduler or group, or none"},
+			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator"}},
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang, of any kind. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`, with the group and the schedulerName that each names; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log. Of pods that do not count, change what their template names.",
 	},

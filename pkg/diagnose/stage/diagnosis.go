@@ -10,6 +10,8 @@ import (
 // Diagnosis is what all stages together found about a gang.
 type Diagnosis struct {
 	Gang *gang.Gang
+	// Of is the job that was diagnosed, where the gang is that of several jobs together; nil otherwise.
+	Of *gang.Job
 	// Request is the placement that the members without a node need.
 	Request view.PlacementRequest
 	// Verdict, Who and Never follow from the primary finding, or from the absence of one.

@@ -89,7 +89,11 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	if i := slices.IndexFunc(g.Each, func(one *gang.Gang) bool { return !one.Up() }); i >= 0 {
 		g, j = g.Each[i], g.Each[i].Job
 	}
-	d := &stage.Diagnosis{Gang: g, Who: answer.Nobody}
+	d := &stage.Diagnosis{Who: answer.Nobody}
+	if whole := v.Together(g); whole != nil && j.End == nil {
+		d.Of, g, j = j, whole, whole.Job
+	}
+	d.Gang = g
 	switch {
 	case j.End != nil && !j.End.Failed:
 		d.Verdict = answer.Done

@@ -312,7 +312,7 @@ func TestJobsOfOneGang(t *testing.T) {
 		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "set"}, "spec": map[string]any{"minMember": n}})
 	}
 	check(t, []testCase{
-		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
+		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"set has pods of several jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8)
 			part(c, "gang", "", 20*time.Second)
 			part(c, "gang-2", "", 20*time.Second)
@@ -339,6 +339,60 @@ func TestJobsOfOneGang(t *testing.T) {
 			c.Nodes(2, 8)
 			part(c, "gang", "", 10*time.Minute)
 			group(c, 2)
+		}},
+	})
+}
+
+// Jobs of any kinds are one gang if their pods name one group.
+func TestJobsThatShareAGroup(t *testing.T) {
+	part := func(c *clustertest.Cluster, name, kind string, age time.Duration, changes ...func(*clustertest.Gang)) {
+		g := gangOf(2, 8, append(changes, func(g *clustertest.Gang) {
+			g.Name, g.Kind, g.Age = name, kind, age
+			g.Pod = func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "pair" }
+			g.BatchJob = func(j *batchv1.Job) { j.Spec.Template.Labels["scheduling.x-k8s.io/pod-group"] = "pair" }
+		})...)
+		c.Add(g)
+		delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "PodGroup"))
+		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "pair"}, "spec": map[string]any{"minMember": int64(4)}})
+	}
+	suspended := func(c *clustertest.Cluster) {
+		yes := true
+		for _, j := range c.S.Jobs {
+			j.Spec.Suspend = &yes
+		}
+	}
+	young, old := 20*time.Second, 10*time.Minute
+	check(t, []testCase{
+		{name: "of one kind: all fit together", code: answer.Fits, exit: 3, first: "all 4 members", wantText: []string{"pair has pods of several jobs, which start together: gang, learner"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			part(c, "gang", "PyTorchJob", young)
+			part(c, "learner", "PyTorchJob", young)
+		}},
+		{name: "of two kinds: one alone would fit", code: answer.NodesBusy, exit: 3, first: "24 of 32 GPUs free.*4 members with 8 GPUs each, 32 in all", never: []answer.Code{answer.MinMemberTooHigh}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1")
+			part(c, "gang", "PyTorchJob", old)
+			part(c, "learner", "Job", old)
+		}},
+		{name: "the other one is suspended", code: answer.BelowQuorum, exit: 4, first: "2 pods exist, and the gang needs 4: Job learner, whose pods join it, has made 0 of 2", wantText: []string{"why learner has not made the others: learner is suspended", "gangctl -n team why-pending batchjob/learner"},
+			never: []answer.Code{answer.MinMemberTooHigh}, build: func(c *clustertest.Cluster) {
+				c.Nodes(4, 8)
+				part(c, "gang", "PyTorchJob", old)
+				part(c, "learner", "Job", old, none)
+				suspended(c)
+			}},
+		{name: "it is the one that is suspended", code: answer.JobSuspended, exit: 4, never: []answer.Code{answer.MinMemberTooHigh, answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			part(c, "learner", "PyTorchJob", old)
+			part(c, "gang", "Job", old, none)
+			suspended(c)
+		}},
+		{name: "the other one has ended", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			part(c, "gang", "PyTorchJob", old)
+			part(c, "learner", "Job", old, none)
+			for _, j := range c.S.Jobs {
+				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+			}
 		}},
 	})
 }

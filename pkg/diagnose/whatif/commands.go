@@ -26,6 +26,9 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 		}
 		return "", how
 	}
+	if len(g.Parts) > 0 {
+		return "", "change it in the jobs that make its members, which start together"
+	}
 	if g.Bare != nil {
 		return "", "no job owns these pods: whoever made them has to make them again like that"
 	}

@@ -43,14 +43,9 @@ func minimum(c *stage.Context, out *stage.Result) {
 		return
 	}
 	if g.Min > total {
-		made := fmt.Sprintf("but the job makes %d", total)
-		switch {
-		case g.Maker != nil:
-			made = fmt.Sprintf("but %s makes %d", g.Maker, total)
-		case g.Bare != nil:
-			made = fmt.Sprintf("and of its pods, which no controller makes, %d %s", total, phrase.Verb(int(total), "exists", "exist"))
+		if !withPartners(c, out, total) {
+			out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), madeBy(c, total)), total))
 		}
-		out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), made), total))
 		return
 	}
 	for _, role := range slices.Sorted(maps.Keys(g.Decl.RoleMin)) {

@@ -80,7 +80,7 @@ func notes(c *stage.Context, out *stage.Result) {
 	}
 	g := c.Gang
 	if len(g.Parts) > 0 {
-		out.Note("%s has pods of several Jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts))
+		out.Note("%s has pods of several jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts))
 	}
 	if g.Problem != nil {
 		out.Note("%s", g.Problem.Error())
