@@ -110,13 +110,13 @@ var entries = []Entry{
 		Remedy:   "Bind a role that may.",
 	},
 	{
-		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended, or wait and cannot start, count until they are deleted"}},
-		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused.",
+		Code: NSQuota, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended, or wait and cannot start, or PodGroups that nothing uses, count until they are deleted"}},
+		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused; and the PodGroup.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
 		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",
 	},
 	{
-		Code: NSQuotaTooSmall, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
+		Code: NSQuotaTooSmall, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
 		Meaning:  "The gang alone is larger than the quota.",
 		Evidence: "`ResourceQuota` and the requests of all members",
 		Remedy:   "Fewer or smaller members, or a larger quota.",
@@ -140,9 +140,9 @@ var entries = []Entry{
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},
 	{
-		Code: WebhookDown, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "A webhook that has to be called does not answer.",
-		Evidence: `event "failed calling webhook …"`,
+		Code: WebhookDown, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A webhook that has to be called, for pods or for the PodGroup, does not answer.",
+		Evidence: `event or dry-run create "failed calling webhook …"`,
 		Remedy:   "Get its Service to answer again.",
 	},
 	{

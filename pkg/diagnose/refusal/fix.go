@@ -19,7 +19,7 @@ func Lift(g *gang.Gang, r Refusal, who answer.Who, text, command string) stage.F
 		Action: answer.Action{Kind: answer.Fix, By: who, Text: text, Command: command, Change: map[string]any{"refusal": string(r.Kind), "object": r.Object}},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			s = whatif.WithoutEvents(s, func(e *corev1.Event) bool { return e.Namespace == g.Meta.Namespace && e.Message == r.Raw })
-			return whatif.WithoutProbes(s, "Pod")
+			return whatif.AcceptingProbes(whatif.WithoutProbes(s, "Pod"), "PodGroup")
 		},
 	}
 }

@@ -246,6 +246,22 @@ func TestGroup(t *testing.T) {
 		}},
 		{name: "the create of the group is refused for something else that is called queue", code: answer.PodGroupMissing, exit: 5, first: "cannot be created: .*queue-policy", build: refusedForQueue("vision",
 			`ValidatingAdmissionPolicy 'queue-policy' denied request: label team not found`)},
+		{name: "a quota has no PodGroup left, and nothing uses those that there are", code: answer.NSQuota, exit: 4, first: "quota objs of namespace team is used up: 2 of 2 podgroups.scheduling.x-k8s.io used, and the PodGroup of gang needs 1",
+			wantText: []string{"fix: raise count/podgroups.scheduling.x-k8s.io of quota objs to 3"}, fix: "delete left, PodGroups that no job and no pod uses any more", build: func(c *clustertest.Cluster) {
+				c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}})
+				c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "left", "namespace": "team", "creationTimestamp": clustertest.Now.Add(-time.Hour).Format(time.RFC3339)}, "spec": map[string]any{"minMember": int64(2)}, "status": map[string]any{"phase": "Finished"}})
+				quotaOfGroups(c)
+			}},
+		{name: "a quota has no PodGroup left, and others use them", code: answer.NSQuota, exit: 3, first: "2 of 2", not: []string{"fix: delete"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}}).Add(clustertest.Gang{Name: "third", Workers: 1, GPUs: 8, Nodes: []string{"n2"}})
+			quotaOfGroups(c)
+		}},
+		{name: "the webhook for PodGroups does not answer", code: answer.WebhookDown, exit: 5, first: "webhook mutatepodgroup.volcano.sh does not answer, and without it no PodGroup is accepted",
+			wantText: []string{"Service volcano-system/volcano-admission-service", "Deployment volcano-system/volcano-admission has 0 of 1 pods ready"}, never: []answer.Code{answer.PodGroupMissing}, build: func(c *clustertest.Cluster) {
+				c.Deployment("volcano-system", "volcano-admission", "volcanosh/vc-webhook-manager:v1.12").Status.ReadyReplicas = 0
+				c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+				c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "mutatepodgroup.volcano.sh": failed to call webhook: Post "https://volcano-admission-service.volcano-system.svc:443/podgroups/mutate?timeout=10s": connect: connection refused`}}
+			}},
 		{name: "the queue that refused it is not to be seen", code: answer.QueueClosed, exit: 5, first: "queue `q` status is `Closed`", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}

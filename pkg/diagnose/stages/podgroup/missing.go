@@ -33,8 +33,7 @@ func missing(c *stage.Context, out *stage.Result) {
 		if _, _, forQueue := queueing.RefusedForQueue(c.View, g); forQueue {
 			return
 		}
-		out.Add(stage.Found(answer.PodGroupMissing, "the PodGroup of %s cannot be created: %s", g.Meta.Name, probe.Message).As(answer.Blocked, answer.Admin).
-			Fact("code", probe.Code).Fact("message", probe.Message))
+		refused(c, out, probe)
 	case expected:
 		f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
 			Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).

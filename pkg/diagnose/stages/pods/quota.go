@@ -12,7 +12,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -116,7 +115,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 			f.Detail("%s", r.Message)
 		}
 	}
-	f.Fix(raiseQuota(q, key, total))
+	f.Fix(refusal.RaiseQuota(q, key, total))
 	if f.Code == answer.NSQuota {
 		goesOn(c, q, key, users, used, limit)
 		lasting(c, f, users, own, used, total, limit)
@@ -261,18 +260,6 @@ func refusalBy(c *stage.Context, kind refusal.Kind, object string) *refusal.Refu
 		}
 	}
 	return nil
-}
-
-func raiseQuota(q *corev1.ResourceQuota, key corev1.ResourceName, limit resource.Quantity) stage.Fix {
-	text := limit.String()
-	return stage.Fix{
-		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise %s of quota %s to %s", key, q.Name, text),
-			Change:  map[string]any{"limit": text, "object": "ResourceQuota/" + q.Namespace + "/" + q.Name, "resource": string(key)},
-			Command: command.MergePatch(q.Namespace, "resourcequota", q.Name, map[string]any{"spec": map[string]any{"hard": map[string]any{string(key): text}}})},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.QuotaLimit(s, q, key, whatif.Limit(key, limit))
-		},
-	}
 }
 
 // reportedQuotas are the quotas that refused a pod and may not be read: the API server's message has what there is to know.
