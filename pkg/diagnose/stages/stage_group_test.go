@@ -262,6 +262,16 @@ func TestGroup(t *testing.T) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
 				c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "mutatepodgroup.volcano.sh": failed to call webhook: Post "https://volcano-admission-service.volcano-system.svc:443/podgroups/mutate?timeout=10s": connect: connection refused`}}
 			}},
+		{name: "the PodGroup of an earlier job is there before any pod", code: answer.PodGroupForeign, exit: 4, first: "PodGroup.scheduling.volcano.sh gang belongs to a job that is gone", wantText: []string{"delete podgroup.scheduling.volcano.sh gang"},
+			not: []string{"one by one", "has made none"}, build: func(c *clustertest.Cluster) {
+				c.Schedules("volcano").GangScheduler("volcano")
+				c.Queue("q", "Open", nil)
+				c.Nodes(2, 8).Add(gangOf(2, 8, none, scheduledBy("volcano"), func(g *clustertest.Gang) { g.Volcano = "q" }))
+				u := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0]
+				refs := u.GetOwnerReferences()
+				refs[0].UID = "gone"
+				u.SetOwnerReferences(refs)
+			}},
 		{name: "the queue that refused it is not to be seen", code: answer.QueueClosed, exit: 5, first: "queue `q` status is `Closed`", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}

@@ -38,8 +38,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		return stage.Unknown("PodGroups may not be listed")
 	case g.Decl == nil:
 		minimumOfJob(c, out)
-		missing(c, out)
-		unlabelled(c, out)
+		if !leftOver(c, out) {
+			missing(c, out)
+			unlabelled(c, out)
+		}
 		return stage.OK("no gang is declared")
 	}
 	notes(c, out)
@@ -95,19 +97,39 @@ func notes(c *stage.Context, out *stage.Result) {
 
 // foreign finds that the object belongs to an earlier job of the same name.
 func foreign(c *stage.Context, out *stage.Result) {
-	d := c.Gang.Decl
-	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || c.Gang.Bare != nil {
-		return
+	if d := *c.Gang.Decl; c.Gang.Bare == nil && ofPredecessor(c, d) {
+		out.Add(belongsToPredecessor(c, d))
 	}
+}
+
+// leftOver finds that the operator makes a PodGroup before any pod, and that one of its name is there still, of an earlier job of the same name.
+func leftOver(c *stage.Context, out *stage.Result) bool {
+	g := c.Gang
+	if c.View.Assumed || len(g.ExistingPods()) > 0 || g.Count(gang.Missing) == 0 || !component.MakesGroups(c.View, g) {
+		return false
+	}
+	for _, d := range c.View.Groups() {
+		if d.Key.Namespace == g.Meta.Namespace && d.Key.Name == g.Meta.Name && ofPredecessor(c, d) {
+			out.NoPods = true
+			out.Add(belongsToPredecessor(c, d))
+			return true
+		}
+	}
+	return false
+}
+
+// ofPredecessor reports whether a group object is that of an earlier job of the same kind and name. Pods may join the group of something else on purpose.
+func ofPredecessor(c *stage.Context, d gang.Declaration) bool {
 	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
-	if u == nil {
-		return
+	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || u == nil {
+		return false
 	}
-	// Pods may join the group of something else on purpose. An owner of this job's kind and name was this job's predecessor.
-	if ref := metav1.GetControllerOf(u); ref == nil || ref.Kind != c.Gang.Kind.Kind || ref.Name != c.Gang.Meta.Name {
-		return
-	}
-	out.Add(stage.Found(answer.PodGroupForeign, "%s belongs to a job that is gone: %s is another one of the same name", stage.DescribeGroup(*d), c.Gang.Meta.Name).
+	ref := metav1.GetControllerOf(u)
+	return ref != nil && ref.Kind == c.Gang.Kind.Kind && ref.Name == c.Gang.Meta.Name
+}
+
+func belongsToPredecessor(c *stage.Context, d gang.Declaration) *stage.Finding {
+	return stage.Found(answer.PodGroupForeign, "%s belongs to a job that is gone: %s is another one of the same name", stage.DescribeGroup(d), c.Gang.Meta.Name).
 		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".metadata.ownerReferences").
-		Run(c.Kubectl("delete", strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name)))
+		Run(c.Kubectl("delete", strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name))
 }

@@ -48,7 +48,7 @@ func unlabelled(c *stage.Context, out *stage.Result) {
 		}
 	}
 	for _, d := range c.View.Groups() {
-		if d.Key.Namespace == g.Meta.Namespace && d.Key.Name == g.Meta.Name {
+		if d.Key.Namespace == g.Meta.Namespace && d.Key.Name == g.Meta.Name && len(g.ExistingPods()) > 0 {
 			out.Note("there is a %s, but no pod of the job names it: the pods are placed one by one", stage.DescribeGroup(d))
 			return
 		}
