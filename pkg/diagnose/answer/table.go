@@ -165,8 +165,8 @@ var entries = []Entry{
 	},
 	{
 		Code: PodGroupMissing, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the operator should have made it and could not"}},
-		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not; or a CompositePodGroup above their PodGroup is not there.",
-		Evidence: "the objects of the dialect; a dry-run create of the PodGroup",
+		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not, as where its CRD is not installed; or a CompositePodGroup above their PodGroup is not there.",
+		Evidence: "the objects of the dialect; a dry-run create of the PodGroup; what the API server serves",
 		Remedy:   "Create it, with the command if one is given, or see why it is refused.",
 	},
 	{

@@ -262,6 +262,11 @@ func TestGroup(t *testing.T) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
 				c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "mutatepodgroup.volcano.sh": failed to call webhook: Post "https://volcano-admission-service.volcano-system.svc:443/podgroups/mutate?timeout=10s": connect: connection refused`}}
 			}},
+		{name: "PodGroups are not served", code: answer.PodGroupMissing, exit: 5, first: "for scheduler volcano, and the cluster does not serve them: CRD podgroups.scheduling.volcano.sh is not installed", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano").GangScheduler("volcano")
+			c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, scheduledBy("volcano")))
+		}},
 		{name: "the PodGroup of an earlier job is there before any pod", code: answer.PodGroupForeign, exit: 4, first: "PodGroup.scheduling.volcano.sh gang belongs to a job that is gone", wantText: []string{"delete podgroup.scheduling.volcano.sh gang"},
 			not: []string{"one by one", "has made none"}, build: func(c *clustertest.Cluster) {
 				c.Schedules("volcano").GangScheduler("volcano")
@@ -272,6 +277,10 @@ func TestGroup(t *testing.T) {
 				refs[0].UID = "gone"
 				u.SetOwnerReferences(refs)
 			}},
+		{name: "several API groups serve podgroups", code: answer.PodGroupMissing, exit: 4, wantText: []string{"get podgroups.scheduling.x-k8s.io -o wide"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "PodGroup"))
+		}},
 		{name: "the queue that refused it is not to be seen", code: answer.QueueClosed, exit: 5, first: "queue `q` status is `Closed`", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}

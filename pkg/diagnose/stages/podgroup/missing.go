@@ -37,15 +37,49 @@ func missing(c *stage.Context, out *stage.Result) {
 	case expected:
 		f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
 			Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).
-			Run(c.Kubectl("get", "podgroups", "-o", "wide"))
+			Run(listGroups(c))
 		likeNamed(c, f)
 		out.Add(createGroup(c, f))
 	case byOperator && !c.View.Assumed && g.Count(gang.Missing) > 0 && c.View.Age(g.Meta.CreationTimestamp.Time) > stage.CreationGrace:
 		out.NoPods = true
+		if f := unserved(c); f != nil {
+			out.Add(f)
+			return
+		}
 		out.Add(stage.Found(answer.PodGroupMissing,
 			"the operator makes a PodGroup first and has made none for %s in %s: only its log has the reason", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").Fact("gangScheduler", component.OperatorScheduler(c.View, c.Gang)).Run(component.OperatorLog(c.View, c.Gang)))
 	}
+}
+
+// unserved finds that the cluster serves no PodGroups of the format that the operator makes for its gang scheduler; nil if it does.
+func unserved(c *stage.Context) *stage.Finding {
+	name := component.OperatorScheduler(c.View, c.Gang)
+	reader, known := dialect.ReaderOf(gang.SchedulerPlugins) // which operators make for schedulers that they do not know
+	for _, r := range dialect.Readers() {
+		if slices.Contains(r.Schedulers, name) {
+			reader = r
+		}
+	}
+	if !known || len(reader.Kinds) == 0 || c.View.Snap.Server.Resources == nil || slices.ContainsFunc(reader.Kinds, func(kind gang.Served) bool {
+		return c.View.Snap.Serves(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, kind.Kind)
+	}) {
+		return nil
+	}
+	crd := reader.Kinds[0].Resource + "." + reader.Kinds[0].Group
+	return stage.Found(answer.PodGroupMissing, "the operator makes a PodGroup first, for scheduler %s, and the cluster does not serve them: CRD %s is not installed", name, crd).As(answer.Blocked, answer.Admin).
+		Fact("crd", crd).Fact("gangScheduler", name).Run(command.Kubectl("", "get", "crd", crd))
+}
+
+// listGroups is the command that lists the objects of the format in which the pods name their gang: several API groups may serve podgroups.
+func listGroups(c *stage.Context) string {
+	resource := "podgroups"
+	if kind, ok := groupServed(c); ok {
+		resource += "." + kind.Group
+	} else if reader, known := dialect.ReaderOf(c.Gang.Named.Dialect); known && len(reader.Kinds) > 0 {
+		resource = reader.Kinds[0].Resource + "." + reader.Kinds[0].Group
+	}
+	return c.Kubectl("get", resource, "-o", "wide")
 }
 
 // needsObject reports whether a dialect needs more than labels on pods.

@@ -65,7 +65,7 @@ func undeclared(c *stage.Context, out *stage.Result) bool {
 		return false
 	}
 	f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s, and do not declare how many are needed", g.Named.Name, g.Named.Namespace).
-		Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).Run(c.Kubectl("get", "podgroups", "-o", "wide"))
+		Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).Run(listGroups(c))
 	likeNamed(c, f)
 	out.Add(createGroup(c, f))
 	return true
