@@ -94,7 +94,7 @@ func (w *View) sharing(g *gang.Gang) map[gang.Identity]string {
 }
 
 // Together is the gang of which the one of a job is only a part, as its pods name a group that pods of other jobs name too. It is nil for one that a
-// job has for itself, and as long as one of the jobs has pods to make.
+// job has for itself, and as long as one of the jobs has pods to make. A job that has ended has left its pods, and the group to others.
 func (w *View) Together(g *gang.Gang) *gang.Gang {
 	if g.Bare != nil || g.Replica != nil || len(g.Each) > 0 {
 		return nil
@@ -103,10 +103,18 @@ func (w *View) Together(g *gang.Gang) *gang.Gang {
 	if whole == nil {
 		return nil
 	}
+	live := 0
 	for id := range w.sharing(g) {
-		if job := w.byIdentity()[id]; job != nil && w.assemble(job).Count(gang.Missing) > 0 {
+		job := w.byIdentity()[id]
+		if job == nil || job.End == nil {
+			live++
+		}
+		if job != nil && job.End == nil && w.assemble(job).Count(gang.Missing) > 0 {
 			return nil
 		}
+	}
+	if live < 2 {
+		return nil
 	}
 	return w.Gang(whole)
 }

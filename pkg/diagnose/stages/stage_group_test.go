@@ -415,6 +415,15 @@ func TestJobsThatShareAGroup(t *testing.T) {
 				part(c, "learner", "Job", old, none)
 				suspended(c)
 			}},
+		{name: "the other one had the group before, and has ended", code: answer.Fits, exit: 3, first: "all 2 members", not: []string{"start together"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			part(c, "learner", "PyTorchJob", old, job(set([]any{clustertest.Condition("Succeeded", "True", "", "", time.Hour)}, "status", "conditions")))
+			for _, p := range c.S.Pods {
+				p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodSucceeded
+			}
+			part(c, "gang", "PyTorchJob", young)
+			set(int64(2), "spec", "minMember")(c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].Object)
+		}},
 		{name: "it is the one that is suspended", code: answer.JobSuspended, exit: 4, never: []answer.Code{answer.MinMemberTooHigh, answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8)
 			part(c, "learner", "PyTorchJob", old)
