@@ -283,6 +283,12 @@ func TestReserved(t *testing.T) {
 			build: stuck(func(g *clustertest.Gang) {
 				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
 			})},
+		{name: "for a gang that reserves a part of what is idle", code: answer.ReservedByStuck, exit: 5, first: "16 of 24 GPUs that are idle are reserved for team/stuck, which can never start", build: func(c *clustertest.Cluster) {
+			c.Node("n3", 8)
+			stuck(func(g *clustertest.Gang) {
+				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
+			})(c)
+		}},
 		{name: "for a gang whose job is gone", code: answer.ReservedByStuck, exit: 5, wantText: []string{"no job stands behind it"}, build: func(c *clustertest.Cluster) {
 			stuck(func(g *clustertest.Gang) { g.Missing = 2 })(c)
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)

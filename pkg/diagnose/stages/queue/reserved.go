@@ -172,25 +172,24 @@ func (a admission) keptBy(c *stage.Context, reservations []reservation) *stage.F
 
 func reservedBy(c *stage.Context, a admission, reservations []reservation) *stage.Finding {
 	idle := max(0, a.total-a.used)
-	amount := phrase.Amount(a.name, idle)
 	if a.queue != "" {
 		idle = a.limit - a.used
-		amount = phrase.Amount(a.name, idle) + " of queue " + a.queue
 	}
 	stuck := slices.DeleteFunc(slices.Clone(reservations), func(r reservation) bool { return !r.stuck() })
 	if len(stuck) == 0 {
 		var names []string
+		var promised int64
 		for _, r := range reservations {
-			names = append(names, c.GroupName(r.d))
+			names, promised = append(names, c.GroupName(r.d)), request.Sum(promised, r.amount)
 		}
 		return stage.Found(answer.ReservedByOthers,
-			"%s are idle but promised to %s, which was admitted first", amount, phrase.Names(names)).
+			"%s promised to %s, which was admitted first", a.idleBut(idle, promised), phrase.Names(names)).
 			Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", names)
 	}
 	r := stuck[0]
 	consumer := c.GroupName(r.d)
 	f := stage.Found(answer.ReservedByStuck,
-		"%s are idle but reserved for %s, which can never start", amount, consumer).
+		"%s reserved for %s, which can never start", a.idleBut(idle, r.amount), consumer).
 		Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
 	if c.Reader.Sees(r.d.Key.Namespace) {
 		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+consumer, ".spec.minResources")
@@ -209,6 +208,18 @@ func reservedBy(c *stage.Context, a admission, reservations []reservation) *stag
 		f.Fix(dropGang(c, s))
 	}
 	return f
+}
+
+// idleBut begins a sentence about an amount that is idle and reserved, which may be a part of what is idle.
+func (a admission) idleBut(idle, reserved int64) string {
+	of := phrase.Amount(a.name, idle)
+	if a.queue != "" {
+		of += " of queue " + a.queue
+	}
+	if reserved < idle {
+		return fmt.Sprintf("%s of %s that are idle are", phrase.Quantity(a.name, reserved), of)
+	}
+	return of + " are idle but"
 }
 
 // bareName is a name in the namespace of a gang, to a reader who sees it.
