@@ -66,7 +66,7 @@ func TestExclusiveTopology(t *testing.T) {
 			label(c, "rack", "r1", "r1", "r2", "r2")
 		}},
 		{name: "room for all in one rack", code: answer.NodesBusy, exit: 5, wantText: []string{
-			"Deployment serving/svc holds the room and never ends: the members of each of 2 parts must have a value of rack to themselves", "r1 has room for 2, r2 for 1", "PLACEMENT 2/4"},
+			"Deployment serving/svc holds 8 GPUs on n6 and never ends: the members of each of 2 parts must have a value of rack to themselves", "r1 has room for 2, r2 for 1", "PLACEMENT 2/4"},
 			build: func(c *clustertest.Cluster) {
 				c.Nodes(6, 8).Serves("svc", 8, "n6").Add(two())
 				label(c, "rack", "r1", "r1", "r1", "r1", "r2", "r2")

@@ -113,7 +113,7 @@ func expertScenarios() []scenario {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), spec(mountsClaim("data"))))
 			label(c, corev1.LabelTopologyZone, "za", "za", "zb", "zb")
 		}},
-		{name: "a port of the host that a service has", code: answer.NodesBusy, exit: 5, wantText: []string{"^BLOCKED .*serving/web holds the host port that it needs and never ends"}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
+		{name: "a port of the host that a service has", code: answer.NodesBusy, exit: 5, wantText: []string{"^BLOCKED .*serving/web holds host port .* and never ends: a host port keeps it from the room"}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 0, "n1")
 			port(&c.S.Pods[len(c.S.Pods)-1].Spec)
 			c.Add(with(waiting(2, 8), spec(port)))
@@ -153,7 +153,7 @@ func expertScenarios() []scenario {
 			clustertest.NotReady(c.Node("n2", 8), 10*time.Minute)
 			c.Add(waiting(2, 8))
 		}},
-		{name: "devices of a claim", code: answer.DRAUnallocatable, exit: 3, wantText: []string{"^WAITING .*2 workers claim 4 devices of class gpu each, 8 in all, and 6 of 8 are free; 1 of 2 members could have theirs", "TFJob research/a has 2 devices on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "devices of a claim", code: answer.DRAUnallocatable, exit: 3, wantText: []string{"^WAITING .*2 workers claim 4 devices of class gpu each, 8 in all, and 6 of 8 are free; 1 of 2 members could have theirs", "TFJob research/a holds 2 devices on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			c.Add(with(waiting(2, 0), spec(claimed(c, 4, 2, 4))))
 		}},

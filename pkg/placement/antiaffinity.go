@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,6 +118,45 @@ func (a *AntiAffinity) list(t *existingTerm, sign int) {
 	}
 	if _, selects := t.NamespaceSelector.Requirements(); selects { // which a term without a selector does not
 		a.namespaces += sign
+	}
+}
+
+// KeptOff returns a function for the nodes that required anti-affinity keeps a pod off because of one that is there, ordered by name: the anti-affinity of the
+// pod itself, or that of the other one.
+func (c *Cluster) KeptOff(pod *corev1.Pod) func(there *corev1.Pod) []string {
+	own, namespace := podInfo(pod).RequiredAntiAffinityTerms, c.namespaceLabels(pod.Namespace)
+	return func(there *corev1.Pod) (nodes []string) {
+		at, ok := c.byName[there.Spec.NodeName]
+		if !ok {
+			return nil
+		}
+		var keys []string
+		for _, term := range own {
+			if term.Matches(there, c.namespaceLabels(there.Namespace)) {
+				keys = append(keys, term.TopologyKey)
+			}
+		}
+		if KeepsApart(there) {
+			for _, term := range podInfo(there).RequiredAntiAffinityTerms {
+				if term.Matches(pod, namespace) {
+					keys = append(keys, term.TopologyKey)
+				}
+			}
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		domains := c.nodes[at].obj.Labels
+		for _, n := range c.nodes {
+			if slices.ContainsFunc(keys, func(key string) bool {
+				value, labelled := domains[key]
+				other, ok := n.obj.Labels[key]
+				return labelled && ok && other == value
+			}) {
+				nodes = append(nodes, n.obj.Name)
+			}
+		}
+		return nodes
 	}
 }
 

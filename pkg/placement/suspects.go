@@ -140,8 +140,16 @@ func spreads(p *corev1.Pod) bool {
 }
 
 // HasVolumes reports whether a pod has a volume that not every node can provide.
-func HasVolumes(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return !onEveryNode(v) })
+func HasVolumes(p *corev1.Pod) bool { return CountVolumes(p) > 0 }
+
+// CountVolumes is how many volumes a pod has that not every node can provide.
+func CountVolumes(p *corev1.Pod) (count int) {
+	for _, v := range p.Spec.Volumes {
+		if !onEveryNode(v) {
+			count++
+		}
+	}
+	return count
 }
 
 // KeepsApart reports whether a pod keeps others off its domains, and itself off theirs, by required anti-affinity.

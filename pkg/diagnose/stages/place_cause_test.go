@@ -95,7 +95,7 @@ func TestHeadlineByProof(t *testing.T) {
 				g.Min, g.More = 1, []clustertest.Role{{Name: "PS", Replicas: 1, Spec: selects("class", "b200")}}
 			}))
 		}},
-		{name: "services hold what is not the device", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends: 4 of 96 cpu free, and it needs 1 worker with 8 cpu", build: func(c *clustertest.Cluster) {
+		{name: "services hold what is not the device", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds 92 cpu on n1 and never ends: cpu is short, all else would fit: each worker requests 8, and nodes have at most 4 of 96 left", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).ServesWith("web", 0, "92", "n1").Add(gangOf(1, 8))
 		}},
 	})

@@ -116,7 +116,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpu")
 			c.Add(gangOf(2, 0, claims("one"), young))
 		}},
-		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "^2 workers claim 1 device of class gpu each, 2 in all, and 1 of 2 is free; 1 of 2 members could have theirs$", wantText: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "^2 workers claim 1 device of class gpu each, 2 in all, and 1 of 2 is free; 1 of 2 members could have theirs$", wantText: []string{"TFJob research/a holds 1 device on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")

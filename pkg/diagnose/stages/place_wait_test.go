@@ -148,10 +148,10 @@ func TestBusy(t *testing.T) {
 		{name: "a job that ends next to a service that does not", code: answer.NodesBusy, exit: 3, wantText: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(1, 8))
 		}},
-		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends", build: func(c *clustertest.Cluster) {
+		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds 8 GPUs on n2 and never ends: 0 of 16 GPUs free", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(2, 8))
 		}},
-		{name: "workers that stay when their job ends", code: answer.NodesBusy, exit: 5, first: "what MPIJob research/a leaves when it ends .cleanPodPolicy None. holds the room and never ends: 0 of 16 GPUs",
+		{name: "workers that stay when their job ends", code: answer.NodesBusy, exit: 5, first: "what MPIJob research/a leaves when it ends .cleanPodPolicy None. holds 16 GPUs on n1, n2 and never ends: 0 of 16 GPUs",
 			wantText: []string{"MPIJob research/a holds 16 GPUs on n1, n2, stays when the job ends .cleanPodPolicy None."}, not: []string{"ends about"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(mpi("v2beta1", map[string]any{"activeDeadlineSeconds": int64(10800)})).Add(gangOf(2, 8))
 			}},

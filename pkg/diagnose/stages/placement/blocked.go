@@ -18,19 +18,30 @@ type repair struct {
 	// do makes it right, and there is something to do where needed.
 	do     func(*placement.Cluster) *placement.Cluster
 	needed bool
-	// find finds it, given the room that the gang lacks without it.
-	find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding
+	// opens reports that it makes nodes usable.
+	opens bool
+	// find finds it, given what the gang lacks without it.
+	find func(*stage.Context, shortfall) *stage.Finding
+}
+
+// shortfall is what a gang lacks without one of the repairs that it needs.
+type shortfall struct {
+	// causes are why it has no place once all else that runs has ended, and all else that it needs is repaired.
+	causes placement.Causes
+	// cluster is the cluster as it is, with those nodes usable that other repairs open; room is the room there for the first cause.
+	cluster *placement.Cluster
+	room    placement.Room
 }
 
 // repairs are those for which there is something to do, in the order in which they are tried.
 func repairs(c *stage.Context) []repair {
-	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding) repair {
+	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		return repair{
-			find: find, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
+			find: find, opens: true, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
 			needed: slices.ContainsFunc(c.View.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
 		}
 	}
-	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding) repair {
+	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		gone := c.Without(match)
 		return repair{
 			find: find, needed: gone != c.View.Cluster(),
@@ -60,8 +71,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	needed, ok := neededRepairs(c, c.AfterEnds())
 	switch {
 	case !ok: // what is left over are pods of the gang itself that do not go
-		r, causes := lackingOn(c, c.AfterEnds())
-		out.Add(services(c, r, causes))
+		out.Add(services(c, lackingOn(c, c.AfterEnds(), c.View.Cluster())))
 		return
 	case len(needed) == 0: // a search found in time what it did not before
 		out.Add(notFound(c))
@@ -69,12 +79,14 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	}
 	repaired := c.View.Cluster()
 	for i, r := range needed {
-		without := c.AfterEnds()
+		without, open := c.AfterEnds(), c.View.Cluster()
 		for _, other := range slices.Concat(needed[:i], needed[i+1:]) {
 			without = other.do(without)
+			if other.opens && !r.opens {
+				open = other.do(open)
+			}
 		}
-		room, causes := lackingOn(c, without)
-		out.Add(r.find(c, room, causes))
+		out.Add(r.find(c, lackingOn(c, without, open)))
 		repaired = r.do(repaired)
 	}
 	after := c.AfterDeletions()
@@ -120,13 +132,13 @@ func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repai
 	return needed, true
 }
 
-// lackingOn measures, on the cluster as it is, the room for what the gang lacks on another.
-func lackingOn(c *stage.Context, cluster *placement.Cluster) (placement.Room, placement.Causes) {
-	causes := c.Causes(cluster)
+// lackingOn finds what the gang lacks on one cluster, and measures the room for it on another, which is the cluster as it is but for nodes that are open.
+func lackingOn(c *stage.Context, without, open *placement.Cluster) shortfall {
+	causes := c.Causes(without)
 	if len(causes.All) == 0 {
-		return c.Lacking(), causes
+		return shortfall{causes, open, c.Lacking()}
 	}
-	return c.RoomOf(c.View.Cluster(), causes, causes.First()), causes
+	return shortfall{causes, open, c.RoomOf(open, causes, causes.First())}
 }
 
 // contains reports whether a pod is still in a cluster.
@@ -148,62 +160,6 @@ func notFound(c *stage.Context) *stage.Finding {
 func base(c *stage.Context, r placement.Room, code answer.Code, message string, args ...any) *stage.Finding {
 	f := stage.Found(code, message, args...).DescribeRoom(c, c.View.Cluster(), r)
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
-}
-
-// neverGoes reports whether a pod stays whatever ends, of a service or of a job that idles. One that is stuck on its way out is another matter.
-func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
-	return func(h *view.Consumer, p *corev1.Pod) bool {
-		return (h.Keeps(p) || c.Stalled(h)) && !view.Stuck(p, c.View.Now)
-	}
-}
-
-// services finds that what holds the room never ends.
-func services(c *stage.Context, r placement.Room, causes placement.Causes) *stage.Finding {
-	if len(causes.All) > 0 && causes.First().Constraint == placement.VolumeClaim {
-		if f, _ := inUse(c); f != nil {
-			return f
-		}
-	}
-	f := busy(c, c.View.Cluster(), causes, r).As(answer.Blocked, answer.Admin)
-	var names []string
-	what := fmt.Sprintf("%s of %s free, and it needs %s%s", phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r), phrase.InAll(r))
-	room, constraint := "the room", placement.Resource(r.Resource)
-	if len(causes.All) > 0 {
-		constraint = causes.First().Constraint
-	}
-	if constraint == placement.PodAffinity {
-		if rooms := partRooms(c, causes.First().Roles); len(rooms) > 0 { // room for all of them is not what is short
-			what = phrase.TogetherInParts(rooms)
-		}
-	}
-	if constraint == placement.HostPort {
-		room = "the host port that it needs"
-	}
-	holds := onNodesOf(r, uses(constraint, r))
-	for _, h := range c.Others() {
-		switch {
-		case !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return (h.Keeps(p) || c.Stalled(h)) && holds(p) }):
-		case c.Stalled(h):
-			names = append(names, c.Title(h)+" (idle)")
-		case h.Ends:
-			names = append(names, "what "+c.Title(h)+" leaves when it ends (cleanPodPolicy None)")
-		default:
-			names = append(names, c.Title(h))
-		}
-	}
-	if len(names) > 0 {
-		f.Message = fmt.Sprintf("%s %s %s and never %s: %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), room, phrase.Verb(len(names), "ends", "end"), what)
-		service := neverGoes(c)
-		if after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
-			f.Detail("without %s it would start when jobs end, without any action", phrase.Names(names))
-		}
-	}
-	for _, other := range causes.Ordered() {
-		if other.Constraint != causes.First().Constraint {
-			f.Message += "; and " + lack(c, c.View.Cluster(), causes, other).Message
-		}
-	}
-	return f.Fact("services", names)
 }
 
 // conflictsWith reports whether a pod has a host port that another needs.

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -190,9 +189,14 @@ func claiming(c *stage.Context, d placement.DeviceCount) string {
 	}
 }
 
-// claimConsumers are those that have devices by resource claims, a line each.
-func claimConsumers(c *stage.Context) []string {
-	devices := map[string]int{}
+// allocatedTo is the number of devices that resource claims have for pods, by namespace and name of the pod.
+type allocatedTo map[string]int
+
+func (a allocatedTo) of(p *corev1.Pod) int { return a[p.Namespace+"/"+p.Name] }
+
+// allocatedDevices counts the devices that pods have by resource claims.
+func allocatedDevices(c *stage.Context) allocatedTo {
+	devices := allocatedTo{}
 	for _, claim := range c.View.Snap.ResourceClaims {
 		if claim.Status.Allocation == nil {
 			continue
@@ -203,18 +207,5 @@ func claimConsumers(c *stage.Context) []string {
 			}
 		}
 	}
-	var lines []string
-	for _, h := range c.Others() {
-		n, on, having := 0, map[string]bool{}, []*corev1.Pod{}
-		for _, p := range h.Pods {
-			if has := devices[p.Namespace+"/"+p.Name]; has > 0 {
-				n += has
-				on[p.Spec.NodeName], having = true, append(having, p)
-			}
-		}
-		if n > 0 {
-			lines = append(lines, fmt.Sprintf("%s has %s on %s%s", c.Title(h), phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h, having...)))
-		}
-	}
-	return lines
+	return devices
 }

@@ -5,48 +5,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
-
-// obstructing reports whether a pod has, on a node that the gang may use, some of what the gang does not find on a cluster.
-func obstructing(c *stage.Context, cluster *placement.Cluster) func(*corev1.Pod) bool {
-	causes := c.Causes(cluster)
-	if len(causes.All) == 0 {
-		r := c.Lacking()
-		return onNodesOf(r, uses(placement.Resource(r.Resource), r))
-	}
-	var each []func(*corev1.Pod) bool
-	for _, cause := range causes.All {
-		r := c.RoomOf(cluster, causes, cause)
-		each = append(each, onNodesOf(r, uses(cause.Constraint, r)))
-	}
-	return func(p *corev1.Pod) bool {
-		return slices.ContainsFunc(each, func(is func(*corev1.Pod) bool) bool { return is(p) })
-	}
-}
-
-// onNodesOf restricts what is reported of pods to those on the nodes of a room.
-func onNodesOf(r placement.Room, is func(*corev1.Pod) bool) func(*corev1.Pod) bool {
-	nodes := sets.New(r.NodeNames()...)
-	return func(p *corev1.Pod) bool { return nodes.Has(p.Spec.NodeName) && is(p) }
-}
-
-// uses reports whether a pod has some of what a constraint is about; for a rule, of what people choose nodes by.
-func uses(constraint placement.Constraint, r placement.Room) func(*corev1.Pod) bool {
-	switch constraint {
-	case placement.HostPort:
-		return conflictsWith(r.Role.Pod)
-	case placement.DRADevices:
-		return func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }
-	}
-	return func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }
-}
 
 // preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
 func preemption(c *stage.Context, f *stage.Finding) {

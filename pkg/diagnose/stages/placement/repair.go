@@ -74,10 +74,10 @@ func nodeNames(nodes []*corev1.Node) []string {
 	return all
 }
 
-func nodesNotReady(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, placement.Repaired)
 	names := nodeNames(nodes)
-	f := base(c, r, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	f := base(c, s.room, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
 	leaving := 0
 	for _, n := range nodes {
 		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
@@ -117,10 +117,10 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 }
 
 // unhealthy finds that a device that a node has is not allocatable.
-func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, placement.AtCapacity)
 	names := nodeNames(nodes)
-	device := r.Resource
+	device := s.room.Resource
 	var lines []string
 	for _, n := range nodes {
 		for _, name := range slices.Sorted(maps.Keys(n.Status.Capacity)) {
@@ -131,7 +131,7 @@ func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Fi
 		}
 	}
 	first := nodes[0]
-	f := base(c, r, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
+	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
 	return f.See("v1", "Node", first, ".status.allocatable").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
@@ -141,7 +141,7 @@ func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Fi
 }
 
 // withheld finds that devices which drivers publish are given to no pod.
-func withheld(c *stage.Context, _ placement.Room, _ placement.Causes) *stage.Finding {
+func withheld(c *stage.Context, _ shortfall) *stage.Finding {
 	_, problems := placement.RepairedSlices(c.View.Snap.ResourceSlices)
 	var where []string
 	for _, p := range problems {
@@ -168,9 +168,9 @@ func withheld(c *stage.Context, _ placement.Room, _ placement.Causes) *stage.Fin
 	})
 }
 
-func cordoned(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	names := nodeNames(useful(c, placement.Uncordoned))
-	f := base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
 	return f.Fact("nodes", names).Fix(stage.Uncordon(names))
 }
 
@@ -205,8 +205,9 @@ func podName(c *stage.Context, p *corev1.Pod) string {
 }
 
 // stuck finds that pods that should have been gone for long hold the room.
-func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
+func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	var names, lines, commands []string
+	r := s.room
 	all := inTheWay(c, r.Resource, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
 	for _, p := range all {
 		names = append(names, podName(c, p))
@@ -221,7 +222,7 @@ func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Findin
 			phrase.Amount(r.Resource, request.OfResource(p, r.Resource)), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
 		commands = append(commands, command.Clear(p))
 	}
-	f := base(c, r, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
+	f := base(c, s.room, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
 	for _, line := range lines {
 		f.Detail("%s", line)
 	}

@@ -36,14 +36,10 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	default:
 		f.Message = devicesTaken(c, f)
 	}
-	lines := claimConsumers(c)
-	if code != answer.DRAUnallocatable {
-		lines = c.ConsumersOn(relevant(c, code, r), r.Resource)
+	if code == answer.DRAUnallocatable {
+		return listed(f, users(c, usages(c, c.View.Cluster(), cause.Constraint, r)))
 	}
-	for _, line := range lines {
-		f.Detail("%s", line)
-	}
-	return f
+	return listed(f, c.ConsumersOn(relevant(c, code, r), r.Resource))
 }
 
 // relevant are the nodes on which other pods stand in the way.

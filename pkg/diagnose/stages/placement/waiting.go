@@ -43,7 +43,7 @@ func lacks(c *stage.Context, cluster *placement.Cluster) []*stage.Finding {
 	causes := c.Causes(cluster)
 	var found []*stage.Finding
 	for _, cause := range causes.Ordered() {
-		f := lack(c, cluster, causes, cause)
+		f := lack(c, cluster, causes, cause, onlyCause(causes))
 		addInstead(c, f, causes)
 		if len(found) > 0 {
 			found[0].Message += "; and " + f.Message
@@ -53,9 +53,11 @@ func lacks(c *stage.Context, cluster *placement.Cluster) []*stage.Finding {
 	return found
 }
 
-// lack finds that one cause keeps the gang waiting.
-func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, cause placement.Cause) *stage.Finding {
-	alone := len(causes.All) == 1
+// onlyCause reports whether there is one cause and no other.
+func onlyCause(causes placement.Causes) bool { return len(causes.All) == 1 }
+
+// lack finds that one cause keeps the gang waiting; alone, if it would fit on the cluster without that.
+func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, cause placement.Cause, alone bool) *stage.Finding {
 	r := c.RoomOf(cluster, causes, cause)
 	switch cause.Constraint {
 	case placement.VolumeClaim:

@@ -1,0 +1,98 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// neverGoes reports whether a pod stays whatever ends, of a service or of a job that idles. One that is stuck on its way out is another matter.
+func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
+	return func(h *view.Consumer, p *corev1.Pod) bool {
+		return (h.Keeps(p) || c.Stalled(h)) && !view.Stuck(p, c.View.Now)
+	}
+}
+
+// services finds that what keeps the gang from its place never ends: of each cause who has what on which nodes, and the numbers of the cause.
+func services(c *stage.Context, s shortfall) *stage.Finding {
+	causes := s.causes
+	if len(causes.All) == 0 { // what binds was not found out in time
+		return short(c, s.cluster, causes, s.room, false).Become(answer.NodesBusy).As(answer.Blocked, answer.Admin).Fact("services", []string{})
+	}
+	if causes.First().Constraint == placement.VolumeClaim {
+		if f, _ := inUse(c); f != nil {
+			return f
+		}
+	}
+	var f *stage.Finding
+	var all []string
+	alone := onlyCause(causes) && onlyCause(c.Causes(s.cluster)) && c.Causes(s.cluster).First().Constraint == causes.First().Constraint
+	for _, cause := range causes.Ordered() {
+		one := lack(c, s.cluster, causes, cause, alone)
+		if text, names := unending(c, usages(c, s.cluster, cause.Constraint, c.RoomOf(s.cluster, causes, cause))); text != "" {
+			one.Message = text + ": " + one.Message
+			all = append(all, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name) })...)
+		}
+		if f == nil {
+			f = one.Become(answer.NodesBusy).As(answer.Blocked, answer.Admin)
+			continue
+		}
+		f.Message += "; and " + one.Message
+		listed(f, one.Details)
+	}
+	if s.cluster != c.View.Cluster() {
+		f.Detail("nodes that have to be repaired or opened count as if they were")
+	}
+	if len(all) > 0 && startsWithout(c) {
+		f.Detail("without %s it would start when jobs end, without any action", phrase.Names(all))
+	}
+	return f.Fact("services", all)
+}
+
+// startsWithout reports whether the gang would start without what never ends once jobs have ended, but not at once.
+func startsWithout(c *stage.Context) bool {
+	service := neverGoes(c)
+	after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) })
+	return !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits()
+}
+
+// unending is the clause for those that never end and use what the gang needs, and their names: Deployment serving/web holds 8 GPUs on n1 and never ends. Both
+// are empty if there are none.
+func unending(c *stage.Context, all []usage) (text string, named []string) {
+	never := neverGoes(c)
+	for _, u := range all {
+		var names []string
+		var pods []*corev1.Pod
+		for _, h := range c.Others() {
+			stay := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !never(h, p) || !u.uses(p) })
+			if len(stay) == 0 {
+				continue
+			}
+			pods = append(pods, stay...)
+			switch {
+			case c.Stalled(h):
+				names = append(names, c.Title(h)+" (idle)")
+			case h.Ends:
+				names = append(names, "what "+c.Title(h)+" leaves when it ends (cleanPodPolicy None)")
+			default:
+				names = append(names, c.Title(h))
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %s and never %s", phrase.Names(names), u.clause(len(names), pods), phrase.Verb(len(names), "ends", "end"))
+		named = append(named, names...)
+	}
+	return text, named
+}

@@ -1,0 +1,148 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// usage is how pods that are there have some of what a constraint is about, where it matters to the gang.
+type usage struct {
+	// uses reports whether a pod has some of it.
+	uses func(*corev1.Pod) bool
+	// clause is what some consumers have by these pods, with the verb for so many: holds 8 GPUs on n1.
+	clause func(consumers int, pods []*corev1.Pod) string
+}
+
+// usages are how pods have what a constraint is about on a cluster, given the room for it; of a rule about places it is what people choose nodes by.
+func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.Constraint, r placement.Room) []usage {
+	amount := held(onNodesOf(r, func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }), func(pods []*corev1.Pod) string {
+		var sum int64
+		for _, p := range pods {
+			sum += request.OfResource(p, r.Resource)
+		}
+		return phrase.Amount(r.Resource, sum)
+	})
+	switch constraint {
+	case placement.HostPort:
+		return []usage{held(onNodesOf(r, conflictsWith(r.Role.Pod)), func([]*corev1.Pod) string { return "host port " + portNumbers(r.Role.Pod) })}
+	case placement.DRADevices:
+		devices := allocatedDevices(c)
+		return []usage{held(onNodesOf(r, func(p *corev1.Pod) bool { return devices.of(p) > 0 }), func(pods []*corev1.Pod) string {
+			sum := 0
+			for _, p := range pods {
+				sum += devices.of(p)
+			}
+			return phrase.Count(sum, "device")
+		})}
+	case placement.VolumeLimits:
+		return []usage{held(onNodesOf(r, placement.HasVolumes), func(pods []*corev1.Pod) string {
+			sum := 0
+			for _, p := range pods {
+				sum += placement.CountVolumes(p)
+			}
+			return phrase.Count(sum, "volume")
+		})}
+	case placement.PodAntiAffinity:
+		if placement.KeepsOwnApart(r.Role.Pod) {
+			return []usage{keepsOff(cluster, r), amount}
+		}
+		return []usage{keepsOff(cluster, r)}
+	}
+	return []usage{amount}
+}
+
+// held is the usage of pods that match, on their nodes.
+func held(match func(*corev1.Pod) bool, what func([]*corev1.Pod) string) usage {
+	return usage{match, func(consumers int, pods []*corev1.Pod) string {
+		return fmt.Sprintf("%s %s on %s", phrase.Verb(consumers, "holds", "hold"), what(pods), phrase.Names(nodesOf(pods)))
+	}}
+}
+
+// keepsOff is the usage of nodes by required anti-affinity, be it that of the gang or that of the pods that are there.
+func keepsOff(cluster *placement.Cluster, r placement.Room) usage {
+	among, keptOff := sets.New[string](), cluster.KeptOff(r.Role.Pod)
+	for _, n := range r.Nodes {
+		if n.Total >= r.PerMember { // one that is too small is no loss
+			among.Insert(n.Node)
+		}
+	}
+	closes := func(p *corev1.Pod) sets.Set[string] { return among.Intersection(sets.New(keptOff(p)...)) }
+	return usage{
+		uses: func(p *corev1.Pod) bool { return closes(p).Len() > 0 },
+		clause: func(consumers int, pods []*corev1.Pod) string {
+			nodes := sets.New[string]()
+			for _, p := range pods {
+				nodes = nodes.Union(closes(p))
+			}
+			return fmt.Sprintf("%s %ss off %s by pod anti-affinity", phrase.Verb(consumers, "keeps", "keep"), phrase.Noun(r), phrase.Names(sets.List(nodes)))
+		},
+	}
+}
+
+// maxUsers is how many of those are listed that use what a rule is about.
+const maxUsers = 12
+
+// users are those that have what some usages are about, a line each, and whether and when they go.
+func users(c *stage.Context, all []usage) (lines []string) {
+	more := 0
+	for _, u := range all {
+		for _, h := range c.Others() {
+			pods := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !u.uses(p) })
+			switch {
+			case len(pods) == 0:
+			case len(lines) == maxUsers:
+				more++
+			default:
+				lines = append(lines, fmt.Sprintf("%s %s%s", c.Title(h), u.clause(1, pods), c.Prospects(h, pods...)))
+			}
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("so do %d others", more))
+	}
+	return lines
+}
+
+// nodesOf are the nodes of some pods, ordered by name.
+func nodesOf(pods []*corev1.Pod) []string {
+	nodes := sets.New[string]()
+	for _, p := range pods {
+		nodes.Insert(p.Spec.NodeName)
+	}
+	return sets.List(nodes)
+}
+
+// onNodesOf restricts what is reported of pods to those on the nodes of a room.
+func onNodesOf(r placement.Room, is func(*corev1.Pod) bool) func(*corev1.Pod) bool {
+	nodes := sets.New(r.NodeNames()...)
+	return func(p *corev1.Pod) bool { return nodes.Has(p.Spec.NodeName) && is(p) }
+}
+
+// obstructing reports whether a pod has, where the gang may be, some of what the gang does not find on a cluster.
+func obstructing(c *stage.Context, cluster *placement.Cluster) func(*corev1.Pod) bool {
+	causes := c.Causes(cluster)
+	if len(causes.All) == 0 {
+		r := c.Lacking()
+		return usedBy(usages(c, cluster, placement.Resource(r.Resource), r))
+	}
+	var each []usage
+	for _, cause := range causes.All {
+		each = append(each, usages(c, cluster, cause.Constraint, c.RoomOf(cluster, causes, cause))...)
+	}
+	return usedBy(each)
+}
+
+// usedBy reports whether a pod has any of some usages.
+func usedBy(all []usage) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(all, func(u usage) bool { return u.uses(p) })
+	}
+}
