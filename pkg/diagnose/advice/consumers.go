@@ -77,7 +77,9 @@ func (s *search) relevant(all []*view.Consumer) []*view.Consumer {
 	}
 	other = other || short[corev1.ResourcePods]
 	return slices.DeleteFunc(slices.Clone(all), func(h *view.Consumer) bool {
-		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return usable[cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)] && (other || requestsAny(p, short)) })
+		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool {
+			return usable[cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)] && (other || requestsAny(p, short))
+		})
 	})
 }
 

@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -139,6 +140,25 @@ func lackingOn(c *stage.Context, without, open *placement.Cluster) shortfall {
 		return shortfall{causes, open, c.Lacking()}
 	}
 	return shortfall{causes, open, c.RoomOf(open, causes, causes.First())}
+}
+
+// lack finds what the gang lacks by one of the causes.
+func (s shortfall) lack(c *stage.Context, cause placement.Cause) *stage.Finding {
+	alone := onlyCause(s.causes)
+	if alone {
+		now := c.Causes(s.cluster)
+		alone = onlyCause(now) && now.First().Constraint == cause.Constraint
+	}
+	return lack(c, s.cluster, s.causes, cause, alone)
+}
+
+// sentences are those for all that the gang lacks. It is empty if that was not found out in time.
+func (s shortfall) sentences(c *stage.Context) string {
+	var all []string
+	for _, cause := range s.causes.Ordered() {
+		all = append(all, s.lack(c, cause).Message)
+	}
+	return strings.Join(all, "; and ")
 }
 
 // contains reports whether a pod is still in a cluster.

@@ -67,7 +67,8 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	going := sets.New(inTheWay(c, c.Lacking().Resource, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })...)
+	pods, _ := inTheWay(c, c.Causes(c.View.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })
+	going := sets.New(pods...)
 	for _, h := range c.Others() {
 		var end time.Time
 		for _, p := range h.Pods {

@@ -77,7 +77,7 @@ func nodeNames(nodes []*corev1.Node) []string {
 func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, placement.Repaired)
 	names := nodeNames(nodes)
-	f := base(c, s.room, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, placement.Repaired)).Fact("nodes", names)
 	leaving := 0
 	for _, n := range nodes {
 		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
@@ -88,7 +88,7 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	first, repair := nodes[0], "repair "
 	if leaving == len(nodes) {
 		repair = "prevent the removal of "
-		f.Message = fmt.Sprintf("%s about to be removed, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, placement.Repaired))
 	}
 	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
@@ -170,30 +170,53 @@ func withheld(c *stage.Context, _ shortfall) *stage.Finding {
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	names := nodeNames(useful(c, placement.Uncordoned))
-	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total())
+	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, placement.Uncordoned))
 	return f.Fact("nodes", names).Fix(stage.Uncordon(names))
 }
 
-// inTheWay are pods of others that match, on nodes that the gang may use and with some of what it lacks; all
-// that match, if there are none such.
-func inTheWay(c *stage.Context, lacking corev1.ResourceName, match func(*corev1.Pod) bool) []*corev1.Pod {
-	var all, relevant []*corev1.Pod
-	usable := usable(c, c.Best())
+// others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
+func others(c *stage.Context, s shortfall, repair func(*corev1.Node) *corev1.Node) string {
+	var closed []string
+	for _, n := range c.View.Cluster().Nodes() {
+		if repair(n) != n {
+			closed = append(closed, n.Name)
+		}
+	}
+	rest := c.View.Cluster().WithoutNodes(closed...)
+	fitted := fmt.Sprintf("%d/%d members fit", c.Placed(*c.Placement), c.Gang.Total())
+	switch {
+	case len(rest.Nodes()) == 0:
+		return "and there is no other node: " + fitted
+	case len(s.room.Nodes) == 0:
+		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), strings.Join(excludedNodes(c.MatrixOn(rest, s.room.Role)), "; "))
+	case len(s.causes.All) == 0:
+		return "and the others are too few: " + fitted
+	}
+	short := "are too few"
+	if _, amount := s.causes.First().Constraint.ResourceName(); !amount {
+		short = "do not help"
+	}
+	return fmt.Sprintf("and the others %s: %s; %s", short, fitted, s.sentences(c))
+}
+
+// inTheWay are pods of others that match and have, on nodes that the gang could use, some of what it lacks by some causes, and the first usage that has some;
+// all that match, if there are none such.
+func inTheWay(c *stage.Context, causes placement.Causes, match func(*corev1.Pod) bool) (pods []*corev1.Pod, by *usage) {
+	var all []*corev1.Pod
 	for _, h := range c.Others() {
 		for _, p := range h.Pods {
-			if !match(p) {
-				continue
-			}
-			all = append(all, p)
-			if slices.Contains(usable, p.Spec.NodeName) && request.OfResource(p, lacking) > 0 {
-				relevant = append(relevant, p)
+			if match(p) {
+				all = append(all, p)
 			}
 		}
 	}
-	if len(relevant) == 0 {
-		return all
+	each := usagesOf(c, c.Best(), causes)
+	for i := range each {
+		if slices.ContainsFunc(all, each[i].uses) {
+			return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return !usedBy(each)(p) }), &each[i]
+		}
 	}
-	return relevant
+	return all, nil
 }
 
 // podName is the bare name of a pod to a reader who sees it.
@@ -207,8 +230,7 @@ func podName(c *stage.Context, p *corev1.Pod) string {
 // stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	var names, lines, commands []string
-	r := s.room
-	all := inTheWay(c, r.Resource, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+	all, by := inTheWay(c, s.causes, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
 	for _, p := range all {
 		names = append(names, podName(c, p))
 		why := ""
@@ -218,11 +240,21 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 		if node := c.View.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
 			why += ", its node is not ready"
 		}
-		lines = append(lines, fmt.Sprintf("%s holds %s on %s and should have been gone %s ago%s", c.TitleOf("pod", p),
-			phrase.Amount(r.Resource, request.OfResource(p, r.Resource)), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
+		has := "is on " + p.Spec.NodeName
+		if by != nil && by.uses(p) {
+			has = by.clause(1, []*corev1.Pod{p})
+		}
+		lines = append(lines, fmt.Sprintf("%s %s and should have been gone %s ago%s", c.TitleOf("pod", p), has, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
 		commands = append(commands, command.Clear(p))
 	}
-	f := base(c, s.room, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
+	has := phrase.Verb(len(names), "holds", "hold") + " room that it needs"
+	if by != nil {
+		has = by.clause(len(names), slices.DeleteFunc(slices.Clone(all), func(p *corev1.Pod) bool { return !by.uses(p) }))
+	}
+	f := base(c, s.room, answer.StuckTerminating, "%s stuck in Terminating and %s", phrase.AreNames(names), has).Fact("pods", names)
+	if lacks := s.sentences(c); lacks != "" {
+		f.Message += ": " + lacks
+	}
 	for _, line := range lines {
 		f.Detail("%s", line)
 	}

@@ -33,9 +33,8 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 	}
 	var f *stage.Finding
 	var all []string
-	alone := onlyCause(causes) && onlyCause(c.Causes(s.cluster)) && c.Causes(s.cluster).First().Constraint == causes.First().Constraint
 	for _, cause := range causes.Ordered() {
-		one := lack(c, s.cluster, causes, cause, alone)
+		one := s.lack(c, cause)
 		if text, names := unending(c, usages(c, s.cluster, cause.Constraint, c.RoomOf(s.cluster, causes, cause))); text != "" {
 			one.Message = text + ": " + one.Message
 			all = append(all, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name) })...)

@@ -59,17 +59,21 @@ func reasons(c *stage.Context, cluster *placement.Cluster, role placement.Role) 
 
 // excluded names the nodes that the role may not use at all.
 func excluded(c *stage.Context, cluster *placement.Cluster, role placement.Role) string {
-	m := c.MatrixOn(cluster, role)
-	var parts []string
+	parts := excludedNodes(c.MatrixOn(cluster, role))
+	if len(parts) == 0 {
+		return ""
+	}
+	return "not counted: " + strings.Join(parts, "; ")
+}
+
+// excludedNodes names the nodes that the role of a matrix may not use at all, and why. They read like: n1, n2 (taint dedicated=infra:NoSchedule).
+func excludedNodes(m placement.Matrix) (parts []string) {
 	for _, constraint := range m.Constraints {
 		if constraint.Static() {
 			parts = append(parts, excludedBy(m, constraint)...)
 		}
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "not counted: " + strings.Join(parts, "; ")
+	return parts
 }
 
 // excludedBy names the nodes that a constraint rejects, together where it is for the same reason.

@@ -128,16 +128,19 @@ func onNodesOf(r placement.Room, is func(*corev1.Pod) bool) func(*corev1.Pod) bo
 
 // obstructing reports whether a pod has, where the gang may be, some of what the gang does not find on a cluster.
 func obstructing(c *stage.Context, cluster *placement.Cluster) func(*corev1.Pod) bool {
-	causes := c.Causes(cluster)
+	return usedBy(usagesOf(c, cluster, c.Causes(cluster)))
+}
+
+// usagesOf are how pods have what some causes are about, the first cause first; without any what the gang probably lacks.
+func usagesOf(c *stage.Context, cluster *placement.Cluster, causes placement.Causes) (all []usage) {
 	if len(causes.All) == 0 {
 		r := c.Lacking()
-		return usedBy(usages(c, cluster, placement.Resource(r.Resource), r))
+		return usages(c, cluster, placement.Resource(r.Resource), r)
 	}
-	var each []usage
-	for _, cause := range causes.All {
-		each = append(each, usages(c, cluster, cause.Constraint, c.RoomOf(cluster, causes, cause))...)
+	for _, cause := range causes.Ordered() {
+		all = append(all, usages(c, cluster, cause.Constraint, c.RoomOf(cluster, causes, cause))...)
 	}
-	return usedBy(each)
+	return all
 }
 
 // usedBy reports whether a pod has any of some usages.
