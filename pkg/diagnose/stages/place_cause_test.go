@@ -37,7 +37,7 @@ func TestHeadlineByProof(t *testing.T) {
 	requestingAll := func(pairs ...string) func(*clustertest.Gang) { return spec(requests(pairs...)) }
 	taint := []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 	check(t, []testCase{
-		{name: "memory, though GPUs are short on other nodes", code: answer.InsufficientMemory, exit: 3, first: `memory is short, all else would fit: each worker requests 64Gi, 128Gi in all; 752Gi of 1536Gi are left, but as 704Gi\+48Gi .48Gi where all else fits.`, wantText: []string{"research/b holds 720Gi memory on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "memory, though GPUs are short on other nodes", code: answer.InsufficientMemory, exit: 3, first: `^memory is short on n1, all else would fit there: 48Gi of 768Gi left, and each worker requests 64Gi, 128Gi in all; n2 is short of GPUs .0 of 8 left, 4 requested.$`, wantText: []string{"research/b holds 720Gi memory on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(using("b", []string{"n1"}, "memory", "720Gi")).Add(gangOf(2, 4))
 		}},
 		{name: "huge pages", code: answer.NodesBusy, exit: 3, first: "4Gi of 16Gi hugepages-2Mi free on the 2 nodes that gang may use, as 2Gi.2Gi, and it needs 2 workers with 4Gi hugepages-2Mi each, 8Gi in all", build: func(c *clustertest.Cluster) {
@@ -97,6 +97,36 @@ func TestHeadlineByProof(t *testing.T) {
 		}},
 		{name: "services hold what is not the device", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds 92 cpu on n1 and never ends: cpu is short, all else would fit: each worker requests 8, and nodes have at most 4 of 96 left", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).ServesWith("web", 0, "92", "n1").Add(gangOf(1, 8))
+		}},
+	})
+}
+
+// No resource is short on all nodes: each node lacks another one, and the sentence has them with their numbers.
+func TestScattered(t *testing.T) {
+	cpu := func(g *clustertest.Gang) { g.CPU = "32" }
+	check(t, []testCase{
+		{name: "cpu on one node, memory on the other", code: answer.InsufficientCPU, exit: 3, first: "^cpu is short on n1, all else would fit there: 8 of 96 left, and each worker requests 32; n2 is short of memory .28Gi of 768Gi left, 64Gi requested.$",
+			wantText: []string{"TFJob research/a holds 88 cpu on n1", "TFJob research/b holds 740Gi memory on n2"}, not: []string{"short on n1, n2"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(using("a", []string{"n1"}, "cpu", "88")).Add(using("b", []string{"n2"}, "memory", "740Gi")).Add(gangOf(1, 8, cpu))
+			}},
+		{name: "both are needed", code: answer.InsufficientCPU, exit: 3, first: "^cpu is short on n1: 8 of 96 left, and each worker requests 32, 64 in all; n2 is short of memory .28Gi of 768Gi left, 64Gi requested.$", also: []answer.Code{answer.InsufficientMemory}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(using("a", []string{"n1"}, "cpu", "88")).Add(using("b", []string{"n2"}, "memory", "740Gi")).Add(gangOf(2, 8, cpu))
+		}},
+		{name: "a node has GPUs enough, and is short of something else", code: answer.NodesBusy, exit: 3, first: "^GPUs are short on n3, all else would fit there: 4 of 8 left, and each worker requests 8, 16 in all; n1 is short of cpu .8 of 96 left, 32 requested.; n2 is short of memory .28Gi of 768Gi left, 64Gi requested.$",
+			not: []string{"FRAGMENTED", "on one node"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Add(using("a", []string{"n1"}, "cpu", "88")).Add(using("m", []string{"n2"}, "memory", "740Gi")).Runs("b", 4, "n3").Add(gangOf(2, 8, cpu))
+			}},
+		{name: "huge pages in pieces, of which one is large enough", code: answer.NodesBusy, exit: 3, first: "^hugepages-2Mi is short on n1, all else would fit there: 2Gi of 8Gi left, and each worker requests 4Gi; n2 is short of GPUs .4 of 8 left, 8 requested.$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			having(c, "hugepages-2Mi", "8Gi")
+			c.Add(using("a", []string{"n1"}, "hugepages-2Mi", "6Gi")).Runs("b", 4, "n2").Add(gangOf(1, 8, spec(requests("hugepages-2Mi", "4Gi"))))
+		}},
+		{name: "a node that has none of it is no choice", code: answer.InsufficientCPU, exit: 3, first: "^cpu is short, all else would fit: each worker requests 32", wantText: []string{"\nshort on n1\n"}, not: []string{"short of", "short on n1, n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 0)
+			c.Add(using("a", []string{"n1"}, "cpu", "88")).Add(gangOf(1, 8, cpu))
+		}},
+		{name: "services have one resource each", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web holds 92 cpu on n1 and never ends, Deployment serving/gpus holds 8 GPUs on n2 and never ends: GPUs are short on n2, all else would fit there: 0 of 8 left, and each worker requests 8, 16 in all; n1 is short of cpu .4 of 96 left, 8 requested.$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).ServesWith("web", 0, "92", "n1").Serves("gpus", 8, "n2").Add(gangOf(2, 8))
 		}},
 	})
 }

@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -154,11 +153,18 @@ func (s shortfall) lack(c *stage.Context, cause placement.Cause) *stage.Finding 
 
 // sentences are those for all that the gang lacks. It is empty if that was not found out in time.
 func (s shortfall) sentences(c *stage.Context) string {
-	var all []string
+	var f *stage.Finding
 	for _, cause := range s.causes.Ordered() {
-		all = append(all, s.lack(c, cause).Message)
+		if one := s.lack(c, cause); f == nil {
+			f = one
+		} else {
+			and(f, one)
+		}
 	}
-	return strings.Join(all, "; and ")
+	if f == nil {
+		return ""
+	}
+	return f.Message
 }
 
 // contains reports whether a pod is still in a cluster.

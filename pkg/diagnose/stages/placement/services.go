@@ -43,7 +43,7 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 			f = one.Become(answer.NodesBusy).As(answer.Blocked, answer.Admin)
 			continue
 		}
-		f.Message += "; and " + one.Message
+		and(f, one)
 		listed(f, one.Details)
 	}
 	if s.cluster != c.View.Cluster() {

@@ -83,7 +83,7 @@ func listed(f *stage.Finding, lines []string) *stage.Finding {
 
 // insufficient finds that devices are free; something that people do not look at is not.
 func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code, r placement.Room, alone bool) *stage.Finding {
-	nodes := shortOn(r)
+	nodes := shortOn(c, cluster, r)
 	what := phrase.Resource(r.Resource) + " " + phrase.IsShort(r.Resource)
 	if alone {
 		what += ", all else would fit"
@@ -137,9 +137,18 @@ func largest(r placement.Room) (total int64) {
 	return total
 }
 
-// shortOn are the nodes that have too little for one member; all of them, if each has enough for one.
-func shortOn(r placement.Room) []string {
+// shortOn are the nodes that have too little for one member, and all else that could come free; all of those of the room, if each has enough for one.
+func shortOn(c *stage.Context, cluster *placement.Cluster, r placement.Room) []string {
 	var names []string
+	for _, s := range c.MatrixOn(cluster, r.Role).Shortages(r.Role.Ignore.Union(c.Unreadable)) {
+		if s.Of(r.Resource) {
+			names = append(names, s.Nodes...)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		return names
+	}
 	for _, n := range r.Nodes {
 		if n.Free < r.PerMember || r.PerMember <= r.LargestFree {
 			names = append(names, n.Node)

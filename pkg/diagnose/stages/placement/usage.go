@@ -23,13 +23,7 @@ type usage struct {
 
 // usages are how pods have what a constraint is about on a cluster, given the room for it; of a rule about places it is what people choose nodes by.
 func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.Constraint, r placement.Room) []usage {
-	amount := held(onNodesOf(r, func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }), func(pods []*corev1.Pod) string {
-		var sum int64
-		for _, p := range pods {
-			sum += request.OfResource(p, r.Resource)
-		}
-		return phrase.Amount(r.Resource, sum)
-	})
+	amount := amountOf(r.Resource, r.NodeNames())
 	switch constraint {
 	case placement.HostPort:
 		return []usage{held(onNodesOf(r, conflictsWith(r.Role.Pod)), func([]*corev1.Pod) string { return "host port " + portNumbers(r.Role.Pod) })}
@@ -56,7 +50,30 @@ func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.C
 		}
 		return []usage{keepsOff(cluster, r)}
 	}
-	return []usage{amount}
+	if _, ok := constraint.ResourceName(); !ok {
+		return []usage{amount}
+	}
+	var all []usage
+	for _, s := range shortages(c, cluster, r) {
+		for _, v := range s.Short {
+			all = append(all, amountOf(v.Resource, s.Nodes))
+		}
+	}
+	if all == nil {
+		return []usage{amount}
+	}
+	return all
+}
+
+// amountOf is the usage of a resource on some nodes.
+func amountOf(name corev1.ResourceName, nodes []string) usage {
+	return held(podsOn(nodes, func(p *corev1.Pod) bool { return request.OfResource(p, name) > 0 }), func(pods []*corev1.Pod) string {
+		var sum int64
+		for _, p := range pods {
+			sum += request.OfResource(p, name)
+		}
+		return phrase.Amount(name, sum)
+	})
 }
 
 // held is the usage of pods that match, on their nodes.
@@ -122,7 +139,12 @@ func nodesOf(pods []*corev1.Pod) []string {
 
 // onNodesOf restricts what is reported of pods to those on the nodes of a room.
 func onNodesOf(r placement.Room, is func(*corev1.Pod) bool) func(*corev1.Pod) bool {
-	nodes := sets.New(r.NodeNames()...)
+	return podsOn(r.NodeNames(), is)
+}
+
+// podsOn restricts what is reported of pods to those on some nodes.
+func podsOn(names []string, is func(*corev1.Pod) bool) func(*corev1.Pod) bool {
+	nodes := sets.New(names...)
 	return func(p *corev1.Pod) bool { return nodes.Has(p.Spec.NodeName) && is(p) }
 }
 

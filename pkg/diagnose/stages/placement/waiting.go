@@ -46,7 +46,7 @@ func lacks(c *stage.Context, cluster *placement.Cluster) []*stage.Finding {
 		f := lack(c, cluster, causes, cause, onlyCause(causes))
 		addInstead(c, f, causes)
 		if len(found) > 0 {
-			found[0].Message += "; and " + f.Message
+			and(found[0], f)
 		}
 		found = append(found, f)
 	}
@@ -76,8 +76,11 @@ func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 	}
 }
 
-// short finds that a resource is short: in all, or in pieces that are large enough.
+// short finds that a resource is short: in all, or in pieces that are large enough, or where others are not.
 func short(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, alone bool) *stage.Finding {
+	if all := shortages(c, cluster, r); all != nil {
+		return scattered(c, cluster, causes, r, alone, all)
+	}
 	switch code := answer.Shortage(string(r.Resource), r.Requested <= r.Free); code {
 	case answer.Fragmented:
 		return fragmented(c, r)
@@ -94,6 +97,11 @@ func busy(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}
+	return elsewhere(c, f, cluster, causes, r)
+}
+
+// elsewhere adds that other nodes could be used, or could come.
+func elsewhere(c *stage.Context, f *stage.Finding, cluster *placement.Cluster, causes placement.Causes, r placement.Room) *stage.Finding {
 	if taints := untolerated(c, cluster, causes, r); taints != "" {
 		f.Detail("it would fit if it tolerated %s", taints)
 	}
