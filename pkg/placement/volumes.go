@@ -196,15 +196,22 @@ func volumeZoneCheck(c *Cluster, pod *corev1.Pod) check {
 	}
 }
 
-// inZones names the zones or regions of a zonal volume. It reads like: in z1, with a space before it.
+// inZones names the zones of a zonal volume, or its regions where it has no zones. It reads like: in z1, with a space before it.
 func inZones(pv *corev1.PersistentVolume) string {
-	var values []string
+	var zones, values []string
 	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
-			if e.Operator == corev1.NodeSelectorOpIn {
+			switch {
+			case e.Operator != corev1.NodeSelectorOpIn:
+			case strings.HasSuffix(e.Key, "/zone"):
+				zones = append(zones, e.Values...)
+			default:
 				values = append(values, e.Values...)
 			}
 		}
+	}
+	if len(zones) > 0 {
+		values = zones
 	}
 	const most = 3 // a volume is in one, or copied to another
 	switch {

@@ -6,14 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -32,7 +30,7 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	case answer.TopologySpread:
 		spread(c, f, role)
 	case answer.VolumeZone:
-		volumeZone(c, f, role)
+		volumeZone(c, f, r)
 	default:
 		f.Message = devicesTaken(c, f)
 	}
@@ -198,114 +196,4 @@ func slotsBy(cluster *placement.Cluster, role placement.Role, key string) (parts
 		parts = append(parts, room+" in "+value)
 	}
 	return parts
-}
-
-// volumeZone finds that the data is in one place, the room in another.
-func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
-	where, key, at := "its volumes are elsewhere", corev1.LabelTopologyZone, "in"
-	if places := boundPlaces(c, role); len(places) > 0 {
-		claim := places[0].claim
-		where, key = volumesAre(places), places[0].key
-		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).
-			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
-	} else if nodes := volumeNodes(c.Matrices[role.Name]); len(nodes) > 0 {
-		where, key, at = "its volumes can only be on "+phrase.Names(nodes), corev1.LabelHostname, "on"
-	}
-	device := request.Device(request.Of(role.Pod))
-	free := map[string]int64{}
-	m := c.Matrices[role.Name]
-	for _, node := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {
-		free[c.View.Cluster().Node(node).Labels[key]] += request.Amount(device, c.View.Cluster().Free(node)[device])
-	}
-	var parts []string
-	for _, zone := range slices.Sorted(maps.Keys(free)) {
-		parts = append(parts, fmt.Sprintf("%s %s %s", phrase.Amount(device, free[zone]), at, zone))
-	}
-	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
-}
-
-// volumeNodes are the nodes where a role can have its volumes, where that is a matter of single nodes: those of local disks.
-func volumeNodes(m placement.Matrix) (names []string) {
-	if len(m.Rejected(placement.VolumeNode)) == 0 {
-		return nil
-	}
-	for _, row := range m.Rows {
-		if !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return v.Constraint == placement.VolumeNode }) {
-			names = append(names, row.Node)
-		}
-	}
-	return names
-}
-
-// claimPlace is where the volume of a claim is, or may be made: the label of nodes, and its values, that place it.
-type claimPlace struct {
-	claim  *corev1.PersistentVolumeClaim
-	key    string
-	values []string
-	// class is the StorageClass that allows a volume to be made only there; empty for a volume that exists.
-	class string
-}
-
-// is reads like: is in; or, of a volume that does not exist yet: of class zonal is made in.
-func (p claimPlace) is() string {
-	if p.class == "" {
-		return "is in"
-	}
-	return "is made, by class " + p.class + ", in"
-}
-
-// boundPlaces are the claims of a role whose volumes are somewhere, or may be made only there.
-func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
-	for i := range role.Pod.Spec.Volumes {
-		name := ""
-		switch v := &role.Pod.Spec.Volumes[i]; {
-		case v.PersistentVolumeClaim != nil:
-			name = v.PersistentVolumeClaim.ClaimName
-		case v.Ephemeral != nil: // one of the pod's own
-			name = ephemeral.VolumeClaimName(role.Pod, v)
-		}
-		if claim := claim(c, name); claim != nil {
-			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
-				all = append(all, claimPlace{claim, key, values, ""})
-			} else if _, class, _ := classOf(c, claim); claim.Spec.VolumeName == "" && class != nil && len(class.AllowedTopologies) == 1 && len(class.AllowedTopologies[0].MatchLabelExpressions) > 0 {
-				e := class.AllowedTopologies[0].MatchLabelExpressions[0]
-				all = append(all, claimPlace{claim, e.Key, e.Values, class.Name})
-			}
-		}
-	}
-	return all
-}
-
-// volumesAre is the clause for where volumes are: the volume of claim data is in za (zone), that of claim ckpt in zb. It names those that are in
-// different places.
-func volumesAre(places []claimPlace) string {
-	text := fmt.Sprintf("the volume of claim %s %s %s (%s)", places[0].claim.Name, places[0].is(), phrase.Or(places[0].values), places[0].key)
-	for _, p := range places[1:min(len(places), maxReasons)] {
-		if p.key != places[0].key || !slices.Equal(p.values, places[0].values) {
-			text += fmt.Sprintf(", that of claim %s in %s", p.claim.Name, phrase.Or(p.values))
-		}
-	}
-	return text
-}
-
-// volumePlace is the label and its values that a volume needs on a node.
-func volumePlace(c *stage.Context, name string) (string, []string) {
-	for _, v := range c.View.Snap.Volumes {
-		if v.Name != name {
-			continue
-		}
-		if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
-			for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
-				for _, e := range term.MatchExpressions {
-					return e.Key, e.Values
-				}
-			}
-		}
-		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
-			if zone := v.Labels[key]; zone != "" {
-				return key, []string{zone}
-			}
-		}
-	}
-	return "", nil
 }
