@@ -90,7 +90,7 @@ func (a account) types(t *testing.T, args ...string) (stdout, stderr string, cod
 // pasted is the YAML of the first `kubectl apply -f - <<'EOF'` in a text.
 func pasted(t *testing.T, text string) string {
 	t.Helper()
-	_, after, begins := strings.Cut(text, "kubectl apply -f - <<'EOF'\n")
+	_, after, begins := strings.Cut(text, " apply -f - <<'EOF'\n") // between it and kubectl are the flags of the run
 	grant, _, ends := strings.Cut(after, "EOF")
 	if !begins || !ends {
 		t.Fatalf("nothing to paste in\n%s", text)

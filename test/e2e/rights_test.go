@@ -93,7 +93,7 @@ func readsNothing(t *testing.T, stage *demo.Stage, full rightsReport) {
 	a := newAccount(t, stage, "nobody")
 	text, stderr, code := a.types(t, "why-pending", "tf-smoke-gpu")
 	first := `error: list TFJobs in namespace default: tfjobs.kubeflow.org is forbidden: User "` + a.user() + `" cannot list resource "tfjobs" in API group "kubeflow.org" in the namespace "default"` + "\n"
-	if code != 8 || text != "" || !strings.HasPrefix(stderr, first) || !strings.Contains(stderr, "\nhint: ask an administrator to apply this: kubectl apply") {
+	if code != 8 || text != "" || !strings.HasPrefix(stderr, first) || !strings.Contains(stderr, "\nhint: ask an administrator to apply this: kubectl --kubeconfig "+a.kubeconfig+" apply") {
 		t.Fatalf("exit code %d, want 8 and an error that names the first missing right", code)
 	}
 	if list, stderr, code := a.types(t, "why-pending"); code != 8 || list != "" || !strings.HasPrefix(stderr, first) {

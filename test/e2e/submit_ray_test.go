@@ -159,7 +159,7 @@ func (c *cluster) rayJobRuns(t *testing.T) {
 	pod := c.rayPods(t)(t.Context())[0]
 	matches(t, c.run(t, "why-pending", "pod/"+pod.Name), `train`)
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "suspend", "raycluster/"+pod.Labels["ray.io/cluster"])
-	if code == 0 || !strings.Contains(stderr, "RayJob train made it, and decides whether it runs\nhint: suspend that: gangctl suspend rayjob/train") {
+	if code == 0 || !strings.Contains(stderr, "RayJob train made it, and decides whether it runs\nhint: suspend that: gangctl --kubeconfig "+c.Kubeconfig+" suspend rayjob/train") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

@@ -167,7 +167,7 @@ func (c *cluster) trainJobRuns(t *testing.T) {
 	matches(t, c.run(t, "why-pending", "pod/"+c.podsOf(t, "llama")(t.Context())[0].Name), `llama`)
 	c.run(t, "report", "llama", "-o", "json")
 	_, stderr, code := gangctlAt(t, c.Kubeconfig, "suspend", "jobset/llama")
-	if code == 0 || !strings.Contains(stderr, "TrainJob llama made it, and decides whether it runs\nhint: suspend that: gangctl suspend trainjob/llama") {
+	if code == 0 || !strings.Contains(stderr, "TrainJob llama made it, and decides whether it runs\nhint: suspend that: gangctl --kubeconfig "+c.Kubeconfig+" suspend trainjob/llama") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

@@ -116,7 +116,7 @@ func All(errs ...error) error {
 }
 
 // Print writes `error: …` and `hint: …` to standard error. A message of several lines gets one `error:` a line. An error
-// without a message only carries an exit code: the answer has been printed.
+// without a message only carries an exit code: the answer has been printed. Commands in a hint are completed.
 func Print(s *iostreams.IOStreams, e *Error) {
 	if e.Message == "" {
 		return
@@ -125,6 +125,6 @@ func Print(s *iostreams.IOStreams, e *Error) {
 		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Red, "error:"), line)
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Cyan, "hint:"), e.Hint)
+		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Cyan, "hint:"), s.Commands(e.Hint))
 	}
 }

@@ -29,6 +29,7 @@ type IOStreams struct {
 	held          *held
 	color         ColorMode
 	noColor       bool
+	commands      func(text string, admin bool) string // nil leaves them as they are
 }
 
 // System returns the streams of the process. getenv is os.Getenv, except in tests.
@@ -79,6 +80,22 @@ func (s *IOStreams) SetTerminal(width int) {
 	s.width = func() int { return width }
 	s.height = func() int { return 0 }
 	s.raw = func() (func() error, error) { return func() error { return nil }, nil }
+}
+
+// SetCommands sets what completes the commands in texts that are printed.
+func (s *IOStreams) SetCommands(complete func(text string, admin bool) string) { s.commands = complete }
+
+// Commands completes the commands in a text that is about to be printed, so that they reach the cluster of this run: with its --context, for instance.
+func (s *IOStreams) Commands(text string) string { return s.complete(text, false) }
+
+// AdminCommands is Commands for those that are for an administrator, who is known to the cluster by another name.
+func (s *IOStreams) AdminCommands(text string) string { return s.complete(text, true) }
+
+func (s *IOStreams) complete(text string, admin bool) string {
+	if s.commands == nil {
+		return text
+	}
+	return s.commands(text, admin)
 }
 
 // Width is the number of columns of the terminal behind Out, or 0 when Out is not a terminal: no limit.

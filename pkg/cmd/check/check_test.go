@@ -108,10 +108,11 @@ kind: ClusterRole
 EOF
 `
 	plain := func(_ iostreams.Style, text string) string { return text }
-	if got := Text(r, plain); got != want {
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
+	if got := Text(r, io, plain); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	colored := Text(r, func(s iostreams.Style, text string) string { return "<" + string(s) + ">" + text + "</>" })
+	colored := Text(r, io, func(s iostreams.Style, text string) string { return "<" + string(s) + ">" + text + "</>" })
 	for _, part := range []string{"<32>ok</>       it answers", "<1;31>fail</>     all live", "- <32>ok</>: a lives", "<36>hint:</> look"} {
 		if !strings.Contains(colored, part) {
 			t.Errorf("%q is not in\n%s", part, colored)

@@ -59,6 +59,6 @@ func (o *Options) print(r *check.Report) error {
 	if !o.Output.IsTable() {
 		return cmdutil.Encode(o.IO, &o.Output, r)
 	}
-	_, err := fmt.Fprint(o.IO.Out, Text(r, o.IO.OutStyled))
+	_, err := fmt.Fprint(o.IO.Out, Text(r, o.IO, o.IO.OutStyled))
 	return err
 }

@@ -16,8 +16,8 @@ const (
 )
 
 // Text is the report as a table, a heading for each category. What grants a right follows at the end, where it can be pasted as a
-// whole.
-func Text(r *check.Report, style func(iostreams.Style, string) string) string {
+// whole. Its commands are completed.
+func Text(r *check.Report, io *iostreams.IOStreams, style func(iostreams.Style, string) string) string {
 	var b strings.Builder
 	var fixes []string
 	last := check.Category("")
@@ -29,7 +29,7 @@ func Text(r *check.Report, style func(iostreams.Style, string) string) string {
 			fmt.Fprintf(&b, "%s\n", strings.ToUpper(string(o.Category)))
 			last = o.Category
 		}
-		outcome(&b, o, style)
+		outcome(&b, o, io, style)
 		for _, f := range o.Findings {
 			if f.Fix != "" {
 				fixes = append(fixes, f.Fix)
@@ -37,21 +37,22 @@ func Text(r *check.Report, style func(iostreams.Style, string) string) string {
 		}
 	}
 	fmt.Fprintf(&b, "\n%s\n", summary(r))
+	apply := io.AdminCommands("kubectl apply -f - <<'EOF'")
 	if len(fixes) > 0 {
-		fmt.Fprintf(&b, "\nWhat is missing is granted by:\nkubectl apply -f - <<'EOF'\n%sEOF\n", strings.Join(fixes, "---\n"))
+		fmt.Fprintf(&b, "\nWhat is missing is granted by:\n%s\n%sEOF\n", apply, strings.Join(fixes, "---\n"))
 	}
 	if r.Grant != "" {
 		who := "you need"
 		if r.User != "" {
 			who = r.User + " needs"
 		}
-		fmt.Fprintf(&b, "\nTo check everything, %s:\nkubectl apply -f - <<'EOF'\n%sEOF\n", who, r.Grant)
+		fmt.Fprintf(&b, "\nTo check everything, %s:\n%s\n%sEOF\n", who, apply, r.Grant)
 	}
 	return b.String()
 }
 
 // outcome is a row: the status, and what was found. Several findings have a line each, with their status where it is another.
-func outcome(b *strings.Builder, o check.Outcome, style func(iostreams.Style, string) string) {
+func outcome(b *strings.Builder, o check.Outcome, io *iostreams.IOStreams, style func(iostreams.Style, string) string) {
 	indent := strings.Repeat(" ", statusWidth+gap)
 	fmt.Fprintf(b, "%s%s%s", style(color(o.Status), string(o.Status)), indent[len(o.Status):], o.Title)
 	if len(o.Findings) == 1 {
@@ -68,7 +69,7 @@ func outcome(b *strings.Builder, o check.Outcome, style func(iostreams.Style, st
 			fmt.Fprintf(b, "%s- %s%s\n", indent, name, f.Message)
 		}
 		if f.Hint != "" {
-			fmt.Fprintf(b, "%s%s %s\n", indent, style(iostreams.Cyan, "hint:"), strings.ReplaceAll(f.Hint, "\n", "\n"+indent))
+			fmt.Fprintf(b, "%s%s %s\n", indent, style(iostreams.Cyan, "hint:"), strings.ReplaceAll(io.Commands(f.Hint), "\n", "\n"+indent))
 		}
 	}
 }

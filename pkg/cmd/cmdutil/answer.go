@@ -22,13 +22,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// PrintAnswer writes an answer in the form of -o. A text is broken at the width of the terminal; style and width of the
-// options are filled in.
+// PrintAnswer writes an answer in the form of -o. A text is broken at the width of the terminal, and its commands are completed; style,
+// width and commands of the options are filled in. As JSON or YAML an answer is the same for everybody: its commands name no context.
 func PrintAnswer(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o answertext.Options) error {
 	if !output.IsTable() {
 		return Encode(io, output, a)
 	}
 	o.Width = io.Width()
+	o.Commands = func(text string, by answer.Who) string {
+		if by == answer.Admin {
+			return io.AdminCommands(text)
+		}
+		return io.Commands(text)
+	}
 	o.Style = func(v answer.Verdict, text string) string { return io.OutStyled(colour(v), text) }
 	return answertext.Write(io.Out, a, o)
 }

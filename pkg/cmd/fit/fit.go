@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/diagnose"
@@ -62,7 +63,7 @@ smallest gang's answer.`
 	cmd.SuggestFor = []string{"showbf", "sinfo-free", "capacity"}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return failure.Usagef("fit %q: the kinds of job are: %s", args[0], strings.Join(names, ", ")).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+			return failure.Usagef("fit %q: the kinds of job are: %s", args[0], strings.Join(names, ", ")).WithHint("of a job that is there: gangctl why-pending %s", shell.Quote(args[0]))
 		}
 		return nil
 	}
@@ -75,7 +76,7 @@ which would. Nothing is created. See gangctl fit --help for what the answers mea
 		sub.Example = "  # would 4 workers with 2 GPUs each start now?\n  gangctl fit " + w.Name + " --workers 4 --gpus 2\n\n  # what would?\n  gangctl fit " + w.Name + " --what-fits"
 		sub.Args = func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return failure.Usagef("fit %s takes no arguments, got %q", w.Name, args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+				return failure.Usagef("fit %s takes no arguments, got %q", w.Name, args[0]).WithHint("of a job that is there: gangctl why-pending %s", shell.Quote(args[0]))
 			}
 			return nil
 		}

@@ -27,5 +27,9 @@ The formats of -o, of which the help of each command names its own:
 --no-headers leaves out the line of headers. Answers of gangctl itself carry an apiVersion, ` + answer.APIVersion + ` for instance, and only grow:
 nothing that is in them today goes away or changes its meaning under the same apiVersion.
 
+Commands that gangctl prints carry what was typed for this run: --context, --kubeconfig, --as, --profile, -n, --from and the like, and those
+of kubectl also what the settings choose. A token reads REDACTED, and what an administrator is to type has no --as. Data (-o json, a
+report) is the same for everybody, and its commands are without them: a program that runs one adds its own.
+
 Ages are those of kubectl: 90s, 5m, 3h20m. Times are RFC 3339. Quantities are those of Kubernetes: 500m, 4, 16Gi.`}
 }

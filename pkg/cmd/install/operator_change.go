@@ -45,7 +45,7 @@ func (o *OperatorOptions) change(ctx context.Context, client *kube.Client, there
 	}
 	flags, err := there.Flags(o.Settings.GangScheduler)
 	if err != nil {
-		return failure.Errorf("%w", err).WithHint("leave it alone: gangctl submit makes the gang of each job itself; or give its release: --release 1.8")
+		return failure.Errorf("%w", err).WithHint("leave it alone: submit makes the gang of each job itself; or give its release: --release 1.8")
 	}
 	if err := served(ctx, client, there.Render(o.Settings.GangScheduler).Group); err != nil {
 		return err

@@ -194,7 +194,7 @@ func served(ctx context.Context, client *kube.Client, group string) error {
 		}
 	}
 	return failure.Errorf("the operator would make PodGroups of %s, which the cluster does not serve", group).
-		WithHint("gangctl install scheduler brings those of scheduling.x-k8s.io; others come with their scheduler")
+		WithHint("install scheduler brings those of scheduling.x-k8s.io; others come with their scheduler")
 }
 
 func (o *OperatorOptions) await(ctx context.Context, client *kube.Client, namespace, name string) error {

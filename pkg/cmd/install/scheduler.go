@@ -138,7 +138,7 @@ func (o *SchedulerOptions) precheck(ctx context.Context, client *kube.Client, ob
 			failed.Checks = append(failed.Checks, outcome)
 		}
 	}
-	fmt.Fprint(o.IO.ErrOut, checkcmd.Text(failed, o.IO.ErrStyled))
+	fmt.Fprint(o.IO.ErrOut, checkcmd.Text(failed, o.IO, o.IO.ErrStyled))
 	return failure.Errorf("the gang scheduler is not installed: %d of %d checks failed", all.Summary.Fail, len(all.Checks)).
 		WithHint("see all of them: gangctl check --pre; install it all the same: --skip-checks")
 }

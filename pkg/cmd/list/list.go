@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -51,7 +52,7 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 		SuggestFor: []string{"squeue", "sinfo", "qstat", "ps", "status", "jobs"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return failure.Usagef("list takes no arguments, got %q", args[0]).WithHint("for one job: gangctl get %s", args[0])
+				return failure.Usagef("list takes no arguments, got %q", args[0]).WithHint("for one job: gangctl get %s", shell.Quote(args[0]))
 			}
 			return nil
 		},

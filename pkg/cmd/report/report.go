@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 )
@@ -83,7 +84,7 @@ func (o *Options) validate() error {
 	case o.Overwrite && o.File == "":
 		return failure.Usagef("--overwrite has no effect without --file").WithHint("leave it out, or name a file: --file %s.html", o.Name)
 	case o.File == "" && o.Output.Output == html && o.IO.Width() > 0:
-		return failure.Usagef("refusing to write HTML to a terminal").WithHint("write it to a file: gangctl report %s --file %s.html", o.Name, o.Name)
+		return failure.Usagef("refusing to write HTML to a terminal").WithHint("write it to a file: gangctl report %s --file %s", shell.Quote(o.Name), shell.Quote(o.Name+".html"))
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func (o *Options) report(t *target, p *resize.Plan) error {
 	case by != "":
 		fmt.Fprintf(o.IO.ErrOut, "note: %s has suspended it, and resumes it itself\n", by)
 	default:
-		fmt.Fprintf(o.IO.ErrOut, "note: it stays suspended: go on with `gangctl resume %s -n %s`\n", resize.Named(t.job), t.job.Meta.Namespace)
+		resume := fmt.Sprintf("`gangctl resume %s -n %s`", resize.Named(t.job), t.job.Meta.Namespace)
+		fmt.Fprintf(o.IO.ErrOut, "note: it stays suspended: go on with %s\n", o.IO.Commands(resume))
 	}
 	_, err := fmt.Fprintf(o.IO.Out, "%s resized\n", t.job.Ref())
 	return err

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/paste"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/attach"
 	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
@@ -56,7 +58,7 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	var color iostreams.ColorMode
 	cmd := rootCommand(f)
 	flags := cmd.PersistentFlags()
-	cluster := connect(f, cmd)
+	cluster, printed := connect(f, cmd)
 	flags.StringVar(&profile, "profile", "", "Profile of the settings file (default: $GANGCTL_PROFILE, then the file's own choice)")
 	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
 		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
@@ -82,6 +84,7 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	}
 	cmd.PersistentPreRunE = func(run *cobra.Command, args []string) error {
 		f.IO.SetColor(color)
+		printed.Run(run)
 		if toleratesSettings(run) {
 			return nil
 		}
@@ -144,15 +147,20 @@ func addCommands(cmd *cobra.Command, f *cmdutil.Factory, further []*cobra.Comman
 	cmd.AddCommand(further...)
 }
 
-// connect adds the connection flags, and fills in what the factory lacks.
-func connect(f *cmdutil.Factory, cmd *cobra.Command) *kube.Factory {
+// connect adds the connection flags, and fills in what the factory lacks. The completer adds those flags to commands that are printed.
+func connect(f *cmdutil.Factory, cmd *cobra.Command) (*kube.Factory, *paste.Completer) {
 	cluster := kube.NewFactory(f.Version.UserAgent(), f.IO.ErrOut)
-	cluster.AddFlags(cmd.PersistentFlags())
+	connection := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	connection.SortFlags = false
+	cluster.AddFlags(connection)
+	cmd.PersistentFlags().AddFlagSet(connection)
+	printed := paste.New(cmd, connection, groupJobs, groupSettings)
 	if f.Namespace == nil {
 		f.Namespace = cluster.Namespace
 	}
-	if f.Client == nil {
+	if f.Client == nil { // else another tree of commands has the flags that count
 		f.Client = cluster.Client
+		f.IO.SetCommands(printed.Complete)
 	}
 	if f.Suffix == nil {
 		f.Suffix = func() string { return rand.String(5) }
@@ -160,7 +168,7 @@ func connect(f *cmdutil.Factory, cmd *cobra.Command) *kube.Factory {
 	if f.ConfigPath == "" {
 		f.ConfigPath = config.Path(f.Getenv)
 	}
-	return cluster
+	return cluster, printed
 }
 
 func add(parent *cobra.Command, group string, commands ...*cobra.Command) {

@@ -55,7 +55,7 @@ func (r *runtimeOf) missing(ctx context.Context, client *kube.Client, kind, name
 	all, err := client.Dynamic.Resource(trainjob.RuntimeResource(trainjob.ClusterRuntimeKind)).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return failure.Errorf("%s: the cluster does not serve %s of %s", named(r.job), kind, trainjob.Group).
-			WithHint("an administrator can install Kubeflow Trainer; gangctl submit pytorch needs the Training Operator, and gangctl submit job no operator")
+			WithHint("an administrator can install Kubeflow Trainer; submit pytorch needs the Training Operator, and submit job no operator")
 	}
 	if err != nil {
 		return failure.From(cause)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
@@ -95,7 +96,7 @@ func (o *TrainOptions) parse(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case len(args) > 1:
-		return failure.Usagef("%q: submit train takes one NAME", args[1]).WithHint("put the command after --: gangctl submit train %s -- %s", args[0], strings.Join(args[1:], " "))
+		return failure.Usagef("%q: submit train takes one NAME", args[1]).WithHint("put the command after --: gangctl submit train %s -- %s", shell.Quote(args[0]), shell.Join(args[1:]...))
 	case len(args) == 1 && o.Name != "" && o.Name != args[0]:
 		return failure.Usagef("--name %s contradicts NAME %s", o.Name, args[0]).WithHint("leave out one of the two")
 	case len(args) == 1:

@@ -241,7 +241,7 @@ func (w *wizard) review(text string) (bool, error) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return false, failure.Errorf("save the job: %w", err)
 		}
-		fmt.Fprintf(errOut, "saved; submit it with: gangctl submit -f %s\n", shell.Join(path))
+		fmt.Fprintf(errOut, "saved; submit it with: %s\n", w.o.IO.Commands("gangctl submit -f "+shell.Join(path)))
 	}
 	return false, nil
 }

@@ -25,7 +25,7 @@ func (o *Options) run(ctx context.Context) error {
 	found.Warn(o.IO.ErrOut)
 	gone, definitions := part(found.Objects)
 	if len(gone) == 0 && (len(definitions) == 0 || !o.DeleteCRDs) {
-		fmt.Fprintln(o.IO.ErrOut, "nothing of gangctl is installed on this cluster"+stay(definitions))
+		fmt.Fprintln(o.IO.ErrOut, "nothing of gangctl is installed on this cluster"+o.IO.Commands(stay(definitions)))
 		return nil
 	}
 	if err := refuseInUse(ctx, client, found.Names()); err != nil {
@@ -83,7 +83,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 		return err
 	}
 	if !o.DeleteCRDs && len(definitions) > 0 {
-		fmt.Fprintf(o.IO.ErrOut, "%s and its PodGroups stay; to delete them: gangctl uninstall --delete-crds\n", apply.Describe(definitions[0]))
+		fmt.Fprintf(o.IO.ErrOut, "%s and its PodGroups stay; to delete them: %s\n", apply.Describe(definitions[0]), o.IO.Commands("gangctl uninstall --delete-crds"))
 	}
 	fmt.Fprintf(o.IO.ErrOut, "%d objects deleted; nothing labelled %s is left\n", len(deleted), installer.Selector(installer.SchedulerInstance))
 	return nil

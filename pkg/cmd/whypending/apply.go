@@ -72,7 +72,7 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 	if x.Cost != "" {
 		text += " (" + x.Cost + ")"
 	}
-	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, x.Resize)
+	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, o.IO.Commands(x.Resize))
 	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: fmt.Sprintf("gangctl why-pending %s -n %s --apply %s", named(a), a.Job.Namespace, shell.Quote(x.Text)),
 		Stays: fmt.Sprintf("%s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)}
 	if err := confirmation.Prompt(o.Prompter); err != nil {
@@ -84,7 +84,11 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 // chosen is the action of --apply, if gangctl can do it.
 func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 	subject := fmt.Sprintf("%s %s/%s", a.Job.Kind, a.Job.Namespace, a.Job.Name)
-	i := slices.IndexFunc(a.Unblock, o.Apply.is)
+	i := slices.IndexFunc(a.Unblock, func(x answer.Action) bool {
+		printed := x
+		printed.Resize = o.IO.Commands(x.Resize)
+		return o.Apply.is(x) || o.Apply.is(printed)
+	})
 	if i < 0 && o.Apply.text != "" {
 		return nil, failure.Errorf("--apply: the answer for %s offers no way %q (any more); it offers %s", subject, o.Apply.text, offered(a)).
 			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)

@@ -66,3 +66,19 @@ func TestApply(t *testing.T) {
 		})
 	}
 }
+
+// The line of a way is the way with the flags of the run, too: that is how it was printed.
+func TestApplyALineAsItWasPrinted(t *testing.T) {
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	io.SetCommands(func(text string, _ bool) string {
+		return strings.Replace(text, "gangctl ", "gangctl --context staging ", 1)
+	})
+	o := &Options{IO: io}
+	if err := o.Apply.Set("gangctl --context staging resize llama --workers 2 -n team"); err != nil {
+		t.Fatal(err)
+	}
+	a := &answer.Answer{Unblock: []answer.Action{{Number: 1, Kind: answer.Fewer, Text: "2 workers instead of 4", Resize: "gangctl resize llama --workers 2 -n team"}}}
+	if x, err := o.chosen(a); err != nil || x.Number != 1 {
+		t.Errorf("got %+v, %v", x, err)
+	}
+}

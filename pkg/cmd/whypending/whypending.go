@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
@@ -129,7 +130,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 func (o *Options) parse(args []string) error {
 	switch {
 	case len(args) > 2:
-		return failure.Usagef("why-pending takes one job, got %d arguments", len(args)).WithHint("for one job: gangctl why-pending %s", args[len(args)-1])
+		return failure.Usagef("why-pending takes one job, got %d arguments", len(args)).WithHint("for one job: gangctl why-pending %s", shell.Quote(args[len(args)-1]))
 	case len(args) == 2:
 		o.Kind, o.Name = args[0], args[1]
 	case len(args) == 1 && args[0] == "job":

@@ -115,10 +115,13 @@ func (w *writer) action(x answer.Action) {
 	if x.Number > 0 {
 		label = fmt.Sprintf("  [%d] ", x.Number)
 	}
-	does := commands(x, w.o.Verbose)
+	does, how := commands(x, w.o.Verbose), w.complete(x.How, x.By)
+	for i := range does {
+		does[i] = w.complete(does[i], x.By)
+	}
 	if w.o.Verbose {
 		w.pair(label, text, w.where(x))
-	} else if line := label + text + "   " + strings.Join(append(does, x.How), ""); w.fits(line) && (len(does) == 0 || len(does) == 1 && x.How == "") {
+	} else if line := label + text + "   " + strings.Join(append(does, how), ""); w.fits(line) && (len(does) == 0 || len(does) == 1 && how == "") {
 		w.line("%s", line)
 		return
 	} else {
@@ -128,8 +131,8 @@ func (w *writer) action(x answer.Action) {
 	for _, c := range does {
 		w.line("%s%s", indent, c) // never broken: it is there to be pasted
 	}
-	if x.How != "" {
-		w.fold(indent, x.How)
+	if how != "" {
+		w.fold(indent, how)
 	}
 }
 

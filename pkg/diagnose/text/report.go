@@ -21,6 +21,8 @@ type Options struct {
 	Style func(answer.Verdict, string) string
 	// Width is the number of columns at which text is broken between words; 0 never breaks it. Commands are never broken.
 	Width int
+	// Commands completes the commands in a text for whoever types them, the user or an administrator; nil leaves them as they are.
+	Commands func(text string, by answer.Who) string
 }
 
 // Write writes one answer.
@@ -44,6 +46,14 @@ func (w *writer) line(format string, args ...any) {
 	if w.err == nil {
 		_, w.err = fmt.Fprintln(w.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
+}
+
+// complete completes the commands in a text for whoever types them.
+func (w *writer) complete(text string, by answer.Who) string {
+	if w.o.Commands == nil {
+		return text
+	}
+	return w.o.Commands(text, by)
 }
 
 func (w *writer) body() {
@@ -79,7 +89,7 @@ func (w *writer) details() {
 		details = details[:maxDetails]
 	}
 	for _, d := range details {
-		w.fold("  ", d)
+		w.fold("  ", w.complete(d, answer.User))
 	}
 	w.more(len(f.Details) - len(details))
 }
@@ -95,7 +105,7 @@ func (w *writer) look(commands []string) {
 		if i == 0 {
 			label = "See"
 		}
-		w.line("%-6s%s", label, c)
+		w.line("%-6s%s", label, w.complete(c, answer.User))
 	}
 }
 
@@ -129,7 +139,7 @@ func (w *writer) also() {
 		}
 		w.foldUnder("  ", "    ", string(f.Code)+"  "+f.Message)
 		for _, d := range f.Details {
-			w.fold("    ", d)
+			w.fold("    ", w.complete(d, answer.User))
 		}
 	}
 }

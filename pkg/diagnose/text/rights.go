@@ -59,7 +59,7 @@ func (w *writer) grant(user, yaml string) {
 	}
 	w.line("")
 	w.fold("", "An administrator can grant "+whom+" what is missing:")
-	w.line("kubectl apply -f - <<'EOF'")
+	w.line("%s", w.complete("kubectl apply -f - <<'EOF'", answer.Admin))
 	for line := range strings.SplitSeq(strings.TrimSuffix(yaml, "\n"), "\n") {
 		w.line("%s", line)
 	}

@@ -132,7 +132,7 @@ func operatorVersion(f *Facts) []Finding {
 				hint("gangctl works with v1.7 to v1.9"))
 		case r.Before(1, 0):
 			findings = append(findings, failf("Deployment %s is tf-operator %s, which speaks APIs that Kubernetes no longer has", o.Name(), r).
-				hint("gangctl install operator; gangctl submit -f reads the manifests that were written for it"))
+				hint("gangctl install operator; submit -f reads the manifests that were written for it"))
 		case r.Before(1, 7):
 			findings = append(findings, warnf("Deployment %s is training operator %s: it cannot suspend jobs, and writes other groups than gangctl", o.Name(), r).
 				hint("upgrade it to v1.7 or later; until then leave its gang flags off"))

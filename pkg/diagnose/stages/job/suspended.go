@@ -49,7 +49,7 @@ func interrupted(c *stage.Context) *stage.Finding {
 	}
 	begun, err := resize.Begun(&g.Meta)
 	if err != nil {
-		return f.Detail("what it keeps of that cannot be read: gangctl resize has the reason")
+		return f.Detail("what it keeps of that cannot be read: resize has the reason")
 	}
 	fix := func(does, text, how string, edit func(*whatif.Spec), flags ...string) stage.Fix {
 		return stage.Fix{
