@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 )
 
 const (
@@ -115,13 +115,32 @@ func (c *Config) profileHint() string {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?(line \d+: )?`)
 
-func (c *Config) read() error {
-	content, err := os.ReadFile(c.path)
+// maxFile is how large a settings file may be, in bytes.
+const maxFile = 1 << 20
+
+// readFile reads a settings file; one that is not there is empty.
+func readFile(path string) ([]byte, error) {
+	in, err := localfile.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
+	}
+	var content []byte
+	if err == nil {
+		defer in.Close()
+		if content, err = localfile.Text(in, maxFile); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	if err != nil {
-		return failure.Errorf("read settings: %w", err)
+		return nil, failure.Errorf("read settings: %w", err).WithHint("correct the file, or move it out of the way")
+	}
+	return content, nil
+}
+
+func (c *Config) read() error {
+	content, err := readFile(c.path)
+	if err != nil {
+		return err
 	}
 	return c.parse(content)
 }

@@ -26,9 +26,9 @@ type Edit struct {
 // Open reads the file at path, which need not exist. A file that Load would refuse is an error.
 func Open(path string) (*Edit, error) {
 	e := &Edit{path: path}
-	content, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.Errorf("read settings: %w", err)
+	content, err := readFile(path)
+	if err != nil {
+		return nil, err
 	}
 	if err := check(path, content); err != nil {
 		return nil, err

@@ -49,6 +49,9 @@ func (f *Factory) AddFlags(flags *pflag.FlagSet) { f.flags.addFlags(flags) }
 
 // Namespace is the namespace of -n, else of the context, else "default". It needs no cluster and no kubeconfig.
 func (f *Factory) Namespace() (string, error) {
+	if err := f.checkFiles(); err != nil {
+		return "", err
+	}
 	namespace, _, err := f.flags.loader().Namespace()
 	if err != nil {
 		return "", f.explainConfig(err)
@@ -73,6 +76,9 @@ func (f *Factory) Users() ([]string, error) {
 
 // names are the keys of one part of the kubeconfig.
 func names[T any](f *Factory, part func(clientcmdapi.Config) map[string]T) ([]string, error) {
+	if err := f.checkFiles(); err != nil {
+		return nil, err
+	}
 	raw, err := f.flags.loader().RawConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,12 +17,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 )
 
 // clientConfig is the configuration that applies: that of the kubeconfig and flags, or in a pod, for a user without a kubeconfig, that of its service
 // account and flags. It fails if nothing configures where the cluster is: client-go would silently try localhost:8080. That takes the service account
 // only where no flag changes anything, and takes over none of the flags.
 func (f *Factory) clientConfig() (clientcmd.ClientConfig, error) {
+	if err := f.checkFiles(); err != nil {
+		return nil, err
+	}
 	loader, flags := f.flags.loader(), &f.flags.overrides
 	raw, err := loader.RawConfig()
 	if err != nil {
@@ -42,6 +47,28 @@ func (f *Factory) clientConfig() (clientcmd.ClientConfig, error) {
 			WithHint("choose one with --context: %s", strings.Join(contextNames(raw), ", "))
 	}
 	return nil, f.noKubeconfig()
+}
+
+// maxFile is how large a kubeconfig, a certificate or a key may be, in bytes.
+const maxFile = 16 << 20
+
+// checkFiles reports a file of the connection that is too large, or has no end: client-go would read it until memory is full.
+func (f *Factory) checkFiles() error {
+	auth, cluster := &f.flags.overrides.AuthInfo, &f.flags.overrides.ClusterInfo
+	for _, path := range append(slices.Clone(f.paths()), auth.ClientCertificate, auth.ClientKey, cluster.CertificateAuthority) {
+		if info, err := os.Stat(path); err != nil || info.Mode().Type()&^(fs.ModeDevice|fs.ModeCharDevice) != 0 {
+			continue // client-go reports what is wrong with it; a pipe can be read once
+		}
+		in, err := localfile.Open(path, nil)
+		if err != nil {
+			continue
+		}
+		_, err = localfile.Bytes(in, maxFile)
+		if err := errors.Join(err, in.Close()); err != nil {
+			return failure.Errorf("read %s: %w", path, err).WithHint("correct the path, in KUBECONFIG or in the flag that names it")
+		}
+	}
+	return nil
 }
 
 // ofAccount is a kubeconfig of the service account of a pod.

@@ -2,12 +2,10 @@ package snapshot
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 )
 
@@ -38,33 +37,17 @@ type header struct {
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
 }
 
-// Open reads a snapshot from a file; "-" is in. A path that ends in .gz is decompressed. Errors name the file, the
+// Open reads a snapshot from a file; "-" is in. One that is compressed with gzip is decompressed. Errors name the file, the
 // document's number and a line.
-func Open(path string, in io.Reader) (*Snapshot, error) { return openUpTo(path, in, maxSize) }
-
-// openUpTo is Open for files up to a size, decompressed.
-func openUpTo(path string, in io.Reader, limit int64) (*Snapshot, error) {
-	name := path
-	if path == "-" {
-		name = "standard input"
-	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("read snapshot: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	if strings.HasSuffix(path, ".gz") {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, fmt.Errorf("read snapshot %s: %w", name, err)
-		}
-		in = z
-	}
-	s, err := readUpTo(in, limit)
+func Open(path string, in io.Reader) (*Snapshot, error) {
+	f, err := localfile.Open(path, in)
 	if err != nil {
-		return nil, fmt.Errorf("read snapshot %s: %w", name, err)
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	defer f.Close()
+	s, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read snapshot %s: %w", localfile.Name(path), err)
 	}
 	return s, nil
 }
@@ -75,7 +58,7 @@ func Read(in io.Reader) (*Snapshot, error) { return readUpTo(in, maxSize) }
 
 // readUpTo is Read for files up to a size.
 func readUpTo(in io.Reader, limit int64) (*Snapshot, error) {
-	data, err := readAll(in, limit)
+	data, err := localfile.Text(in, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -123,17 +106,8 @@ func skipped(d document.Document) string {
 // maxKind is how much of the kind of an unknown document is shown.
 const maxKind = 63
 
-// maxSize is how large a snapshot may be, in bytes and decompressed: 50,000 pods of 5 KiB are a quarter of it. A kilobyte of gzip
-// can become a megabyte.
+// maxSize is how large a snapshot may be, in bytes and decompressed: 50,000 pods of 5 KiB are a quarter of it.
 const maxSize = 1 << 30
-
-func readAll(in io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		return nil, fmt.Errorf("it has more than %d MiB", limit>>20)
-	}
-	return data, err
-}
 
 // typeMeta distinguishes a list, a header and an object.
 type typeMeta struct {

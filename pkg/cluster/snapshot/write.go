@@ -20,12 +20,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Save writes the snapshot to a file, redacted; a path that ends in .gz is compressed. The file appears whole or not at
-// all.
+// all, unless the path is a device, a pipe or a link.
 func (s *Snapshot) Save(path string) (err error) {
+	if replaceable, err := localfile.Replaceable(path); err != nil {
+		return fmt.Errorf("save snapshot: %w", err)
+	} else if !replaceable {
+		if err := localfile.WriteThrough(path, func(out io.Writer) error { return s.saveTo(out, strings.HasSuffix(path, ".gz")) }); err != nil {
+			return fmt.Errorf("save snapshot: %w", err)
+		}
+		return nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("save snapshot %s: %w", path, err)

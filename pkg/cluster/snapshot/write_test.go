@@ -113,6 +113,31 @@ func TestSaveControlCharacters(t *testing.T) {
 	}
 }
 
+// A link keeps leading to its file, and a device stays one: only a regular file is replaced.
+func TestSaveThroughALink(t *testing.T) {
+	s, err := Read(strings.NewReader(twoNodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "link")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, os.DevNull} {
+		before, _ := os.Lstat(path)
+		if err := s.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() {
+			t.Errorf("%s is another file now: %v, %v", path, after, err)
+		}
+	}
+	if again, err := Open(target, nil); err != nil || len(again.Nodes) != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSaveLeavesNothingHalfMade(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "taken")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -52,7 +53,7 @@ job/ or pod/.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.From, "from", "", "Report from a saved file instead of the cluster; - is standard input")
-	flags.StringVar(&o.File, "file", "", "Write to this file instead of standard output")
+	flags.StringVar(&o.File, "file", "", "Write to this file instead of standard output; - is standard output")
 	flags.BoolVar(&o.Overwrite, "overwrite", false, "Write over the file if it is there")
 	o.Output.AddFlags(cmd, html, printer.JSON)
 	o.Bind(cmd, f, func(*cobra.Command) error { return o.validate() }, func(ctx context.Context) error {
@@ -79,6 +80,9 @@ func (o *Options) validate() error {
 			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(diagnose.KindNames(), ", "))
 		}
 		o.Kind, o.Name = kind, name
+	}
+	if o.File == localfile.Stdin {
+		o.File = "" // standard output, as with other programs
 	}
 	switch {
 	case o.Overwrite && o.File == "":

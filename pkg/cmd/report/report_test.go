@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,6 +122,28 @@ func TestFile(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "no", "llama.html")
 	if _, _, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", nowhere); failed == nil || !strings.HasPrefix(failed.Message, "write report: ") {
 		t.Errorf("got %+v", failed)
+	}
+}
+
+// What is no regular file is written through, and never replaced; - is standard output.
+func TestFileThatIsNone(t *testing.T) {
+	from, dir := saved(t), t.TempDir()
+	page, _, _ := run(t, nil, 0, historytest.Job, "--from", from, "--file", "-")
+	if !strings.HasPrefix(page, "<!doctype html>") {
+		t.Errorf("standard output: %.100s", page)
+	}
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(target, nil, 0o600), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, os.DevNull} {
+		if _, _, failed := run(t, nil, 0, historytest.Job, "--from", from, "--file", path, "--overwrite"); failed != nil {
+			t.Errorf("%s: %+v", path, failed)
+		}
+	}
+	info, err := os.Lstat(link)
+	if text, read := os.ReadFile(target); err != nil || info.Mode().IsRegular() || read != nil || string(text) != page {
+		t.Errorf("got %v, %v, %.100s", err, read, text)
 	}
 }
 

@@ -2,11 +2,13 @@ package report
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 )
 
 // free reports a file that is there already, before anything is read for it.
@@ -31,8 +33,15 @@ func (o *Options) taken() error {
 // private is the mode of a report's file: its owner may read it, who passes it on.
 const private = 0o600
 
-// write writes the file, which appears whole or not at all. One that has appeared meanwhile stays.
+// write writes the file, which appears whole or not at all, unless it is a device, a pipe or a link. One that has appeared meanwhile stays.
 func (o *Options) write(text []byte) (err error) {
+	if o.Overwrite {
+		if replaceable, err := localfile.Replaceable(o.File); err != nil {
+			return failure.Errorf("write report: %w", err)
+		} else if !replaceable {
+			return o.writeThrough(text)
+		}
+	}
 	f, err := os.CreateTemp(filepath.Dir(o.File), "."+filepath.Base(o.File)+".*") // a name that no other user can prepare
 	if err != nil {
 		return failure.Errorf("write report: %w", err)
@@ -58,6 +67,18 @@ func (o *Options) write(text []byte) (err error) {
 		return o.taken()
 	case err != nil: // a file system without links
 		return o.create(text)
+	}
+	return nil
+}
+
+// writeThrough writes into what is there and must not be replaced.
+func (o *Options) writeThrough(text []byte) error {
+	err := localfile.WriteThrough(o.File, func(out io.Writer) error {
+		_, err := out.Write(text)
+		return err
+	})
+	if err != nil {
+		return failure.Errorf("write report: %w", err).WithHint("name a file, or leave out --file for standard output")
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/document"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -130,9 +130,13 @@ func (o *FileOptions) batchOf(m *manifest.Manifest) (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	var named []string
+	for _, path := range o.Files {
+		named = append(named, "-f", path)
+	}
 	for _, job := range m.Jobs {
 		if kind := job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
-			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", strings.Join(o.Files, " -f "))
+			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit %s", shell.Join(named...))
 		}
 	}
 	parts, err := o.applyDefaults(m, namespace)
@@ -243,7 +247,7 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 	}
 	for i, data := range all { // the error of one file has its name, and where in it
 		if _, own := document.Split(data); len(all) > 1 && own != nil {
-			return nil, failure.Errorf("%s: %w", fileName(o.Files[i]), own)
+			return nil, failure.Errorf("%s: %w", localfile.Name(o.Files[i]), own)
 		}
 	}
 	return nil, failure.Errorf("%s: %w", o.name(), err)
@@ -251,21 +255,14 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 
 // open reads a file.
 func (o *FileOptions) open(path string) ([]byte, error) {
-	in := o.IO.In
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, failure.Errorf("read the job: %w", err)
-		}
-		defer file.Close()
-		in = file
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	in, err := localfile.Open(path, o.IO.In)
 	if err != nil {
-		return nil, failure.Errorf("read the job from %s: %w", fileName(path), err)
+		return nil, failure.Errorf("read the job: %w", err).WithHint("name a file with -f, once for each; -f - reads standard input")
 	}
-	if len(data) > maxFile {
-		return nil, failure.Errorf("%s: it has more than %d MiB", fileName(path), maxFile>>20)
+	defer in.Close()
+	data, err := localfile.Text(in, maxFile)
+	if err != nil {
+		return nil, failure.Errorf("read the job from %s: %w", localfile.Name(path), err).WithHint("a job is YAML or JSON, as `kubectl get -o yaml` prints it")
 	}
 	return data, nil
 }
@@ -298,14 +295,7 @@ func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 func (o *FileOptions) name() string {
 	names := make([]string, 0, len(o.Files))
 	for _, path := range o.Files {
-		names = append(names, fileName(path))
+		names = append(names, localfile.Name(path))
 	}
 	return cmp.Or(o.source, strings.Join(names, ", "))
-}
-
-func fileName(path string) string {
-	if path == "-" {
-		return "standard input"
-	}
-	return path
 }

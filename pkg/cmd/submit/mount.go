@@ -3,7 +3,7 @@ package submit
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
@@ -158,26 +159,29 @@ func fileKey(i int, text string) string {
 	return fmt.Sprintf("%d-%s", i, base[max(0, len(base)-maxNameLength):])
 }
 
+// readFile reads a local file. Its name is not in the error: it is in the flag.
+func readFile(name string) ([]byte, error) {
+	in, err := localfile.Open(name, nil)
+	if named := (*fs.PathError)(nil); errors.As(err, &named) {
+		return nil, named.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return localfile.Bytes(in, maxFiles)
+}
+
 // readFiles reads the local files.
 func (p *podFlags) readFiles() error {
 	total := 0
 	p.files = map[string][]byte{}
 	for i, text := range p.ConfigFiles {
 		name, _ := cutFile(text)
-		info, err := os.Stat(name)
-		if err == nil && info.Mode().IsRegular() && info.Size() > maxFiles {
-			return failure.Usagef("--config-file %s: it has %d bytes, and all files together may have %d (1 MiB)", name, info.Size(), maxFiles).
-				WithHint("put it on a volume: --data CLAIM:/PATH")
-		}
-		var content []byte
-		if err == nil {
-			content, err = os.ReadFile(name)
-		}
+		content, err := readFile(name)
 		if err != nil {
-			if named := (*os.PathError)(nil); errors.As(err, &named) { // the name is in the flag
-				err = named.Err
-			}
-			return failure.Usagef("--config-file %q: %w", redact.Flag("config-file", text), err)
+			return failure.Usagef("--config-file %q: %w", redact.Flag("config-file", text), err).
+				WithHint("name a file of 1 MiB at most; put what is larger, or a directory, on a volume: --data CLAIM:/PATH")
 		}
 		if total += len(content); total > maxFiles {
 			return failure.Usagef("--config-file: the files have more than %d bytes (1 MiB) together", maxFiles).WithHint("put them on a volume: --data CLAIM:/PATH")

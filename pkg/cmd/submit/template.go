@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -53,21 +54,38 @@ func templatesIn(configPath string) (map[string]template, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		text, err := os.ReadFile(path)
+		text, err := readTemplate(path)
 		if err != nil {
-			return nil, failure.Errorf("read the templates: %w", err)
+			return nil, failure.Errorf("read the templates: %w", err).WithHint("correct the file, or move it out of the directory of templates")
 		}
 		all[name] = template{name: name, path: path, text: text}
 	}
 	return all, nil
 }
 
+// readTemplate reads the file of a template.
+func readTemplate(path string) ([]byte, error) {
+	in, err := localfile.Open(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	text, err := localfile.Text(in, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
+}
+
 // find finds a template by its name, or reads it from a file: what has a slash or an ending is a path.
 func findTemplate(configPath, name string) (template, error) {
+	if name == localfile.Stdin {
+		return template{}, failure.Usagef("--template -: a template is not read from standard input").WithHint("write it to a file, and name that; or submit the job itself: -f -")
+	}
 	if strings.ContainsRune(name, filepath.Separator) || filepath.Ext(name) != "" {
-		text, err := os.ReadFile(name)
+		text, err := readTemplate(name)
 		if err != nil {
-			return template{}, failure.Errorf("read the template: %w", err)
+			return template{}, failure.Errorf("read the template: %w", err).WithHint("name one of `gangctl submit templates list`, or the path of a file that holds a job")
 		}
 		return template{name: name, path: name, text: text}, nil
 	}

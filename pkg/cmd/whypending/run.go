@@ -37,7 +37,7 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	if o.Save != "" {
 		if err := s.Save(o.Save); err != nil {
-			return failure.Errorf("%w", err)
+			return failure.Errorf("%w", err).WithHint("name a file in a directory that you may write to, such as --save cluster.yaml.gz")
 		}
 		fmt.Fprintf(o.IO.ErrOut, "saved what was seen to %s\n", o.Save)
 	}

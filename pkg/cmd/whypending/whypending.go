@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
@@ -177,6 +178,8 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--watch needs the name of a job")
 	case !o.Watch && typed("interval"):
 		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
+	case o.Save == localfile.Stdin:
+		return failure.Usagef("--save -: standard output is for the answer").WithHint("name a file, such as --save cluster.yaml.gz")
 	case o.Apply.given() && o.From != "":
 		return failure.Usagef("--apply needs a cluster: a saved file cannot be changed").WithHint("leave out --from, or see the commands with `-v`")
 	case o.Apply.given() && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):

@@ -1,0 +1,121 @@
+package localfile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// endless is a file that has no end; read is how much of it was.
+type endless struct {
+	fill byte
+	read int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = e.fill
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+func packed(t *testing.T, text []byte) *bytes.Buffer {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+func TestText(t *testing.T) {
+	const limit = 1 << 20
+	for name, tt := range map[string]struct {
+		in         io.Reader
+		want, fail string
+	}{
+		"text":                   {in: strings.NewReader("a: b"), want: "a: b"},
+		"nothing":                {in: strings.NewReader("")},
+		"compressed":             {in: packed(t, []byte("a: b")), want: "a: b"},
+		"as large as it may be":  {in: strings.NewReader(strings.Repeat("x", limit)), want: strings.Repeat("x", limit)},
+		"too large":              {in: strings.NewReader(strings.Repeat("x", limit+1)), fail: "it has more than 1 MiB"},
+		"too large decompressed": {in: packed(t, bytes.Repeat([]byte("x"), 8*limit)), fail: "it has more than 1 MiB"},
+		"no text":                {in: strings.NewReader("\x7fELF\x00"), fail: "it is not text in UTF-8: it holds a zero byte"},
+		"no text, compressed":    {in: packed(t, make([]byte, 8*limit)), fail: "it is not text in UTF-8: it holds a zero byte"},
+		"cut off":                {in: bytes.NewReader(packed(t, []byte("a: b")).Bytes()[:14]), fail: "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Text(tt.in, limit)
+			if string(got) != tt.want || (err == nil) != (tt.fail == "") || err != nil && err.Error() != tt.fail {
+				t.Errorf("got %d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// What has no end is not read to see that it has none: a device shows at once, and anything else at the limit.
+func TestEndless(t *testing.T) {
+	const limit = 1 << 20
+	for fill, most := range map[byte]int{0: 64 << 10, 'x': 2 * limit} {
+		in := &endless{fill: fill}
+		if _, err := Text(in, limit); err == nil || in.read > most {
+			t.Errorf("of bytes %d %d were read: %v", fill, in.read, err)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, nil); err == nil || err.Error() != "read "+dir+": is a directory" {
+		t.Errorf("a directory: got %v", err)
+	}
+	if in, err := Open(Stdin, strings.NewReader("x")); err != nil || Name(Stdin) != "standard input" {
+		t.Errorf("standard input: got %v, %v", in, err)
+	}
+}
+
+// Only a regular file is replaced. What is written through keeps being what it is.
+func TestReplaceable(t *testing.T) {
+	dir := t.TempDir()
+	regular, link, pipe := filepath.Join(dir, "regular"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := os.WriteFile(regular, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(regular, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{regular: true, filepath.Join(dir, "absent"): true, link: false, pipe: false, dir: false, os.DevNull: false} {
+		if got, err := Replaceable(path); err != nil || got != want {
+			t.Errorf("%s: got %t, %v", path, got, err)
+		}
+	}
+	write := func(out io.Writer) error {
+		_, err := io.WriteString(out, "after")
+		return err
+	}
+	for _, path := range []string{link, os.DevNull} {
+		if err := WriteThrough(path, write); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	text, err := os.ReadFile(regular)
+	if info, failed := os.Lstat(link); err != nil || failed != nil || string(text) != "after" || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("got %s, %v, %v", text, err, failed)
+	}
+	if err := WriteThrough(dir, write); err == nil {
+		t.Error("a directory is no file")
+	}
+}

@@ -1,0 +1,78 @@
+// Package localfile reads the files that users name, and writes them. Whatever a name stands for, reading ends: a device has no end, and a
+// kilobyte of gzip can become a megabyte.
+package localfile
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// Open opens a file to be read; "-" is in, which is not closed. A directory is an error. A named pipe waits for who writes into it.
+func Open(path string, in io.Reader) (io.ReadCloser, error) {
+	if path == Stdin {
+		return io.NopCloser(in), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Name is a path as messages name it.
+func Name(path string) string {
+	if path == Stdin {
+		return "standard input"
+	}
+	return path
+}
+
+// Bytes reads up to so many bytes. More of them is an error.
+func Bytes(in io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("it has more than %d MiB", limit>>20)
+	}
+	return data, err
+}
+
+// beginning is how much of a file shows whether it is text.
+const beginning = 4 << 10
+
+// Text is Bytes for YAML and JSON. What is compressed with gzip, whatever its name, is decompressed, and the limit counts for the result.
+// What is no text, such as a device or a program, is refused from its beginning.
+func Text(in io.Reader, limit int64) ([]byte, error) {
+	from := bufio.NewReaderSize(in, beginning)
+	if head, _ := from.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, err
+		}
+		from = bufio.NewReaderSize(z, beginning)
+	}
+	head, err := from.Peek(beginning)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return nil, errors.New("it is not text in UTF-8: it holds a zero byte")
+	}
+	return Bytes(from, limit)
+}
