@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,8 +30,40 @@ func (c *Config) Apply(cmd *cobra.Command) error {
 		}
 		if err := set(flag, value); err != nil {
 			failed = failure.Usagef("%s: %q: %w", source, fmt.Sprint(value), err)
+			return
 		}
+		c.applied[flag.Name] = source
 	})
+	return failed
+}
+
+// about is the flag that an error of a command is about.
+var about = regexp.MustCompile(`^--([a-z][-a-z0-9]*)\b`)
+
+// Attribute adds, to the error of a command about the value of a flag that was not typed, where that value comes from.
+func (c *Config) Attribute(err error) error {
+	failed := failure.From(err)
+	if failed == nil {
+		return nil
+	}
+	flag := about.FindStringSubmatch(failed.Message)
+	if flag == nil && strings.HasPrefix(failed.Message, "kubeconfig ") {
+		return c.attributeConnection(failed)
+	}
+	if flag == nil || c.applied[flag[1]] == "" {
+		return err
+	}
+	failed.Message = c.applied[flag[1]] + ": " + failed.Message
+	return failed
+}
+
+// attributeConnection adds, to an error about the kubeconfig, which settings choose it, or what is in it.
+func (c *Config) attributeConnection(failed *failure.Error) error {
+	for _, flag := range []string{"kubeconfig", "context", "cluster", "user"} {
+		if source := c.applied[flag]; source != "" {
+			failed.Hint = strings.TrimPrefix(failed.Hint+"\n", "\n") + fmt.Sprintf("--%s was not typed: it is set by %s", flag, source)
+		}
+	}
 	return failed
 }
 

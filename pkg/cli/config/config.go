@@ -42,6 +42,8 @@ type Config struct {
 	getenv  func(string) string
 	file    *viper.Viper
 	profile string
+	// applied is where the values of flags come from that were not typed.
+	applied map[string]string
 }
 
 // Load reads the file at path, which need not exist, and selects a profile: the argument (from --profile) or
@@ -73,7 +75,7 @@ func Read(path string) (*Config, error) {
 }
 
 func newConfig(path string, getenv func(string) string) *Config {
-	return &Config{path: path, getenv: getenv, file: viper.NewWithOptions(viper.KeyDelimiter(separator))}
+	return &Config{path: path, getenv: getenv, file: viper.NewWithOptions(viper.KeyDelimiter(separator)), applied: map[string]string{}}
 }
 
 // Profile is the name of the profile that counts, or "".

@@ -15,6 +15,11 @@ var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for",
 // notSettings are all flags that make no sense as a default.
 var notSettings = append([]string{"help", "profile"}, typedOnly...)
 
+// MayBeEmpty reports whether an empty flag has a meaning: all, as with kubectl, or none.
+func MayBeEmpty(flag string) bool {
+	return slices.Contains([]string{"selector", "field-selector", "metrics-from", "gang-scheduler"}, flag)
+}
+
 // OnlyTyped is the annotation of a command whose own flags, and those of the commands below it, count only when they are typed: a default
 // that is meant for jobs must not change an installation. The flags of every command, such as --context, are settings there, too.
 const OnlyTyped = "gangctl.dev/only-typed"

@@ -70,6 +70,7 @@ func TestValidate(t *testing.T) {
 		{"image", []string{"i"}, "", ""},
 		{"env", []string{"A=1", "B=2"}, "", ""},
 		{"namespace", []string{"n"}, "", ""},
+		{"image", []string{" "}, "image is empty", "give it a value, or take the setting away: gangctl config unset image"},
 		{"imgae", []string{"i"}, `unknown key "imgae"`, `did you mean "image"?`},
 		{"frobnication", []string{"i"}, `unknown key "frobnication"`, "a key is a flag of any command without its dashes, such as image for --image"},
 		{"secure-port", []string{"1"}, `unknown key "secure-port"`, "a key is a flag of any command without its dashes, such as image for --image"},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
@@ -30,6 +31,9 @@ func Validate(root *cobra.Command, key string, values []string) error {
 		}
 		return err.WithHint("a key is a flag of any command without its dashes, such as image for --image")
 	}
+	if slices.ContainsFunc(values, func(v string) bool { return strings.TrimSpace(v) == "" }) && !MayBeEmpty(key) {
+		return failure.Usagef("%s is empty", key).WithHint("give it a value, or take the setting away: gangctl config unset %s", key)
+	}
 	var failed error
 	visit(root, key, func(cmd *cobra.Command, flag *pflag.Flag) {
 		if failed != nil {
@@ -37,6 +41,10 @@ func Validate(root *cobra.Command, key string, values []string) error {
 		}
 		if err := try(flag, values); err != nil {
 			failed = failure.Usagef("%s: %q: %w (--%s of %s)", key, strings.Join(values, " "), err, key, cmd.CommandPath())
+			return
+		}
+		if checked, ok := flag.Value.(flagvalue.Checked); ok {
+			failed = checked.Check() // which names the flag
 		}
 	})
 	return failed

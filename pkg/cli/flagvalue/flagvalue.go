@@ -107,3 +107,45 @@ func (q *quantity) Set(s string) error {
 	*q.p = &parsed
 	return nil
 }
+
+// Checked is a flag whose value is more than what Set takes: the command that has the flag checks it when all flags are read.
+type Checked interface {
+	// Check is the error of that command for the value, whatever the other flags are.
+	Check() error
+}
+
+// Check makes flags of a set Checked, those of the names that are there. check looks at what they have set.
+func Check(flags *pflag.FlagSet, check func() error, names ...string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			continue
+		}
+		if flag.DefValue == "[]" || flag.DefValue == "0s" {
+			flag.DefValue = "" // which the help leaves out, too: it knows the empty values of pflag by their type
+		}
+		list, ok := flag.Value.(pflag.SliceValue)
+		if !ok {
+			flag.Value = checked{flag.Value, check}
+			continue
+		}
+		flag.Value = checkedList{flag.Value, list, check}
+	}
+}
+
+type checked struct {
+	pflag.Value
+	check func() error
+}
+
+// Check implements [Checked].
+func (c checked) Check() error { return c.check() }
+
+type checkedList struct {
+	pflag.Value
+	pflag.SliceValue
+	check func() error
+}
+
+// Check implements [Checked].
+func (c checkedList) Check() error { return c.check() }

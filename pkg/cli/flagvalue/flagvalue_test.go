@@ -1,10 +1,13 @@
 package flagvalue
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -55,4 +58,43 @@ func quantityString(q *resource.Quantity) string {
 		return "<nil>"
 	}
 	return q.String()
+}
+
+// A flag that is checked is for all else what it was: it takes the same values, and its help is the same.
+func TestCheck(t *testing.T) {
+	add := func(flags *pflag.FlagSet) (text *string, list *[]string) {
+		flags.Duration("since", 0, "a time")
+		return flags.String("text", "a", "a text"), flags.StringArray("list", nil, "a list")
+	}
+	plain, flags := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	add(plain)
+	text, list := add(flags)
+	refused := errors.New("refused")
+	Check(flags, func() error {
+		if *text == "bad" || slices.Contains(*list, "bad") {
+			return refused
+		}
+		return nil
+	}, "text", "list", "since", "absent")
+	if got, want := flags.FlagUsages(), plain.FlagUsages(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for name, tt := range map[string]struct {
+		value string
+		want  error
+	}{"text": {"bad", refused}, "list": {"bad", refused}} {
+		checked, ok := flags.Lookup(name).Value.(Checked)
+		if !ok || checked.Check() != nil {
+			t.Fatalf("%s: got %v", name, checked.Check())
+		}
+		if err := flags.Set(name, tt.value); err != nil || !errors.Is(checked.Check(), tt.want) {
+			t.Errorf("%s: got %v, %v", name, err, checked.Check())
+		}
+		if err := flags.Set("text", "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if values, ok := flags.Lookup("list").Value.(pflag.SliceValue); !ok || !slices.Equal(values.GetSlice(), []string{"bad"}) {
+		t.Error("the list is none any more")
+	}
 }

@@ -52,6 +52,11 @@ func (f *Factory) Namespace() (string, error) {
 	if err := f.checkFiles(); err != nil {
 		return "", err
 	}
+	if f.flags.overrides.Context.Namespace != "" {
+		if err := f.flags.checkNamespace(); err != nil {
+			return "", err
+		}
+	}
 	namespace, _, err := f.flags.loader().Namespace()
 	if err != nil {
 		return "", f.explainConfig(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -84,6 +85,7 @@ func TestNoCluster(t *testing.T) {
 		{"nothing, and a context", "", []string{"--context", "dev"}, "no cluster is configured: tried FILE", "gangctl-sandbox up"},
 		{"timeout", kubeconfig, []string{"--request-timeout", "abc"}, `--request-timeout "abc": must be a duration, such as 30s`, ""},
 		{"no such file", kubeconfig, []string{"--kubeconfig", "/nowhere"}, "kubeconfig /nowhere does not exist", "gangctl-sandbox up"},
+		{"no namespace", kubeconfig, []string{"-n", "a b"}, `--namespace "a b": ` + validation.IsDNS1123Label("a b")[0], ""},
 		{"no end", kubeconfig, []string{"--kubeconfig", "/dev/zero"}, "read /dev/zero: it has more than 16 MiB", "correct the path"},
 		{"a key without end", kubeconfig, []string{"--client-key", "/dev/zero"}, "read /dev/zero: it has more than 16 MiB", "correct the path"},
 		{"empty", kubeconfig, []string{"--kubeconfig", "/dev/null"}, "no cluster is configured: tried /dev/null", "gangctl-sandbox up"},

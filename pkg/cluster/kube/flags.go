@@ -1,8 +1,14 @@
 package kube
 
 import (
+	"strings"
+
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 )
 
 // connection holds kubectl's flags for the connection to a cluster. They are declared here rather than taken from
@@ -39,7 +45,22 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "If true, the server's certificate will not be checked for validity. This will make your HTTPS connections insecure")
 	flags.StringVar(&cluster.CertificateAuthority, "certificate-authority", "", "Path to a cert file for the certificate authority")
 	flags.StringVar(&cluster.ProxyURL, "proxy-url", "", "Proxy URL to use for requests to the API server")
+	flagvalue.Check(flags, c.checkNamespace, "namespace")
 	flags.StringVar(&c.overrides.Timeout, "request-timeout", "0", "The length of time to wait before giving up on a single server request. Non-zero values should contain a corresponding time unit (e.g. 1s, 2m, 3h). A value of zero means don't timeout requests.")
+}
+
+func (c *connection) checkNamespace() error {
+	if problems := validation.IsDNS1123Label(c.overrides.Context.Namespace); len(problems) > 0 {
+		return failure.Usagef("--namespace %q: %s", c.overrides.Context.Namespace, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func (c *connection) checkTimeout() error {
+	if _, err := clientcmd.ParseTimeout(c.overrides.Timeout); err != nil {
+		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", c.overrides.Timeout)
+	}
+	return nil
 }
 
 // loader reads the kubeconfig, once, with the flags applied.

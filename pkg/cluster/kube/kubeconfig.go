@@ -101,7 +101,7 @@ func (f *Factory) explainConfig(err error) error {
 	where := strings.Join(f.paths(), ", ")
 	switch {
 	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
-		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", f.flags.overrides.Timeout)
+		return f.flags.checkTimeout()
 	case f.aboutAnother(err):
 		return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("correct the path, in the kubeconfig or in the flag that names it")
 	case errors.Is(err, fs.ErrNotExist):

@@ -148,3 +148,73 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// What a command would refuse of a value, whatever else is typed, is refused when it is set, in the same sentence.
+func TestSetRefusesWhatCommandsRefuse(t *testing.T) {
+	for setting, want := range map[string]string{
+		"gpu-resource gpu":         `--gpu-resource "gpu": must be an extended resource, DOMAIN/NAME`,
+		"scheduler My_One":         `--scheduler "My_One": must hold only lower-case letters`,
+		"queue X":                  `--queue "X": must hold only`,
+		"env A=1 B":                `--env "B": must be NAME=VALUE`,
+		"label a/b/c=d":            `--label "a/b/c=d": `,
+		"data claim":               `--data "claim": there is no path`,
+		"host-path a:/b":           `--host-path "a:/b": "a" is not an absolute path`,
+		"config-file a:b":          `--config-file "a:b": "b" is not an absolute path`,
+		"env-from x":               `--env-from "x": must be secret/NAME or configmap/NAME`,
+		"node-selector x":          `--node-selector "x": must be KEY=VALUE`,
+		"toleration a:b":           `--toleration "a:b": the effect "b" must be`,
+		"affinity-node a=":         "",
+		"topology a/b/c":           `--topology "a/b/c": `,
+		"topology-preferred a,":    `--topology-preferred "a,": `,
+		"sync-git x":               `--sync-git "x": must be the URL of a repository`,
+		"device gpu=x":             `--device "gpu=x": must be DOMAIN/NAME=COUNT`,
+		"rdma x":                   `--rdma "x": must be an extended resource`,
+		"image-pull-secret A":      `--image-pull-secret "A": must hold only`,
+		"service-account A":        `--service-account "A": must hold only`,
+		"selector !":               `--selector "!": `,
+		"include (":                `--include "(": `,
+		"tail -- -5":               `--tail -5: must be -1 or more`,
+		"types Bad":                `--types "Bad": must be Normal or Warning`,
+		"interval 1ms":             `--interval 1ms: must be 1s or more`,
+		"source there":             `source: "there": must be one of auto, cluster, scheduler`,
+		"namespace A_B":            `--namespace "A_B": `,
+		"gpu-resource amd.com/gpu": "",
+		"tensorboard /logs":        "", // with --data it has a meaning
+		"data claim:/a":            "",
+	} {
+		h := newHome(t, "", nil)
+		_, stderr, code := h.run("config set " + setting)
+		if want == "" {
+			if code != failure.CodeOK {
+				t.Errorf("%s: exit code %d, %s", setting, code, stderr)
+			}
+			continue
+		}
+		if _, err := os.Stat(h.path); code != failure.CodeUsage || !strings.HasPrefix(stderr, "error: "+want) || err == nil {
+			t.Errorf("%s: exit code %d, %s", setting, code, stderr)
+		}
+	}
+}
+
+// An error about a value that was not typed has where the value comes from.
+func TestErrorsNameTheSetting(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, args string
+		env        map[string]string
+		want       string
+	}{
+		"environment": {env: map[string]string{"GANGCTL_GPU_RESOURCE": "gpu"}, args: "submit tf a --image i --dry-run=client",
+			want: `error: GANGCTL_GPU_RESOURCE: --gpu-resource "gpu": must be an extended resource`},
+		"file":    {file: "toleration: [a:b]\n", args: "submit tf a --image i --dry-run=client", want: `error: settings FILE: toleration: --toleration "a:b": the effect`},
+		"profile": {file: "profiles: {big: {selector: '!'}}\n", args: "list --profile big", want: `error: settings FILE: profile big: selector: --selector "!"`},
+		"typed":   {env: map[string]string{"GANGCTL_GPU_RESOURCE": "gpu"}, args: "submit tf a --image i --dry-run=client --gpu-resource x", want: `error: --gpu-resource "x": must be`},
+		"another": {env: map[string]string{"GANGCTL_SCHEDULER": "s"}, args: "submit tf a --image i --dry-run=client --gpu-resource x", want: `error: --gpu-resource "x": must be`},
+		"kubeconfig": {env: map[string]string{"GANGCTL_KUBECONFIG": "/nowhere"}, args: "list",
+			want: "error: kubeconfig /nowhere does not exist\nhint: name a kubeconfig with --kubeconfig or KUBECONFIG, or start a local cluster: gangctl-sandbox up\n--kubeconfig was not typed: it is set by GANGCTL_KUBECONFIG\n"},
+	} {
+		_, stderr, code := newHome(t, tt.file, tt.env).run(tt.args)
+		if code == failure.CodeOK || !strings.HasPrefix(stderr, tt.want) {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+		}
+	}
+}

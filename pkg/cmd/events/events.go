@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
@@ -48,6 +49,7 @@ The API server keeps events for an hour, unless it is configured otherwise.`,
 		SuggestFor: []string{"event", "history"},
 	}
 	cmd.Flags().StringSliceVar(&o.Types, "types", nil, "Only events of these types: Normal, Warning")
+	flagvalue.Check(cmd.Flags(), o.checkTypes, "types")
 	cmd.Flags().BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print no column headers")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
 	o.Bind(cmd, f, o.validate, func(ctx context.Context) error {
@@ -61,15 +63,22 @@ The API server keeps events for an hour, unless it is configured otherwise.`,
 }
 
 func (o *Options) validate(cmd *cobra.Command) error {
-	for _, t := range o.Types {
-		if t != corev1.EventTypeNormal && t != corev1.EventTypeWarning {
-			return failure.Usagef("--types %q: must be Normal or Warning", t)
-		}
+	if err := o.checkTypes(); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("no-headers") && !o.Output.IsTable() {
 		return failure.Usagef("--no-headers has no effect with -o %s", o.Output.Output).WithHint("leave it out")
 	}
 	return o.Output.Validate()
+}
+
+func (o *Options) checkTypes() error {
+	for _, t := range o.Types {
+		if t != corev1.EventTypeNormal && t != corev1.EventTypeWarning {
+			return failure.Usagef("--types %q: must be Normal or Warning", t)
+		}
+	}
+	return nil
 }
 
 func (o *Options) run(ctx context.Context) error {

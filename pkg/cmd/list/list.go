@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
@@ -69,6 +70,7 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 	}
 	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces")
 	cmd.Flags().StringVarP(&o.Selector, "selector", "l", "", "Label selector, such as team=vision,env!=test")
+	flagvalue.Check(cmd.Flags(), o.checkSelector, "selector")
 	o.Output.AddTableFlags(cmd)
 	return cmd
 }
@@ -77,10 +79,17 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	if o.AllNamespaces && cmd.Flags().Changed("namespace") {
 		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	}
+	if err := o.checkSelector(); err != nil {
+		return err
+	}
+	return o.Output.Validate()
+}
+
+func (o *Options) checkSelector() error {
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return failure.Usagef("--selector %q: %w", o.Selector, err).WithHint("for example: -l team=vision,env!=test")
 	}
-	return o.Output.Validate()
+	return nil
 }
 
 func (o *Options) run(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -80,6 +81,8 @@ How a member ended that failed is reported on standard error: its exit code and 
 	flags.StringVar(&o.Exclude, "exclude", "", "No lines that match this regular expression")
 	flags.StringVarP(&o.Container, "container", "c", "", "Container; default is the one that does the work")
 	flags.IntVar(&o.MaxStreams, "max-streams", maxStreams, "How many connections to open at a time")
+	flagvalue.Check(flags, o.selectLines, "include", "exclude", "index")
+	flagvalue.Check(flags, o.checkNumbers, "since", "tail", "max-streams")
 	o.Output.AddFlags(cmd, raw, printer.JSON)
 	o.Bind(cmd, f, func(*cobra.Command) error { return o.validate() }, func(ctx context.Context) error {
 		if runF != nil {
@@ -104,6 +107,15 @@ func (o *Options) validate() error {
 		return failure.Usagef("--failed and --first-error cannot be used together").WithHint("leave out one of them")
 	case o.FirstError && o.Previous:
 		return failure.Usagef("--first-error finds the right run itself").WithHint("leave out --previous")
+	}
+	if err := o.checkNumbers(); err != nil {
+		return err
+	}
+	return o.selectLines()
+}
+
+func (o *Options) checkNumbers() error {
+	switch {
 	case o.Since < 0:
 		return failure.Usagef("--since %s: must not be negative", o.Since)
 	case o.Since > 0 && o.Since < time.Second:
@@ -113,7 +125,11 @@ func (o *Options) validate() error {
 	case o.MaxStreams < 1 || o.MaxStreams > 1000:
 		return failure.Usagef("--max-streams %d: must be 1 to 1000", o.MaxStreams)
 	}
-	var err error
+	return nil
+}
+
+// selectLines reads which lines are meant, and of which members.
+func (o *Options) selectLines() (err error) {
 	if o.include, err = pattern("include", o.Include); err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func withSettings(complete cobra.CompletionFunc, settings func(*cobra.Command) e
 
 // finish walks the whole tree: bad arguments become usage errors, every usage error reports where to read on, and completion
 // sees the user's settings.
-func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {
+func finish(cmd *cobra.Command, settings func(*cobra.Command) error, attribute func(error) error) {
 	if validate := cmd.Args; validate != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := validate(cmd, args)
@@ -142,13 +142,13 @@ func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {
 		cmd.Args = pointToHelp(cmd.Args)
 	}
 	if run := cmd.RunE; run != nil {
-		cmd.RunE = pointToHelp(run)
+		cmd.RunE = pointToHelp(func(cmd *cobra.Command, args []string) error { return attribute(run(cmd, args)) })
 	}
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = withSettings(cmd.ValidArgsFunction, settings)
 	}
 	for _, sub := range cmd.Commands() {
-		finish(sub, settings)
+		finish(sub, settings, attribute)
 	}
 }
 

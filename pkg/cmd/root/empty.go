@@ -1,11 +1,10 @@
 package root
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
@@ -20,14 +19,9 @@ func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
 	everywhere := cmd.Root().PersistentFlags() // those of the connection are as with kubectl
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		value := flag.Value.String()
-		if err == nil && everywhere.Lookup(flag.Name) == nil && (value == "" || value == "[]") && !mayBeEmpty(flag.Name) {
+		if err == nil && everywhere.Lookup(flag.Name) == nil && (value == "" || value == "[]") && !config.MayBeEmpty(flag.Name) {
 			err = failure.Usagef("--%s is empty", flag.Name).WithHint("give it a value, or leave it out")
 		}
 	})
 	return err
-}
-
-// mayBeEmpty reports whether an empty flag has a meaning: all, as with kubectl, or none.
-func mayBeEmpty(flag string) bool {
-	return slices.Contains([]string{"selector", "field-selector", "metrics-from", "gang-scheduler"}, flag)
 }

@@ -70,11 +70,13 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	for _, c := range further { // their flags are their own affair
 		c.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	}
+	var loaded *config.Config
 	settings := func(run *cobra.Command) error {
 		c, err := config.Load(f.ConfigPath, f.Getenv, profile)
 		if err != nil {
 			return err
 		}
+		loaded = c
 		if err := c.Apply(run); err != nil {
 			return err
 		}
@@ -94,7 +96,12 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 		return settings(run)
 	}
 	completeValues(cmd, values(f, cluster), settings)
-	finish(cmd, settings)
+	finish(cmd, settings, func(err error) error {
+		if loaded == nil {
+			return err
+		}
+		return loaded.Attribute(err)
+	})
 	return cmd
 }
 

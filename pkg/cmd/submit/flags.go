@@ -113,6 +113,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 		}
 	}
 	o.Submission.addFlags(cmd)
+	flagvalue.Check(flags, o.checkValues, checkedFlags...)
 }
 
 // shown are the roles, those with the members that matter most first.

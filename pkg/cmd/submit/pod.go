@@ -175,12 +175,7 @@ func (p *podFlags) lifetime() render.Lifetime {
 
 // validatePod refuses flags that have no effect, or name nothing.
 func (o *Options) validatePod(flags *pflag.FlagSet) error {
-	for _, name := range o.PullSecrets {
-		if err := validateObjectName("image-pull-secret", name); err != nil || name == "" {
-			return emptyOr(err, "image-pull-secret")
-		}
-	}
-	if err := validateObjectName("service-account", o.ServiceAccount); err != nil {
+	if err := o.validateAccounts(); err != nil {
 		return err
 	}
 	switch {
@@ -194,6 +189,16 @@ func (o *Options) validatePod(flags *pflag.FlagSet) error {
 		return o.readFiles()
 	}
 	return nil
+}
+
+// validateAccounts checks the names of what pods use.
+func (p *podFlags) validateAccounts() error {
+	for _, name := range p.PullSecrets {
+		if err := validateObjectName("image-pull-secret", name); err != nil || name == "" {
+			return emptyOr(err, "image-pull-secret")
+		}
+	}
+	return validateObjectName("service-account", p.ServiceAccount)
 }
 
 func emptyOr(err error, flag string) error {

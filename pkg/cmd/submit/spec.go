@@ -47,19 +47,11 @@ func (o *Options) spec(namespace string, d choose.Decision) (render.Spec, error)
 	if err != nil {
 		return render.Spec{}, err
 	}
-	labels, err := pairs("label", o.Labels, func(key, value string) []string {
-		return append(content.IsLabelKey(key), content.IsLabelValue(value)...)
-	})
+	labels, err := o.labels()
 	if err != nil {
 		return render.Spec{}, err
 	}
-	annotations, err := pairs("annotation", o.Annotations, func(key, value string) []string {
-		var problems []string
-		for _, e := range apivalidation.ValidateAnnotations(map[string]string{key: value}, field.NewPath("annotation")) {
-			problems = append(problems, e.Detail)
-		}
-		return problems
-	})
+	annotations, err := o.annotations()
 	if err != nil {
 		return render.Spec{}, err
 	}
@@ -120,6 +112,24 @@ func (o *Options) setter() string {
 		return "the " + strings.ReplaceAll(name, "-", " ")
 	}
 	return "gangctl"
+}
+
+// labels reads --label.
+func (o *Options) labels() (map[string]string, error) {
+	return pairs("label", o.Labels, func(key, value string) []string {
+		return append(content.IsLabelKey(key), content.IsLabelValue(value)...)
+	})
+}
+
+// annotations reads --annotation.
+func (o *Options) annotations() (map[string]string, error) {
+	return pairs("annotation", o.Annotations, func(key, value string) []string {
+		var problems []string
+		for _, e := range apivalidation.ValidateAnnotations(map[string]string{key: value}, field.NewPath("annotation")) {
+			problems = append(problems, e.Detail)
+		}
+		return problems
+	})
 }
 
 // environment reads --env. The value is everything after the first "=", byte for byte.

@@ -35,6 +35,33 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// checkedFlags are the flags that checkValues looks at.
+var checkedFlags = []string{"scheduler", "queue", "priority-class", "gpu-resource", "env", "label", "annotation", "data", "host-path", "config-file", "env-from", "node-selector",
+	"toleration", "affinity-node", "affinity-domain", "topology", "topology-preferred", "sync-git", "device", "rdma", "image-pull-secret", "service-account"}
+
+// checkValues refuses a value that suits no job, whatever the other flags are: that of a setting, which is set without them.
+func (o *Options) checkValues() error {
+	never := func(string) bool { return false }
+	for _, check := range []func() error{
+		func() error { return o.validatePlacement(nil) },
+		func() error { return refuseGPUResource(o.GPUResource) },
+		func() error { _, err := o.environment(); return err },
+		func() error { _, err := o.labels(); return err },
+		func() error { _, err := o.annotations(); return err },
+		func() error { _, err := o.mounts("job"); return err },
+		func() error { _, err := o.envFrom(); return err },
+		func() error { _, err := o.place(never); return err },
+		func() error { _, err := o.code(never); return err },
+		func() error { _, err := o.devices(o.GPUResource); return err },
+		o.validateAccounts,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // refuseEmpty refuses an empty value that was typed: an unset variable of a script, rather than a default.
 // It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {

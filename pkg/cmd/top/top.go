@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -151,6 +152,7 @@ func (o *Options) complete(runF func(context.Context, *Options) error, cmd *cobr
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "Watch, and redraw in place until q is pressed; into a pipe, print one frame after the other")
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to draw what only time has changed, or to print a frame into a pipe")
+	flagvalue.Check(flags, o.checkInterval, "interval")
 	flags.StringVar(&o.From, "from", "", "Show a saved file instead of the cluster; - is standard input")
 	flags.BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print the rows only")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
@@ -177,8 +179,16 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
 	case typed("no-headers") && !o.Output.IsTable():
 		return failure.Usagef("--no-headers has no effect with -o %s", o.Output.Output).WithHint("leave it out")
-	case o.Interval < time.Second:
-		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	if err := o.checkInterval(); err != nil {
+		return err
 	}
 	return o.Output.Validate()
+}
+
+func (o *Options) checkInterval() error {
+	if o.Interval < time.Second {
+		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	return nil
 }

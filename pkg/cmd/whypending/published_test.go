@@ -232,7 +232,7 @@ func TestTheSchedulersMessageMayBeMissing(t *testing.T) {
 		})
 	}
 	_, _, failed := serve(t, busy()).query(t.Context(), "llama", "--source=heaven")
-	if failed == nil || !strings.Contains(failed.Error(), "must be auto, cluster or scheduler") {
+	if failed == nil || !strings.Contains(failed.Error(), "must be one of auto, cluster, scheduler") {
 		t.Errorf("got %v", failed)
 	}
 }

@@ -74,7 +74,7 @@ func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace s
 		return nil, cmdutil.ExplainName(err)
 	}
 	if o.Node != "" && a.Nodes != nil && !knowsNode(a, o.Node) {
-		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: kubectl get nodes")
+		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: gangctl top node")
 	}
 	return a, nil
 }

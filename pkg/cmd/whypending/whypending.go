@@ -3,13 +3,13 @@ package whypending
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
@@ -118,11 +118,12 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.Node, "node", "", "Explain also why not this node")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "Answer again whenever the answer changes, until the gang runs")
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
+	flagvalue.Check(flags, o.checkInterval, "interval")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
 	flags.Var(&o.Apply, "apply", "Do the way of this number, or text, of those that the answer offers, after showing it")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
-	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
+	flagvalue.Enum(cmd, flags, &o.Source, "source", sourceAuto, "Where the answer comes from; scheduler is what the gang scheduler published, and auto that on 500 nodes or more", sourceAuto, sourceCluster, sourceScheduler)
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 }
@@ -180,19 +181,27 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
 	case o.Save == localfile.Stdin:
 		return failure.Usagef("--save -: standard output is for the answer").WithHint("name a file, such as --save cluster.yaml.gz")
+	case typed("source") && o.From != "":
+		return failure.Usagef("--source has no effect with --from: the answer is from the file").WithHint("leave out one of them")
 	case o.Apply.given() && o.From != "":
 		return failure.Usagef("--apply needs a cluster: a saved file cannot be changed").WithHint("leave out --from, or see the commands with `-v`")
 	case o.Apply.given() && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):
 		return failure.Usagef("--apply needs the name of a job and goes with neither --watch, --quiet, --save, --output nor --source=scheduler").WithHint("gangctl why-pending NAME --apply N")
 	case typed("yes") && !o.Apply.given():
 		return failure.Usagef("--yes has no effect without --apply").WithHint("add --apply N, or leave out --yes")
-	case !slices.Contains([]string{sourceAuto, sourceCluster, sourceScheduler}, o.Source):
-		return failure.Usagef("--source %q: must be auto, cluster or scheduler", o.Source)
-	case o.Source == sourceScheduler && (o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):
-		return failure.Usagef("--source=scheduler needs the name of a job and goes with neither --from, --save, --verbose, --node nor --watch").
+	case typed("source") && o.Source == sourceScheduler && (o.Name == "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):
+		return failure.Usagef("--source=scheduler needs the name of a job and goes with neither --save, --verbose, --node nor --watch").
 			WithHint("the scheduler publishes one answer a job, without the single nodes")
-	case o.Interval < time.Second:
-		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	if err := o.checkInterval(); err != nil {
+		return err
 	}
 	return o.Output.Validate()
+}
+
+func (o *Options) checkInterval() error {
+	if o.Interval < time.Second {
+		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	return nil
 }

@@ -126,6 +126,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"llama", "--from", "absent.yaml"}, 1, "read snapshot: open absent.yaml"},
 		{[]string{"llama", "--from", file, "--node", "n9"}, 1, `no node "n9"`},
 		{[]string{"llama", "--from", file, "--save", "-"}, 2, "--save -: standard output is for the answer"},
+		{[]string{"llama", "--from", file, "--source", "cluster"}, 2, "--source has no effect with --from"},
 		{[]string{"llama", "--from", "/dev/zero"}, 1, "read snapshot /dev/zero: it is not text"},
 		{[]string{"llama"}, 1, "no cluster"},
 		{[]string{"a", "b", "c"}, 2, "takes one job"},
