@@ -83,10 +83,7 @@ func Transient(err error) bool {
 		return false
 	}
 	var request *url.Error
-	var dns *net.DNSError
-	var unknownCA x509.UnknownAuthorityError
-	var wrongHost x509.HostnameError
-	return errors.As(err, &request) && !errors.Is(err, context.Canceled) && !errors.As(err, &dns) && !errors.As(err, &unknownCA) && !errors.As(err, &wrongHost)
+	return errors.As(err, &request) && !errors.Is(err, context.Canceled) && !misled(err)
 }
 
 func explainNetwork(e *Error, op *opError) {

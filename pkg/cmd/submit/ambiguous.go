@@ -2,10 +2,7 @@ package submit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,20 +26,8 @@ type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
 
-// ambiguous reports whether a create that failed may have stored its object all the same: the connection was lost, a proxy answered, or the API
-// server gave up waiting for the store. What it does not accept, and what was never sent, is not stored.
-func ambiguous(err error) bool {
-	var answered apierrors.APIStatus
-	var network *net.OpError
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), failure.Unauthenticated(err):
-		return false
-	case !errors.As(err, &answered):
-		return !(errors.As(err, &network) && network.Op == "dial")
-	}
-	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsInternalError(err) && !strings.Contains(err.Error(), "failed calling webhook")
-}
+// ambiguous reports whether a request that failed may have been done all the same.
+func ambiguous(err error) bool { return failure.OutcomeOf(err) == failure.OutcomeAmbiguous }
 
 // resolve finds out what became of the create of a job whose answer, lost, is ambiguous. A job that is there and carries what this command wrote on
 // it is its own. One that is not there may still come: it is created again, and one of the two finds the name taken.

@@ -2,7 +2,9 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -74,7 +76,7 @@ func (p *prober) pods(ctx context.Context, pods []*corev1.Pod) error {
 func (p *prober) try(ctx context.Context, create func() error) error {
 	for n := 1; ; n++ {
 		err := create()
-		if learntFrom(err) != learntNothing || n == probeTries || failure.Unauthenticated(err) || apierrors.IsNotFound(err) {
+		if !failure.OutcomeOf(err).Unseen() || n == probeTries || failure.Unauthenticated(err) || apierrors.IsNotFound(err) {
 			return err
 		}
 		select {
@@ -89,18 +91,18 @@ func (p *prober) try(ctx context.Context, create func() error) error {
 // nothing of the object: others may create it.
 func (p *prober) note(probe snapshot.Probe, resource schema.GroupVersionResource, err error) {
 	name := resource.GroupResource().String()
-	switch learntFrom(err) {
-	case learntAccepted:
+	switch failure.OutcomeOf(err) {
+	case failure.OutcomeAccepted:
 		probe.Code = 201
-	case learntRefused:
+	case failure.OutcomeRefused:
 		refused := statusOf(err)
 		probe.Code, probe.Reason, probe.Message = int(refused.Code), string(refused.Reason), refused.Message
-	case learntRights:
+	case failure.OutcomeNoRight:
 		if p.s.Denial(snapshot.VerbCreate, name, probe.Namespace) == nil {
 			p.s.Denied = append(p.s.Denied, snapshot.Denial{Verb: snapshot.VerbCreate, Resource: name, Message: refusalMessage(err)})
 		}
 		return
-	case learntExists:
+	case failure.OutcomeTaken:
 		return // it was made in between: nothing is to be tried
 	default:
 		op := failure.Op{Verb: "create", Resource: resource, Kind: probe.Kind, Namespace: probe.Namespace, Name: probe.Name}
@@ -135,7 +137,7 @@ func (p *prober) rehearse(ctx context.Context, objects []Object) (failed *Object
 			continue
 		}
 		accepted, err := p.object(ctx, o)
-		if learnt := learntFrom(err); learnt == learntNothing || learnt == learntExists {
+		if outcome := failure.OutcomeOf(err); outcome.Unseen() || outcome == failure.OutcomeTaken {
 			return &objects[i], err
 		}
 		p.note(snapshot.Probe{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}, o.Resource, err)
@@ -169,4 +171,14 @@ func (p *prober) object(ctx context.Context, o Object) (accepted *unstructured.U
 		return err
 	})
 	return accepted, err
+}
+
+// statusOf is the status that the API server answered; nil where it did not.
+func statusOf(err error) *metav1.Status {
+	var answered apierrors.APIStatus
+	if !errors.As(err, &answered) || answered.Status().Code < http.StatusBadRequest {
+		return nil
+	}
+	status := answered.Status()
+	return &status
 }
