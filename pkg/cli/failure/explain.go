@@ -54,6 +54,12 @@ func Unauthenticated(err error) bool {
 	return apierrors.IsUnauthorized(err) || noCredentials(err) != ""
 }
 
+// Unanswered reports whether a request failed that no API server answered, or that had no login: any other request would fail alike.
+func Unanswered(err error) bool {
+	var request *url.Error
+	return errors.As(err, &request) || Unauthenticated(err)
+}
+
 // noCredentials is why the program that a kubeconfig names got no credentials; empty if that is not why a request failed. client-go reports it in
 // words alone.
 func noCredentials(err error) string {

@@ -69,6 +69,9 @@ func Find(ctx context.Context, client dynamic.Interface, selector string, kinds 
 		objects, err := list(ctx, client, selector, k)
 		if err != nil {
 			errs = append(errs, err)
+			if failure.Unanswered(err) {
+				break // as the lists of the other kinds would be
+			}
 			continue
 		}
 		found = append(found, objects...)

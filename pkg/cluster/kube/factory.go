@@ -2,6 +2,7 @@
 package kube
 
 import (
+	"crypto/tls"
 	"io"
 	"maps"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // Requests a second that gangctl sends at most. A command sends a handful; the client-go default of 5 would only make
@@ -97,7 +100,11 @@ func (f *Factory) Client() (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewClient(config)
+	client, err := NewClient(config)
+	if err != nil {
+		return nil, failure.Errorf("connect to %s: %w", config.Host, err).WithHint("correct the flag, or what the kubeconfig has: kubectl config view --minify")
+	}
+	return client, nil
 }
 
 // NewClient returns clients for a REST configuration.
@@ -125,6 +132,18 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{Typed: typed, Dynamic: dyn, Config: config}, nil
 }
 
+// checkCertificate reports a client certificate that is none, or not that of its key. client-go reports it in a log of its own, and makes its requests
+// without.
+func checkCertificate(c *rest.TLSClientConfig) error {
+	if c.CertFile == "" || c.KeyFile == "" || len(c.CertData) > 0 || len(c.KeyData) > 0 {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+		return failure.Errorf("client certificate %s, key %s: %w", c.CertFile, c.KeyFile, err).WithHint("correct the paths, in the kubeconfig or in the flags that name them")
+	}
+	return nil
+}
+
 func (f *Factory) restConfig() (*rest.Config, error) {
 	loader, err := f.clientConfig()
 	if err != nil {
@@ -133,6 +152,9 @@ func (f *Factory) restConfig() (*rest.Config, error) {
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)
+	}
+	if err := checkCertificate(&config.TLSClientConfig); err != nil {
+		return nil, err
 	}
 	config.UserAgent = f.userAgent
 	config.QPS, config.Burst = clientQPS, clientBurst

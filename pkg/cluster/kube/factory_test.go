@@ -174,6 +174,25 @@ func TestNoContext(t *testing.T) {
 	}
 }
 
+// A file that holds no certificate, or an address that is none, is an error with what to correct, and nothing is sent without.
+func TestNoUsableConnection(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no certificate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"client certificate " + text + ", key " + text + ": tls: ":             {"--client-certificate", text, "--client-key", text, "--server=https://10.0.0.1"},
+		"connect to https://10.0.0.1: unable to load root certificates: ":      {"--certificate-authority", text, "--server=https://10.0.0.1"},
+		`connect to http://x y: host must be a URL or a host:port pair: "http`: {"--server=http://x y"},
+	} {
+		f, _ := newFactory(t, kubeconfig, args...)
+		_, err := f.Client()
+		if got := failure.From(err); err == nil || !strings.HasPrefix(got.Message, want) || !strings.HasPrefix(got.Hint, "correct the ") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
 // A certificate that is missing is not the kubeconfig that names it.
 func TestNoCertificate(t *testing.T) {
 	for _, args := range [][]string{

@@ -133,3 +133,14 @@ func TestRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A server that does not answer is one error, not one for each kind of object.
+func TestUnreachable(t *testing.T) {
+	for want, client := range kubetest.Away(t) {
+		f, streams := commandtest.Factory("", time.Time{}, 0, client)
+		f.Version = version.Info{Version: "v1.2.3"}
+		if _, _, failed := commandtest.Run(t.Context(), upgrade(f), streams); failed == nil || !strings.Contains(failed.Message, want) || strings.Contains(failed.Message, "\n") {
+			t.Errorf("%s: got %+v", want, failed)
+		}
+	}
+}
