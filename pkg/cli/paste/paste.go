@@ -64,6 +64,9 @@ func (c *Completer) Complete(text string, admin bool) string {
 				out.WriteString(" " + shell.Join(flags...))
 			}
 		}
+		insert(match[2], nil)
+		out.WriteString(c.name(l))
+		at = match[3]
 		insert(match[3], c.global(l))
 		if own, path := c.own(l); own != nil {
 			insert(match[1]+len(path), own)
@@ -131,6 +134,15 @@ func groupOf(cmd *cobra.Command) string {
 		}
 	}
 	return ""
+}
+
+// name is the name of the program of a line, as its user has called it: gangctl may be kubectl's plugin.
+func (c *Completer) name(l line) string {
+	known := func(cmd *cobra.Command) bool { return len(l.args) > 0 && cmd.Name() == l.args[0] }
+	if l.program == "gangctl" && slices.ContainsFunc(c.root.Commands(), known) {
+		return c.root.CommandPath()
+	}
+	return l.program
 }
 
 // global are the flags that a command lacks, and that follow the name of the program.

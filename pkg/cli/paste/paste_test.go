@@ -85,6 +85,16 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// Whoever calls gangctl as kubectl's plugin may have no other name for it.
+func TestCompleteForThePlugin(t *testing.T) {
+	c := tree(t, "get", "--context", "staging")
+	c.root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gang"}
+	const text, want = "gangctl does not know it: see `gangctl get a`, gangctl config view", "gangctl does not know it: see `kubectl gang --context staging get a`, kubectl gang config view"
+	if got := c.Complete(text, false); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // kubectl does not read gangctl's settings: what they set goes to its commands, and gangctl's own need it not.
 func TestCompleteFromSettings(t *testing.T) {
 	c := tree(t, "get")
