@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -33,7 +34,7 @@ func (s nodeAdder) addNodes() {
 	fewest := int64(maxNew)
 	for _, model := range s.shapes() {
 		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
-			nodes, daemons := whatif.NewNodes(model, s.daemons(model), int(n))
+			nodes, daemons := whatif.NewNodes(model, whatif.Daemons(s.w.Cluster(), model.Name), int(n))
 			return s.room(s.w.Cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
 		})
 		if !ok || s.spent() {
@@ -42,7 +43,7 @@ func (s nodeAdder) addNodes() {
 		if n < fewest {
 			best, offered, fewest = nil, map[string]bool{}, n
 		}
-		alike := size(model) + poolOf(model)
+		alike := size(model) + place.PoolOf(model)
 		if offered[alike] {
 			continue
 		}
@@ -126,40 +127,16 @@ func (s nodeAdder) nodeLabelKeys() map[string]bool {
 	return keys
 }
 
-// daemons are the pods that every node like the model will have too.
-func (s nodeAdder) daemons(model *corev1.Node) []*corev1.Pod {
-	var daemons []*corev1.Pod
-	for _, p := range s.w.Cluster().PodsOn(model.Name) {
-		if placement.DaemonSetPod(p) {
-			daemons = append(daemons, p)
-		}
-	}
-	return daemons
-}
-
-// pools are the labels by which clouds and node provisioners name the group that a node was made in.
-var pools = []string{"eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool", "node.kubernetes.io/instance-type"}
-
-// poolOf is the label of the node pool that a node was made in; empty without.
-func poolOf(n *corev1.Node) string {
-	for _, label := range pools {
-		if name := n.Labels[label]; name != "" {
-			return label + "=" + name
-		}
-	}
-	return ""
-}
-
 func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
-	if pool := poolOf(model); pool != "" {
+	if pool := place.PoolOf(model); pool != "" {
 		how += ", with " + pool
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),
 			Change: map[string]any{"count": count, "like": model.Name}, How: how},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.MoreNodes(snap, model, s.daemons(model), int(count))
+			return whatif.MoreNodes(snap, model, whatif.Daemons(s.w.Cluster(), model.Name), int(count))
 		},
 	}
 }

@@ -118,7 +118,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		return Found{Actions: s.actions, Cut: s.cut}
 	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
-		s.part(answer.Wait, waiter{s}.wait)
+		s.part(answer.Wait, s.later(waiter{s}.wait))
 		again := false
 		s.part(answer.Reshape, func() { again = s.startsAgain() })
 		if !again {
@@ -130,7 +130,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.part(answer.Uncordon, uncordoner{s}.uncordon)
 		s.part(answer.Move, mover{s}.move)
 		if !again {
-			s.part(answer.AddNodes, nodeAdder{s}.addNodes)
+			s.part(answer.AddNodes, s.later(nodeAdder{s}.addNodes))
 		}
 		s.part(answer.Evict, evictor{s}.evict)
 	}
@@ -164,6 +164,23 @@ func rank(a answer.Action) int {
 		return len(usersOrder) + slices.Index(othersOrder, a.Kind)
 	}
 	return slices.Index(usersOrder, a.Kind)
+}
+
+// later returns a search in the cluster with the nodes that are on their way, if the findings count these: what it offers comes on top of them.
+func (s *search) later(search func()) func() {
+	if s.base.Coming == nil {
+		return search
+	}
+	return func() {
+		now, before := s.w, len(s.actions)
+		s.w = s.base.Coming
+		search()
+		s.w = now
+		for i := range s.actions[before:] {
+			a := &s.actions[before+i]
+			a.Text += map[bool]string{true: ", once the nodes that are coming are there", false: ", besides those that are coming"}[a.Kind == answer.Wait]
+		}
+	}
 }
 
 // naming names consumers to the reader of the actions.

@@ -45,6 +45,14 @@ func TestUncordon(t *testing.T) {
 	})
 }
 
+// comes has the autoscaler order nodes for the gang, up to a number in the group of all that there are.
+func comes(c *clustertest.Cluster, to int) {
+	for _, n := range c.S.Nodes {
+		n.Labels["nodegroup"] = "ng"
+	}
+	c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{ng %d->%d (max: 9)}]", len(c.S.Nodes), to), time.Minute)
+}
+
 func TestAddNodes(t *testing.T) {
 	runCases(t, answer.AddNodes, []testCase{
 		{"as many as are missing", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(3, 8)) }, []string{"count=2 like=n1"}},
@@ -53,6 +61,10 @@ func TestAddNodes(t *testing.T) {
 			c.Node("n2", 8)
 			c.Runs("a", 4, "n1").Runs("b", 8, "n2").Add(gangOf(2, 4))
 		}, []string{"count=1 like=n2"}},
+		{"besides the node that is coming", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(3, 8))
+			comes(c, 2)
+		}, []string{"count=1 like=n1"}},
 		{"no shape helps", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(1, 9)) }, nil},
 		{"what DaemonSets take is not there", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "90")

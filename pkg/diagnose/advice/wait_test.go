@@ -122,6 +122,10 @@ func TestWait(t *testing.T) {
 			c.Nodes(2, 8).Node("n3", 0)
 			c.Add(mpi(nil)).Add(gangOf(1, 0, func(g *clustertest.Gang) { g.CPU = "90" }))
 		}, []string{"count=1 jobs=[research/a]"}},
+		{"what is left when the node that is coming is there", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
+			comes(c, 3)
+		}, []string{"count=1 jobs=[research/a research/b]"}},
 		{"services do not end", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, nil},
 		{"what ends is not enough", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Runs("a", 8, "n2").Add(gangOf(2, 8))

@@ -418,8 +418,8 @@ var entries = []Entry{
 	},
 	{
 		Code: ScalingUp, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "The autoscaler has ordered nodes, or new nodes are not ready yet, and they will be enough.",
-		Evidence: "event `TriggeredScaleUp`, nodes of the same group; event `Nominated` with a NodeClaim; nodes that were created less than ten minutes ago",
+		Meaning:  "The autoscaler has ordered nodes, or new nodes are not ready yet or do not advertise their devices yet, and they will be enough; or they are a part of what the gang waits for.",
+		Evidence: "event `TriggeredScaleUp`, nodes of the same group; event `Nominated` with a NodeClaim; nodes that were created less than ten minutes ago, and what nodes of the same kind have",
 		Remedy:   "Wait.",
 	},
 	{

@@ -111,6 +111,18 @@ func (c *Context) For(request view.PlacementRequest) *Context {
 	return &other
 }
 
+// On returns the context of the same gang in a cluster in which something is different, such as nodes that are not there yet.
+func (c *Context) On(v *view.View) *Context {
+	other := c.For(c.Request)
+	other.View = v
+	now := other.Fit(v.Cluster(), nil)
+	other.Placement, other.Matrices = &now, make(map[string]placement.Matrix, len(c.Request.Roles))
+	for _, r := range c.Request.Roles {
+		other.Matrices[r.Name] = other.Matrix(r)
+	}
+	return other
+}
+
 // injected is a request whose members have what admission adds to their pods.
 func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) view.PlacementRequest {
 	request.Roles, request.Shape = slices.Clone(request.Roles), ""

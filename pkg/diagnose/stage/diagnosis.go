@@ -26,6 +26,8 @@ type Diagnosis struct {
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.
 	Placement, Ideal *placement.Result
+	// Coming is the cluster with the nodes that are on their way, where the findings count these; nil where they do not.
+	Coming *view.View
 	// Cut reports that the search for causes ended for lack of time.
 	Cut bool
 	// Matrices are the constraints of every node, by role of the request.

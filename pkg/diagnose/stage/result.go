@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -26,6 +27,8 @@ type Result struct {
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.
 	Placement, Ideal *placement.Result
+	// Coming is the cluster with the nodes that are on their way, where the findings count these; nil where they do not.
+	Coming *view.View
 	// Matrices are the constraints of every node, by role of the request.
 	Matrices map[string]placement.Matrix
 	// Unreadable are constraints that no placement can be held to, because the objects behind them may not be read.

@@ -212,6 +212,9 @@ func record(d *stage.Diagnosis, c *stage.Context, name answer.Stage, r stage.Res
 	if r.Ideal != nil {
 		d.Ideal = r.Ideal
 	}
+	if r.Coming != nil {
+		d.Coming = r.Coming
+	}
 	d.Ahead = append(d.Ahead, r.Ahead...)
 	d.Notes = append(d.Notes, r.Notes...)
 	d.Unmodelled = append(d.Unmodelled, r.Unmodelled...)

@@ -113,11 +113,73 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "aws-node-termination-handler/spot-itn", time.Minute)
 		}},
+		{name: "a new node has no devices yet", code: answer.ScalingUp, exit: 3, first: "^n2 is joining the cluster, and then it fits$", wantText: []string{"n2 was created 2m ago: its device plugin has not advertised GPUs yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			bare(c, "n2", 2*time.Minute).Labels["nvidia.com/gpu.count"] = "8"
+		}},
+		{name: "the first node of the cluster with devices has none yet", code: answer.ScalingUp, exit: 3, first: "^n2 is joining the cluster", never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 0, 1)
+			c.Nodes(1, 0).Add(gangOf(1, 8))
+			bare(c, "n2", 2*time.Minute).Labels["nvidia.com/gpu.count"] = "8"
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 0->1 (max: 8)}]", 5*time.Minute)
+		}},
+		{name: "a new node is like one that has devices", code: answer.ScalingUp, exit: 3, first: "^n2 is joining the cluster", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			bare(c, "n2", 2*time.Minute)
+			for _, n := range c.S.Nodes {
+				n.Labels[corev1.LabelInstanceTypeStable] = "p5"
+			}
+		}},
+		{name: "a node has had no devices for long", code: answer.NoDevicePlugin, exit: 5, never: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			bare(c, "n2", time.Hour).Labels["nvidia.com/gpu.count"] = "8"
+		}},
+		{name: "a new node whose devices would not help", code: answer.TooBig, exit: 6, first: "16 GPUs on 2 nodes", wantText: []string{"counted as there: n2 is joining the cluster"}, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(3, 8))
+			bare(c, "n2", 2*time.Minute).Labels["nvidia.com/gpu.count"] = "8"
+		}},
+		{name: "a new node of no use", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, not: []string{"cpu9"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			joins(c.Node("cpu9", 0), "node.cilium.io/agent-not-ready", time.Minute)
+		}},
+		{name: "a node is ordered, and a job has to end", code: answer.NodesBusy, exit: 3, first: "needs 2 workers with 8 GPUs each, 16 in all; of these nodes 1 is still on the way$", also: []answer.Code{answer.ScalingUp},
+			wantText: []string{"1 node is coming: the autoscaler ordered it 60s ago .*, which is a part of what it waits for", "research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
+				group(c, 1)
+				c.Runs("a", 8, "n1").Add(gangOf(2, 8))
+				order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 2)}]", time.Minute)
+			}},
+		{name: "a new node joins, and a job has to end", code: answer.NodesBusy, exit: 3, also: []answer.Code{answer.ScalingUp}, wantText: []string{"n2 is joining the cluster, which is a part of what it waits for"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
+			bare(c, "n2", 2*time.Minute).Labels["nvidia.com/gpu.count"] = "8"
+		}},
+		{name: "a node is ordered, and a service never ends", code: answer.NodesBusy, exit: 5, also: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Serves("web", 8, "n1").Add(gangOf(2, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 2)}]", time.Minute)
+		}},
+		{name: "an order for one member, and a refusal for another", code: answer.NodesBusy, exit: 3, also: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 2)}]", time.Minute)
+			c.Event("Pod", "team", "gang-worker-1", "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", 20*time.Second)
+		}},
+		{name: "an order is for no more nodes than the gang has members", code: answer.ScalingUp, exit: 3, first: "999999998 nodes are coming|999,999,998", build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->999999999 (max: 999999999)}]", time.Minute)
+		}},
 		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
 		}},
 	})
+}
+
+// bare adds a node so old that advertises no devices.
+func bare(c *clustertest.Cluster, name string, age time.Duration) *corev1.Node {
+	n := c.Node(name, 0)
+	n.CreationTimestamp = clustertest.Ago(age)
+	return n
 }
 
 // joins has a node with a taint be so old.

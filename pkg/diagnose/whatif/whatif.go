@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // release takes pods off the claims that are reserved for them; a claim that no pod uses any more gives its devices back.
@@ -81,6 +82,11 @@ func NewNodes(model *corev1.Node, daemons []*corev1.Pod, count int) ([]*corev1.N
 		}
 	}
 	return nodes, pods
+}
+
+// Daemons are the pods on a node that every node like it will have too.
+func Daemons(c *placement.Cluster, node string) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(c.PodsOn(node)), func(p *corev1.Pod) bool { return !placement.DaemonSetPod(p) })
 }
 
 // Moved is the cluster in which pods are on other nodes.

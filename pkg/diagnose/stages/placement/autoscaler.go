@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -39,11 +40,12 @@ func groupLimits(c *stage.Context, f *stage.Finding) {
 }
 
 // groupSize is how many nodes carry the name of a node group as a label.
-func groupSize(c *stage.Context, group string) int { return len(groupNodes(c, group)) }
+func groupSize(c *stage.Context, group string) int { return len(groupNodes(c.View.Cluster(), group)) }
 
-func groupNodes(c *stage.Context, group string) []*corev1.Node {
+// groupNodes are the nodes of a cluster that carry the name of a node group as a label.
+func groupNodes(cluster *placement.Cluster, group string) []*corev1.Node {
 	var nodes []*corev1.Node
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range cluster.Nodes() {
 		for _, value := range n.Labels {
 			if value == group {
 				nodes = append(nodes, n)
@@ -52,4 +54,17 @@ func groupNodes(c *stage.Context, group string) []*corev1.Node {
 		}
 	}
 	return nodes
+}
+
+// pools are the labels by which clouds and node provisioners name the group that a node was made in.
+var pools = []string{"eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool", "node.kubernetes.io/instance-type"}
+
+// PoolOf is the label of the node pool that a node was made in, as key=value; empty without.
+func PoolOf(n *corev1.Node) string {
+	for _, label := range pools {
+		if name := n.Labels[label]; name != "" {
+			return label + "=" + name
+		}
+	}
+	return ""
 }

@@ -55,8 +55,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		tree(c, out)
 		return stage.OK(c.Fitted())
 	}
-	fitted := c.Fitted()
-	if request, changed := absent(c, out); changed {
+	fitted, coming := c.Fitted(), arriving(c)
+	if request, changed := absent(coming.in(c), out); changed {
 		if ordered(c, out) {
 			return stage.OK(fitted)
 		}
@@ -66,7 +66,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			return stage.OK(fitted)
 		}
 	}
-	lacking(c, out)
+	lacking(c, coming, out)
 	return stage.OK(fitted)
 }
 
@@ -78,11 +78,18 @@ func everyMember(c *stage.Context) string {
 	return "every member has a node"
 }
 
-// lacking finds what keeps the gang from its place, all that it names being there.
-func lacking(c *stage.Context, out *stage.Result) {
-	if passes(c, out) || exclusive(c, out) {
+// lacking finds what keeps the gang from its place, all that it names being there, and the nodes that are coming.
+func lacking(c *stage.Context, coming *arrivals, out *stage.Result) {
+	if passes(c, coming, out) || exclusive(c, out) {
 		return
 	}
+	from := len(out.Findings)
+	keeps(coming.in(c), out)
+	coming.note(c, out, from)
+}
+
+// keeps finds what keeps the gang from its place when nothing that passes by itself is enough.
+func keeps(c *stage.Context, out *stage.Result) {
 	ideal := c.Fit(c.Best(), nil)
 	if out.Ideal == nil {
 		out.Ideal = &ideal
@@ -143,7 +150,7 @@ func besides(c *stage.Context, out *stage.Result) {
 	c = c.For(request)
 	now := c.Fit(c.View.Cluster(), nil)
 	if c.Placement = &now; now.Impossible() {
-		lacking(c, out)
+		lacking(c, nil, out)
 	}
 }
 

@@ -1,0 +1,257 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// joiningTakes is how long after its creation a node is still taken to be coming up.
+const joiningTakes = 10 * time.Minute
+
+// arrivals are the nodes that are on their way to the cluster and that the gang may use. Nil are none.
+type arrivals struct {
+	// view is the cluster when they are there.
+	view *view.View
+	// joining are those of the cluster that are new and not ready for the gang, as they are now.
+	joining []*corev1.Node
+	// orders are those that an autoscaler has ordered, of which a node like them shows what they will have.
+	orders []order
+	// coming is how many they are.
+	coming int
+}
+
+// arriving finds the nodes that are on their way; nil if the gang may use none.
+func arriving(c *stage.Context) *arrivals {
+	joining := joiningNodes(c)
+	a := &arrivals{view: joining.view}
+	if a.view == nil {
+		a.view = c.View
+	}
+	a.addOrders(c)
+	if a.view == c.View {
+		return nil
+	}
+	with := c.On(a.view)
+	usable := usable(with, with.Best())
+	for _, n := range joining.nodes {
+		if slices.Contains(usable, n.Name) {
+			a.joining = append(a.joining, n)
+		}
+	}
+	if len(a.joining) == 0 && a.coming == 0 {
+		return nil
+	}
+	return a
+}
+
+// addOrders adds the nodes that were ordered of groups that have a node already, and that have not come yet.
+func (a *arrivals) addOrders(c *stage.Context) {
+	orders, _ := ordersOf(c)
+	seen := map[string]bool{}
+	snap, most := a.view.Snap, int(c.Gang.Total()) // more nodes than it has members change nothing
+	for _, o := range orders {
+		counts := false
+		for _, g := range o.groups {
+			models := groupNodes(c.View.Cluster(), g.name)
+			missing := g.to - len(models) // some may have come already
+			if seen[g.name] || len(models) == 0 || missing <= 0 || most == 0 {
+				continue
+			}
+			seen[g.name], counts = true, true
+			a.coming += missing
+			count := min(missing, most)
+			most -= count
+			snap = orderedNodes(a.view, snap, models, count)
+		}
+		if counts {
+			a.orders = append(a.orders, o)
+		}
+	}
+	if snap != a.view.Snap {
+		a.view = a.view.Assume(snap)
+	}
+}
+
+// orderedNodes is a cluster with more nodes like those that a group has: like the first with devices, if one has any.
+func orderedNodes(v *view.View, snap *snapshot.Snapshot, models []*corev1.Node, count int) *snapshot.Snapshot {
+	at := max(0, slices.IndexFunc(models, func(n *corev1.Node) bool { return len(devicesOf(v.Cluster().Node(n.Name))) > 0 }))
+	daemons := whatif.Daemons(v.Cluster(), models[at].Name)
+	model := placement.AtCapacity(placement.Repaired(placement.Uncordoned(v.Cluster().Node(models[at].Name)))).DeepCopy()
+	model.Name += "-coming"
+	return whatif.MoreNodes(snap, model, daemons, count)
+}
+
+// in is the context of the cluster when the nodes are there.
+func (a *arrivals) in(c *stage.Context) *stage.Context {
+	if a == nil {
+		return c
+	}
+	return c.On(a.view)
+}
+
+// finding is that the nodes are coming, and what for: the effect of it.
+func (a *arrivals) finding(c *stage.Context, effect string) *stage.Finding {
+	f := stage.Found(answer.ScalingUp, "%s%s", strings.Join(a.sentences(c), "; and "), effect)
+	if len(a.joining) > 0 {
+		f.Fact("nodes", nodeNames(a.joining)).See("v1", "Node", a.joining[0], ".status.conditions")
+	}
+	for _, n := range a.joining {
+		f.Detail("%s was created %s ago: %s", n.Name, phrase.Age(c.View.Age(n.CreationTimestamp.Time)), notYet(c, n, a.view.Cluster().Node(n.Name)))
+	}
+	if a.coming > 0 {
+		f.SinceTime(a.orders[0].at).Fact("coming", a.coming)
+	}
+	return f
+}
+
+// sentences are which nodes are coming, those that have joined first.
+func (a *arrivals) sentences(c *stage.Context) (all []string) {
+	if len(a.joining) > 0 {
+		all = append(all, phrase.AreNames(nodeNames(a.joining))+" joining the cluster")
+	}
+	if a.coming > 0 {
+		all = append(all, fmt.Sprintf("%s coming: the autoscaler ordered %s %s ago (%s)", isComing(a.coming), phrase.Verb(a.coming, "it", "them"), phrase.Age(c.View.Age(a.orders[0].at)), a.orders[0].message))
+	}
+	return all
+}
+
+// note completes what was found from a place on with the nodes that are coming: it counts them as if they were there.
+func (a *arrivals) note(c *stage.Context, out *stage.Result, from int) {
+	if a == nil || len(out.Findings) == from {
+		return
+	}
+	out.Coming = a.view
+	first := &out.Findings[from]
+	for i := from; i < len(out.Findings); i++ {
+		out.Findings[i].Detail("counted as there: %s", strings.Join(a.sentences(c), "; and "))
+	}
+	switch first.Code {
+	case answer.TooBig, answer.SearchIncomplete:
+		return
+	}
+	if count := len(a.joining) + a.coming; first.Verdict == answer.Waiting {
+		first.Message += fmt.Sprintf("; of these nodes %d %s still on the way", count, phrase.Verb(count, "is", "are"))
+	}
+	out.Add(a.finding(c, ", which is a part of what it waits for"))
+}
+
+// joined are the nodes of a cluster that are new, and the cluster when they have joined: nil without any.
+type joined struct {
+	nodes []*corev1.Node
+	view  *view.View
+}
+
+// joiningNodes are the nodes that are not ready, or do not have their devices yet, because they are new. They are the same for all gangs.
+func joiningNodes(c *stage.Context) joined {
+	type joiningKey struct{}
+	return view.Once(c.View, joiningKey{}, func() (j joined) {
+		for _, n := range c.View.Snap.Nodes {
+			if whenJoined(c, n) != n {
+				j.nodes = append(j.nodes, n)
+			}
+		}
+		if len(j.nodes) > 0 {
+			j.view = c.View.Assume(whatif.Nodes(c.View.Snap, func(n *corev1.Node) *corev1.Node { return whenJoined(c, n) }))
+		}
+		return j
+	})
+}
+
+// whenJoined is a new node as it will be once it has joined; any other node is returned as it is. One that is about to go has not long to live.
+func whenJoined(c *stage.Context, n *corev1.Node) *corev1.Node {
+	if n.CreationTimestamp.IsZero() || c.View.Age(n.CreationTimestamp.Time) > joiningTakes || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
+		return n
+	}
+	return equipped(c, placement.Repaired(n))
+}
+
+// equipped is a node with the devices that its plugins have not advertised yet: as many as it knows of, as nodes like it have, or as its labels count.
+func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
+	devices := corev1.ResourceList{}
+	add := func(name corev1.ResourceName, q resource.Quantity) {
+		if _, known := devices[name]; !known && !q.IsZero() && !offersOf(n, name) {
+			devices[name] = q
+		}
+	}
+	for name, q := range n.Status.Capacity {
+		if isDevice(name) {
+			add(name, q)
+		}
+	}
+	for _, other := range c.View.Snap.Nodes {
+		if len(devices) == 0 && alike(n, other) {
+			for name, q := range devicesOf(other) {
+				add(name, q)
+			}
+		}
+	}
+	byLabel := len(devices) == 0
+	for label, value := range n.Labels {
+		name, counts := strings.CutSuffix(label, ".count")
+		if q, err := resource.ParseQuantity(value); byLabel && counts && err == nil && q.Sign() > 0 && isDevice(corev1.ResourceName(name)) {
+			add(corev1.ResourceName(name), q)
+		}
+	}
+	if len(devices) == 0 {
+		return n
+	}
+	n = n.DeepCopy()
+	if n.Status.Allocatable == nil {
+		n.Status.Allocatable = corev1.ResourceList{}
+	}
+	for name, q := range devices {
+		n.Status.Allocatable[name] = q
+	}
+	return n
+}
+
+// alike reports whether two nodes are of the same kind: of one instance type, or, where that is not known, of one pool.
+func alike(a, b *corev1.Node) bool {
+	if kind, other := a.Labels[corev1.LabelInstanceTypeStable], b.Labels[corev1.LabelInstanceTypeStable]; kind != "" && other != "" {
+		return kind == other
+	}
+	pool := PoolOf(a)
+	return pool != "" && pool == PoolOf(b)
+}
+
+// isDevice reports whether a resource is one of devices.
+func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// devicesOf are the devices that a node offers.
+func devicesOf(n *corev1.Node) corev1.ResourceList {
+	devices := corev1.ResourceList{}
+	for name, q := range n.Status.Allocatable {
+		if isDevice(name) && !q.IsZero() {
+			devices[name] = q
+		}
+	}
+	return devices
+}
+
+// notYet is what a new node lacks until it is as it will be.
+func notYet(c *stage.Context, n, up *corev1.Node) string {
+	if placement.Repaired(n) != n {
+		return unfit(c, n)
+	}
+	var missing []string
+	for name := range devicesOf(up) {
+		if !offers(n, name) {
+			missing = append(missing, phrase.Resource(name))
+		}
+	}
+	slices.Sort(missing)
+	return "its device plugin has not advertised " + phrase.And(missing) + " yet"
+}
