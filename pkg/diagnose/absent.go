@@ -55,7 +55,7 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	case len(installable) > 0:
 		commands = append([]string{component.InstallOperator(installable...)}, commands...)
 	}
-	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
+	return unanswerable(s, q, answer.CRDNotInstalled, answer.Blocked,
 		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(operators)+" is installed", commands...)
 }
 
@@ -85,7 +85,7 @@ func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 		return nil
 	}
 	missing = append(missing, nextNeeded(s, q.Namespace, missing)...)
-	a := refusal(s, q, answer.NoPermission, answer.Uncertain, first, "kubectl auth can-i --list"+inNamespace(q.Namespace))
+	a := unanswerable(s, q, answer.NoPermission, answer.Uncertain, first, "kubectl auth can-i --list"+inNamespace(q.Namespace))
 	for _, r := range missing {
 		a.Confidence.MissingPermissions = append(a.Confidence.MissingPermissions, r.String())
 	}
@@ -149,7 +149,8 @@ func reason(d snapshot.Denial) string {
 	return d.Message
 }
 
-func refusal(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Verdict, message string, commands ...string) *answer.Answer {
+// unanswerable is the answer to a query for whose job nothing could be read.
+func unanswerable(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Verdict, message string, commands ...string) *answer.Answer {
 	f := answer.Finding{Code: code, Stage: answer.StageRequest, Verdict: verdict, Who: answer.Admin, Message: message, Commands: commands}
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Job: answer.Job{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}, Verdict: verdict, Who: answer.Admin,

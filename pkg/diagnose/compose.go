@@ -57,14 +57,8 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 		a.Nodes = nodes(w, r, reader, o.Nodes == EveryNode)
 	}
 	a.Placement = advice.Placement(r)
-	if n, since := stage.IdleDevices(g); n > 0 && r.Verdict != answer.Running {
-		a.Holding.GPUs = n
-		if r.Primary != nil && r.Primary.Since != nil && r.Primary.Since.After(since) {
-			since = *r.Primary.Since // they worked until then
-		}
-		if !since.IsZero() {
-			a.Holding.Since = &since
-		}
+	if r.Verdict != answer.Running {
+		a.Holding = holding(w, r)
 	}
 	a.Headline = headline(r)
 	a.Confidence = confidence(r, a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
@@ -54,6 +55,46 @@ func TestTrainJob(t *testing.T) {
 			c.Nodes(4, 8).Add(g)
 			afterData(c)
 		}},
+	} {
+		t.Run(s.name, func(t *testing.T) { s.play(t) })
+	}
+}
+
+// inOneGroup is a TrainJob of a runtime whose policy makes a group of all pods: its two nodes wait for the data, which is in the group, too.
+func inOneGroup(c *clustertest.Cluster, nodes, data []string, pod func(i int, p *corev1.Pod), first func(p *corev1.Pod)) {
+	g := waiting(2, 8)
+	g.Kind, g.Min, g.Nodes, g.Missing, g.Pod = "TrainJob", 3, nodes, 2-len(nodes), pod
+	g.More = []clustertest.Role{{Name: "Data", Replicas: 1, CPU: "1", Nodes: data, Pod: func(_ int, p *corev1.Pod) { first(p) }}}
+	c.Nodes(4, 8).Add(g)
+	afterData(c)
+	for _, set := range c.S.Custom[jobset.Reader().GroupKind] {
+		for _, each := range set.Object["spec"].(map[string]any)["replicatedJobs"].([]any) {
+			clustertest.Set(map[string]any{schedulerplugins.PodGroupLabel: "gang"}, "template", "spec", "template", "metadata", "labels")(each.(map[string]any))
+		}
+		if len(nodes) > 0 {
+			clustertest.Set([]any{map[string]any{"name": "data", "succeeded": int64(1)}}, "status", "replicatedJobsStatus")(set.Object)
+		}
+	}
+}
+
+// Trainer counts every pod of a TrainJob in its group, also those that end before the nodes are made.
+func TestFirstPodsInTheGroup(t *testing.T) {
+	as := func(*corev1.Pod) {}
+	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	for _, s := range []scenario{
+		{name: "the nodes run", exit: 0, build: func(c *clustertest.Cluster) { inOneGroup(c, []string{"n1", "n2"}, []string{"n3"}, nil, ended) }},
+		{name: "a node does not start", code: answer.ImagePull, exit: 4, notText: []string{"MIN_MEMBER"}, build: func(c *clustertest.Cluster) {
+			inOneGroup(c, []string{"n1", "n2"}, []string{"n3"}, func(i int, p *corev1.Pod) {
+				if i == 1 {
+					podWaits(p, "ImagePullBackOff", "Back-off pulling image")
+				}
+			}, ended)
+		}},
+		{name: "the data is prepared", code: answer.BelowQuorum, exit: 3, wantText: []string{"none of its 2 pods exists yet: data of it must complete first"}, notText: []string{"MIN_MEMBER"}, build: func(c *clustertest.Cluster) {
+			inOneGroup(c, nil, []string{"n3"}, nil, as)
+		}},
+		{name: "the data waits for the nodes", code: answer.BelowQuorum, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"its data does not run: 1 pod of PodGroup.scheduling.x-k8s.io gang exists, which needs 3, and the others are made only when this one has completed: it waits for itself", `"minMember":1`},
+			notText: []string{"does not place it", "MIN_MEMBER"}, build: func(c *clustertest.Cluster) { inOneGroup(c, nil, nil, nil, as) }},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.play(t) })
 	}

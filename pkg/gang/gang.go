@@ -32,6 +32,8 @@ type Declared struct {
 	Decl *Declaration
 	// Named is the group that the pods name, whether it exists or not; its Name is empty if they name none.
 	Named Key
+	// FirstPods is how many pods of the group are no members of the job: they end before the members are made, and count for the minimum of the group.
+	FirstPods int32
 	// Ignored are further group objects of the job, which the pods' scheduler does not read.
 	Ignored []Declaration
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
@@ -77,14 +79,14 @@ func (g *Gang) Count(states ...State) int32 {
 	return n
 }
 
-// minimum is that of the declaration, lowered by members that have failed for good, but not to none. Without one, operators of training jobs need
+// minimum is that of the declaration, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
 // every member, while the pods of a batch Job are worth something alone.
 func (g *Gang) minimum() int32 {
 	switch {
 	case g.Whole():
 		return g.Total()
 	case g.Decl != nil:
-		return max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FailedIndexes.Count())
+		return max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
 	case g.MinMember != nil:
 		return *g.MinMember
 	case g.Elastic != nil:

@@ -78,8 +78,9 @@ type Job struct {
 	// Replica is which of the gangs of a divided job this is, from 0 on; nil for all of them together. Siblings is how many others there are.
 	Replica  *int32
 	Siblings int32
-	// Before is what has to end before the members are made; empty if nothing has.
+	// Before is what has to end before the members are made; empty if nothing has. First are the roles that end before them, and are no roles of members.
 	Before string
+	First  []Role
 	// Progress is what the program of the job reports; nil if it reports nothing.
 	Progress *Progress
 }
@@ -300,6 +301,8 @@ type Controller struct {
 	Name string
 	// Images are substrings of the last part of the image's name, or its last two parts, as kuberay/operator.
 	Images []string
+	// Leases are names of the lease by which its pods elect a leader, of releases in which that has none of the Images in it.
+	Leases []string
 	// Versions are those of the kind that an image, by its substring, handles; one that is not here handles all.
 	Versions map[string][]string
 	// Install is the command by which its own project installs it; empty where gangctl installs it itself.

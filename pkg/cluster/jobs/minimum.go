@@ -37,7 +37,7 @@ func Minimums(ctx context.Context, client *kube.Client, namespace string, all []
 			}
 			for _, group := range groups {
 				for _, job := range jobs[group.Key] {
-					if minimum := group.MinMember; len(jobs[group.Key]) == 1 { // else it is that of more than this job
+					if minimum := max(1, group.MinMember-dialect.First(job, group.Key)); len(jobs[group.Key]) == 1 { // else it is that of more than this job
 						job.MinMember = &minimum
 					}
 				}

@@ -206,6 +206,7 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem, all.TopologyProblem = &d, err, d.TopologyProblem
 	}
+	all.FirstPods = dialect.First(job, key)
 	w.addTopology(job, pods, &all)
 	for _, d := range found {
 		if d.Key != key && (all.Decl == nil || d.UID != all.Decl.UID) {
@@ -312,7 +313,7 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	name, pods := pod.Name, []*corev1.Pod{pod}
 	groups := groupsOf(pod, dialect.Readers())
 	if len(groups) > 0 {
-		name, pods = groups[0].name, w.podGroups().pods[groups[0]]
+		name, pods = groups[0].name, withoutReplaced(w.podGroups().pods[groups[0]])
 	}
 	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Names: []string{"pod"}}}
 	s.Kind = corev1.SchemeGroupVersion.WithKind("Pod")

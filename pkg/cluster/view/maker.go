@@ -28,7 +28,7 @@ func (w *View) addMaker(s *gang.Job) {
 		s.Maker.Kind, s.Maker.Name = kindOf(above), above.Name
 	}
 	id, _ := gang.ControllerOf(s.Bare[0])
-	made := w.byController().of(id)
+	made := withoutReplaced(w.byController().of(id))
 	if len(made) != len(s.Bare) || slices.ContainsFunc(s.Bare, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, &metav1.ObjectMeta{UID: ref.UID}) }) {
 		return // others of its pods are in no gang, or in another: which one it makes next is not known
 	}
@@ -46,6 +46,26 @@ func (w *View) addMaker(s *gang.Job) {
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && *replicas > 1 {
 		s.Sequential = fmt.Sprintf("StatefulSet %s makes a pod only when those before it are Ready (podManagementPolicy: OrderedReady)", set.Name)
 	}
+}
+
+// replicaSet is the kind whose controller makes the successor of a pod as soon as that is deleted.
+func replicaSet() schema.GroupKind {
+	return schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}
+}
+
+// withoutReplaced leaves out pods that are being deleted and whose ReplicaSet, or that after it in a rollout, counts them no more; but not all pods.
+func withoutReplaced(pods []*corev1.Pod) []*corev1.Pod {
+	replaced := func(p *corev1.Pod) bool {
+		ref := metav1.GetControllerOfNoCopy(p)
+		return p.DeletionTimestamp != nil && ref != nil && kindOf(ref) == replicaSet()
+	}
+	if !slices.ContainsFunc(pods, replaced) {
+		return pods
+	}
+	if left := slices.DeleteFunc(slices.Clone(pods), replaced); len(left) > 0 {
+		return left
+	}
+	return pods
 }
 
 // kindOf is the kind of what a reference names.
@@ -79,7 +99,7 @@ func (w *View) replicasOf(kind schema.GroupKind, namespace, name string) *int32 
 	if set := w.statefulSet(kind, namespace, name); set != nil {
 		return orOne(set.Spec.Replicas)
 	}
-	if kind != (schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}) {
+	if kind != replicaSet() {
 		return nil
 	}
 	for _, set := range w.Snap.ReplicaSets {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,20 @@ func (w *View) nodeLost(name string) bool {
 		return true
 	}
 	return !NodeReady(node)
+}
+
+// NodeLostAt is since when a node has not been Ready; zero for one that is, or is gone.
+func (w *View) NodeLostAt(name string) time.Time {
+	node := w.Cluster().Node(name)
+	if node == nil {
+		return time.Time{}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // NodeReady reports the Ready condition; a node without one is ready.

@@ -99,7 +99,7 @@ var entries = []Entry{
 	},
 	{
 		Code: OperatorDown, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The operator's pods are not ready, its lease has run out, or it has not looked at the job for minutes. For a job that Kueue suspends, the same of Kueue's controller, or that has made no Workload for minutes.",
+		Meaning:  "The operator's pods are not ready, its lease has run out, or it has not looked at the job for minutes. For a job that Kueue suspends, the same of Kueue's controller, or that has made no Workload for minutes; for a Job, of the controllers of Kubernetes itself, or of the one that it is left to.",
 		Evidence: "`Deployment.status.readyReplicas`, the pods' container states, `Lease.spec.renewTime`",
 		Remedy:   "Read the operator's log; get its Deployment ready.",
 	},
@@ -183,7 +183,7 @@ var entries = []Entry{
 	},
 	{
 		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody},
-			{Verdict: Blocked, Who: User, When: "the others are made only when these run, or by another job that waits for its user, or name another scheduler or group, or none"},
+			{Verdict: Blocked, Who: User, When: "the others are made only when these run, or have completed, or by another job that waits for its user, or name another scheduler or group, or none"},
 			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator"}},
 		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang, of any kind. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`, with the group and the schedulerName that each names; parts against `minGroupCount`",
@@ -328,8 +328,8 @@ var entries = []Entry{
 		Remedy:   "Drain and repair the node.",
 	},
 	{
-		Code: StuckTerminating, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "A pod that should be gone for long holds the room.",
+		Code: StuckTerminating, Stages: []Stage{StagePlacement, StageLife}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A pod that should be gone for long holds the room; or it is one of the gang's own, which is suspended, and has no successor before it is gone.",
 		Evidence: "`deletionTimestamp`, finalizers, its node",
 		Remedy:   "Clear the finalizer or force the deletion.",
 	},
@@ -412,7 +412,7 @@ var entries = []Entry{
 	},
 	{
 		Code: VictimsTerminating, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Pods are being deleted or preempted, and their room is enough.",
+		Meaning:  "Pods are being deleted or preempted, and their room is enough; or they are the gang's own, and those that follow them have room.",
 		Evidence: "`deletionTimestamp` within the grace period",
 		Remedy:   "Wait; the time left is given.",
 	},

@@ -6,9 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -106,8 +108,22 @@ func ClusterOf(wl *unstructured.Unstructured) string {
 // Managed reports whether Kueue suspends the job. Such a job must not be resumed by hand. Kueue may manage jobs that
 // name no queue: its Workload shows it.
 func Managed(v *view.View, g *gang.Gang) bool {
-	_, managed := kueue.QueueOf(&g.Meta)
-	return managed || Workload(v, g) != nil
+	_, named := kueue.QueueOf(&g.Meta)
+	return named && Installed(v) || Workload(v, g) != nil
+}
+
+// Installed reports whether Kueue is in the cluster: its kinds are served, or an object of one is seen, or its controller. Without it, a queue that a job names is a label.
+func Installed(v *view.View) bool {
+	type installed struct{}
+	return view.Once(v, installed{}, func() bool {
+		for kind, objects := range v.Snap.Custom {
+			if kind.Group == kueue.Group && len(objects) > 0 {
+				return true
+			}
+		}
+		return v.Snap.Server.Resources == nil || v.Snap.Serves(schema.GroupResource{Group: kueue.Group, Resource: "workloads"}, "Workload") ||
+			len(component.Running(v, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })) > 0
+	})
 }
 
 // LocalQueue is the name of the LocalQueue in which the job waits.

@@ -65,10 +65,10 @@ type formerKey struct{ uid types.UID }
 // former are pods of the gang's job that are no members and are being deleted, each a consumer: an earlier run of it had them, and what they use is
 // free when they are gone. Where a job is several gangs, they may be another one's.
 func (c *Context) former(h *view.Consumer, own map[*corev1.Pod]bool) []*view.Consumer {
-	if c.Gang.Division != gang.Undivided || h.Job == nil {
+	if c.Gang.Division != gang.Undivided || h.Job == nil && c.Gang.Maker == nil {
 		return nil
 	}
-	return view.Once(c.View, formerKey{h.Job.Meta.UID}, func() []*view.Consumer {
+	return view.Once(c.View, formerKey{c.Gang.Meta.UID}, func() []*view.Consumer {
 		var all []*view.Consumer
 		for _, p := range h.Pods {
 			if !own[p] && p.DeletionTimestamp != nil {
@@ -97,6 +97,10 @@ func (c *Context) usesNoNode() bool {
 	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() {
 		return false
 	}
+	if c.Gang.Maker != nil {
+		type usesNodes struct{ types.UID }
+		return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.View.Consumers(), c.isOf) })
+	}
 	withJob := view.Once(c.View, "consumers with a job", func() map[types.UID]bool {
 		jobs := map[types.UID]bool{}
 		for _, h := range c.View.Consumers() {
@@ -109,8 +113,12 @@ func (c *Context) usesNoNode() bool {
 	return c.Gang.Meta.UID == "" || !withJob[c.Gang.Meta.UID]
 }
 
-// isOf reports whether a consumer is the gang's job.
+// isOf reports whether a consumer is the gang's job, or what makes its pods and has none that stays besides.
 func (c *Context) isOf(h *view.Consumer) bool {
+	if m := c.Gang.Maker; m != nil && h.Kind == m.Kind.Kind && h.Name == m.Name && h.Namespace == c.Gang.Meta.Namespace {
+		own := c.Gang.ExistingPods()
+		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) })
+	}
 	return h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
 }
 
@@ -123,17 +131,12 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 	return !h.Keeps(pod) && !c.Stalled(h) || pod.DeletionTimestamp != nil
 }
 
-// AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
+// AfterEnds is the cluster when every job that is running has ended.
 func (c *Context) AfterEnds() *placement.Cluster {
-	own := c.leaving()
 	if c.usesNoNode() { // so it is for all such gangs
 		return c.View.Common("after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
 	}
-	after := c.Without(c.EndsAlone)
-	if len(own) == 0 {
-		return after
-	}
-	return after.Emptied(func(p *corev1.Pod) bool { return !own[p] || view.Stuck(p, c.View.Now) })
+	return c.Without(c.EndsAlone)
 }
 
 // AfterDeletions is the cluster when the pods of others that are being deleted are gone, and those are there for which their room is kept.
@@ -150,28 +153,20 @@ func (c *Context) AfterDeletions() *placement.Cluster {
 	return c.Without(leaving)
 }
 
-// leaving are the gang's own pods that are being deleted: those that replace them need capacity of their own until then.
-func (c *Context) leaving() map[*corev1.Pod]bool {
-	own := map[*corev1.Pod]bool{}
-	for _, m := range c.Gang.Members {
-		if m.State == gang.Terminating || m.State == gang.Lost {
-			own[m.Pod] = true
-		}
-	}
-	return own
-}
-
 // Without is the cluster after pods of other consumers that match are gone.
 func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
-	var gone []*corev1.Pod
+	var gone []types.UID
 	for _, h := range c.Others() {
 		for _, p := range h.Pods {
 			if match(h, p) {
-				gone = append(gone, p)
+				gone = append(gone, placement.PodID(p))
 			}
 		}
 	}
-	return c.View.Without(gone)
+	if len(gone) == 0 {
+		return c.Cluster()
+	}
+	return c.Cluster().Without(gone...)
 }
 
 // maxConsumers is how many consumers are named; a longer list is not read.

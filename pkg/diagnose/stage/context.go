@@ -46,9 +46,10 @@ type Context struct {
 	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
 	Diagnose func(*gang.Job) *Diagnosis
 
-	tools  Tools
-	causes map[*placement.Cluster]placement.Causes // by the cluster; of this Request alone
-	cut    *bool                                   // of the whole diagnosis
+	tools   Tools
+	cluster *placement.Cluster                      // that of the View, without pods of the gang that are leaving
+	causes  map[*placement.Cluster]placement.Causes // by the cluster; of this Request alone
+	cut     *bool                                   // of the whole diagnosis
 }
 
 // Tools are what a diagnosis computes with, within its time.
@@ -75,7 +76,7 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 // NewContext returns the context of the first stage.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
-		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose,
+		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(leaving(g)),
 		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool),
 	}
 }
@@ -142,6 +143,19 @@ func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) 
 	return request
 }
 
+// Cluster is the cluster as it is for the gang: the room of its own members that are leaving is free for their successors, which are made after that.
+func (c *Context) Cluster() *placement.Cluster { return c.cluster }
+
+// leaving are the pods of members that are being deleted, or whose node is away: the members that are to be placed come after them.
+func leaving(g *gang.Gang) (pods []*corev1.Pod) {
+	for _, m := range g.Members {
+		if m.State == gang.Terminating || m.State == gang.Lost {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
+}
+
 // Has reports whether a stage before has found one of the codes.
 func (c *Context) Has(codes ...answer.Code) bool { return has(c.Findings, codes) }
 
@@ -196,7 +210,7 @@ func (c *Context) Cut() bool { return *c.cut }
 // Matrix is the constraints of every node for one role of the request. It is equal for roles of one shape, which claim no devices: nothing
 // cuts it short.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
-	return c.MatrixOn(c.View.Cluster(), role)
+	return c.MatrixOn(c.Cluster(), role)
 }
 
 // MatrixOn is Matrix on another cluster.

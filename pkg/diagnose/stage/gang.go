@@ -14,9 +14,6 @@ import (
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Successors is the fact of a finding that has the members for which it waits until others can be made in their place.
-const Successors = "successors"
-
 // CreationGrace is how long a controller may take between one pod of a job and the next.
 const CreationGrace = time.Minute
 

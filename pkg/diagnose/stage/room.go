@@ -11,12 +11,12 @@ import (
 // Lacking measures the room of the resource that is short on the cluster as it is, by the causes that are known; without any, of what the role
 // that is hardest to place requests.
 func (c *Context) Lacking() placement.Room {
-	if causes := c.Causes(c.View.Cluster()); len(causes.All) > 0 {
-		return c.RoomOf(c.View.Cluster(), causes, causes.First())
+	if causes := c.Causes(c.Cluster()); len(causes.All) > 0 {
+		return c.RoomOf(c.Cluster(), causes, causes.First())
 	}
 	type lacking struct{}
 	return view.OnceForShape(c.View, c.Request.Shape, lacking{}, func() (placement.Room, bool) {
-		return c.tools.Lacking(c.View.Cluster(), c.Request.Gang, *c.Placement), c.Placement.Impossible()
+		return c.tools.Lacking(c.Cluster(), c.Request.Gang, *c.Placement), c.Placement.Impossible()
 	})
 }
 
@@ -63,13 +63,13 @@ func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
 
 // Domains measures the room for the gang in each domain of a node label, on the cluster as it is.
 func (c *Context) Domains(key string) []placement.DomainRoom {
-	return c.tools.Domains(c.View.Cluster(), c.Request.Gang, key)
+	return c.tools.Domains(c.Cluster(), c.Request.Gang, key)
 }
 
 // PartRooms measures the room for each part of the gang that must share a domain of its own, on the cluster as it is.
 func (c *Context) PartRooms() []placement.PartRoom {
-	return c.View.Cluster().PartRooms(c.Request.Gang, func(g placement.Gang, key string) []placement.DomainRoom {
-		return c.tools.Domains(c.View.Cluster(), g, key)
+	return c.Cluster().PartRooms(c.Request.Gang, func(g placement.Gang, key string) []placement.DomainRoom {
+		return c.tools.Domains(c.Cluster(), g, key)
 	})
 }
 

@@ -2,10 +2,17 @@ package stages
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/order"
@@ -13,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/pods"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/scheduler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/start"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -42,11 +50,45 @@ func helpers(ctx context.Context, v *view.View, g *gang.Gang, opts Options) stag
 			c = record(&d, c, e.name, r)
 		}
 		all.Missing = append(all.Missing, c.Missing...)
+		if f := waitsForMembers(c, g, h); f != nil {
+			c.Findings = slices.DeleteFunc(c.Findings, func(f stage.Finding) bool { return f.Code == answer.Fits || f.Code == answer.FitsNotPlaced })
+			all.Add(ofHelper(g, h, *f))
+		}
 		for _, f := range c.Findings {
 			all.Add(ofHelper(g, h, f))
 		}
 	}
 	return all
+}
+
+// waitsForMembers finds that no helper is placed before members exist that are made only when it has completed: its pods name the group of the gang, which has too few. It
+// is nil where that is not so.
+func waitsForMembers(c *stage.Context, g, h *gang.Gang) *stage.Finding {
+	d := g.Decl
+	if d == nil || d.Kind.Kind == "" || g.Before == "" || component.Bypassed(c.View, g) {
+		return nil
+	}
+	exist := c.View.GroupPods(*d)
+	n := int32(len(exist))
+	waits := slices.ContainsFunc(h.Members, func(m gang.Member) bool { return m.State == gang.Pending && slices.Contains(exist, m.Pod) })
+	if !waits || n >= d.MinMember {
+		return nil
+	}
+	f := stage.Found(answer.BelowQuorum, "%s of %s %s, which needs %d, and the others are made only when this one has completed: it waits for itself",
+		phrase.Count(n, "pod"), stage.DescribeGroup(*d), phrase.Verb(len(exist), "exists", "exist"), d.MinMember).As(answer.Blocked, answer.User).
+		Fact("exist", n).Fact("needed", d.MinMember).Detail("no pod that ends before the members are made can be in their group: take it out of that, or lower the group's minimum to what is there first")
+	path := whatif.MinimumPath(d)
+	patch := any(n)
+	for _, field := range slices.Backward(path) {
+		patch = map[string]any{field: patch}
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("set the minimum of %s to %d", stage.DescribeGroup(*d), n), Cost: "members start one by one then", Change: map[string]any{"minMember": int64(n)},
+			Command: command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name, patch)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, int64(n), path...) })
+		},
+	})
 }
 
 // ofHelper makes what was found of a helper a finding about the gang that waits for it. Who makes the helper makes it of the job: no edit of it helps.

@@ -3,8 +3,10 @@ package stages_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +38,24 @@ func madeBy(c *clustertest.Cluster, version, kind, name string, replicas int32, 
 	case "ReplicaSet":
 		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: strings.TrimSuffix(name, "-7c"), UID: "deployment", Controller: &yes}}
 		c.S.ReplicaSets = append(c.S.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &replicas}})
+	}
+}
+
+// rolledOut adds the pods that the gang's Deployment had before, which are being deleted.
+func rolledOut(c *clustertest.Cluster, from string, nodes ...string) {
+	before := c.S.ReplicaSets[0].DeepCopy()
+	before.Name, before.UID = from, "before"
+	c.S.ReplicaSets = append(c.S.ReplicaSets, before)
+	at := metav1.NewTime(clustertest.Now.Add(20 * time.Second))
+	for i, p := range slices.Clone(c.S.Pods) {
+		if p.Namespace != "team" {
+			continue
+		}
+		old := p.DeepCopy()
+		old.Name, old.UID, old.DeletionTimestamp = "old-"+p.Name, "old-"+p.UID, &at
+		old.OwnerReferences[0].Name, old.OwnerReferences[0].UID = before.Name, before.UID
+		old.Spec.NodeName, old.Status.Phase = nodes[i%len(nodes)], corev1.PodRunning
+		c.S.Pods = append(c.S.Pods, old)
 	}
 }
 
@@ -79,6 +99,11 @@ func TestPodsOfOtherOwners(t *testing.T) {
 		"runs": {name: "all run", exit: 0, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2", "n3"} }))
 			madeBy(c, "apps/v1", "StatefulSet", "runs", 3, "")
+		}},
+		"serve": {name: "pods of the ReplicaSet before a rollout are no members", code: answer.VictimsTerminating, exit: 3, first: "^old-gang-worker-0, old-gang-worker-1 are being deleted, and then it fits", not: []string{"2/4", "0/4"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			madeBy(c, "apps/v1", "ReplicaSet", "serve-7c", 2, "")
+			rolledOut(c, "serve-6d", "n1", "n2")
 		}},
 		"lost": {name: "one is not made again", code: answer.MemberLost, exit: 7, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing = []string{"n1", "n2"}, 1 }))

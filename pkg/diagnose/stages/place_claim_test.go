@@ -3,6 +3,7 @@ package stages_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -65,6 +66,26 @@ func madeClaim(c *clustertest.Cluster, pod string) *resourcev1.ResourceClaim {
 
 func TestDeviceClaims(t *testing.T) {
 	check(t, []testCase{
+		{name: "a quota refuses the claims", code: answer.NSQuota, exit: 3, first: "quota dra of namespace team is used up: 4 of 4 .* used, 2 more members need 2", wantText: []string{"the claims of 2 pods were refused, last 10s ago"}, alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 4)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one")))
+			const key = "gpu.deviceclass.resource.k8s.io/devices"
+			quota(c, "dra", clustertest.List(key, "4"), clustertest.List(key, "4"))
+			for _, pod := range []string{"gang-worker-0", "gang-worker-1"} {
+				c.Event("Pod", "team", pod, "resource_claim", "FailedResourceClaimCreation", `PodResourceClaim r: failed to create ResourceClaim: resourceclaims.resource.k8s.io "`+pod+`-r-" is forbidden: exceeded quota: dra, requested: `+key+`=1, used: `+key+`=4, limited: `+key+`=4`, 10*time.Second)
+			}
+		}},
+		{name: "a quota has refused the claims, and allows them now", code: answer.Fits, exit: 3, never: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 4)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one"), young))
+			const key = "gpu.deviceclass.resource.k8s.io/devices"
+			quota(c, "dra", clustertest.List(key, "8"), clustertest.List(key, "4"))
+			c.Event("Pod", "team", "gang-worker-0", "resource_claim", "FailedResourceClaimCreation", `PodResourceClaim r: failed to create ResourceClaim: resourceclaims.resource.k8s.io "gang-worker-0-r-" is forbidden: exceeded quota: dra, requested: `+key+`=1, used: `+key+`=4, limited: `+key+`=4`, 10*time.Second)
+		}},
 		{name: "one member has its device already, on its node", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

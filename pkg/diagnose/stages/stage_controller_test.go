@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -74,6 +76,50 @@ func TestController(t *testing.T) {
 		{name: "the operator's lease is fresh", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
 			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Second).Namespace = "kubeflow"
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 3 * time.Minute }))
+		}},
+		{name: "the operator's lease has been old since half of the pods were made", code: answer.OperatorDown, exit: 5, first: "12m", build: func(c *clustertest.Cluster) {
+			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Minute).Namespace = "kubeflow"
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing, g.Age = 1, 13*time.Minute }))
+		}},
+		{name: "the operator has made pods since its lease is old: it elects no leader any more", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			c.Lease("1ca428e5.training-operator.kubeflow.org", 240*time.Hour).Namespace = "kubeflow"
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "the lease of a controller that has another name", code: answer.OperatorDown, exit: 5, wantText: []string{"6d4f6a47.x-k8s.io"}, build: func(c *clustertest.Cluster) {
+			c.Lease("6d4f6a47.x-k8s.io", 12*time.Minute).Namespace = "jobset-system"
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Kind, g.Missing, g.Age = "JobSet", 1, 13*time.Minute }))
+		}},
+		{name: "the lease of Kueue is old", code: answer.OperatorDown, exit: 5, first: "kueue-controller-manager gives no sign of life: its lease was last renewed 20m ago", not: []string{"integration"}, build: func(c *clustertest.Cluster) {
+			c.Deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
+			c.Lease("c1f6bfd2.kueue.x-k8s.io", 20*time.Minute).Namespace = "kueue-system"
+			c.LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.Nodes(2, 8).Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the controllers of Kubernetes have no leader", code: answer.OperatorDown, exit: 5, first: "kube-controller-manager, which makes the pods, gives no sign of life: its lease was last renewed 15m ago", build: func(c *clustertest.Cluster) {
+			c.Lease("kube-controller-manager", 15*time.Minute).Namespace = "kube-system"
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Status.StartTime = nil }
+			}))
+		}},
+		{name: "the controllers of Kubernetes have started a Job since", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			c.Lease("kube-controller-manager", 15*time.Minute).Namespace = "kube-system"
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Status.StartTime = ptr.To(clustertest.Ago(9 * time.Minute)) }
+			}))
+		}},
+		{name: "a Job is left to a controller that does not act", code: answer.OperatorDown, exit: 5, first: "gang is left to example.com/ctl .spec.managedBy., which has not acted on it for 10m", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.ManagedBy, j.Status = ptr.To("example.com/ctl"), batchv1.JobStatus{} }
+			}))
+		}},
+		{name: "a queue of Kueue, which is not in the cluster", code: answer.JobSuspended, exit: 4, fix: "resume", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, kueued))
+		}},
+		{name: "a gate of Kueue, which is not in the cluster", code: answer.SchedulingGated, exit: 5, first: "scheduling gate kueue.x-k8s.io/admission holds 2 of 2 pods: only Kueue lifts it, which is not in this cluster", never: []answer.Code{answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) {
+				p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+			})))
 		}},
 		{name: "the operator watches another namespace", code: answer.OperatorMissing, exit: 5, first: "only namespace prod", wantText: []string{"--namespace=prod"}, build: func(c *clustertest.Cluster) {
 			args(c, "--namespace=prod")

@@ -99,6 +99,16 @@ func TestJob(t *testing.T) {
 				}
 			}))
 		}},
+		{name: "it has failed, and one of its pods was evicted", code: answer.JobFailed, exit: 9, wantText: []string{"worker-1 on n2: evicted The node was low on resource: memory"}, not: []string{"kubectl.* logs"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, job(set([]any{clustertest.Condition("Failed", "True", "TFJobFailed", "TFJob gang has failed because 1 Worker replica(s) failed", 5*time.Minute)}, "status", "conditions")), func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 1 {
+						p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+					}
+				}
+			}))
+		}},
 		{name: "a resize that was interrupted", code: answer.JobSuspended, exit: 4, first: "a resize of gang was interrupted", fix: "complete the resize",
 			wantText: []string{"gangctl resize gang -n team", "gangctl resize gang --abort -n team"}, not: []string{"a user has to resume it", "kubectl"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, Job: func(j map[string]any) {

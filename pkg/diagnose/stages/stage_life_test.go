@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +40,19 @@ func drained(g *clustertest.Gang) {
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, ptr.To[int64](15*60)
 		}
 	}
+}
+
+func bothUp(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour }
+
+// leaving has members preempted, whose pods are to be gone after some time, or before now.
+func leaving(in time.Duration, members ...int) func(*clustertest.Gang) {
+	return pods(func(i int, p *corev1.Pod) {
+		if slices.Contains(members, i) {
+			at := metav1.NewTime(clustertest.Now.Add(in))
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, ptr.To[int64](30)
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}}
+		}
+	})
 }
 
 func thief(name, node string, age time.Duration) clustertest.Gang {
@@ -131,6 +145,54 @@ func TestLost(t *testing.T) {
 				c.Event("Pod", "team", name, "default-scheduler", "Preempted", "Preempted by pod research/k-worker-0", 5*time.Minute)
 			}
 		}},
+		{name: "who came took another resource than the device", code: answer.SlotStolen, exit: 7, first: "worker-1 was lost 30m ago, and research/basalt took the room", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, replaced, func(g *clustertest.Gang) { g.CPU = "64" }))
+			c.Add(clustertest.Gang{Namespace: "research", Name: "basalt", Workers: 1, CPU: "72", Nodes: []string{"n2"}, Age: 20 * time.Minute})
+		}},
+		{name: "two were lost at two times, and one room is taken", code: answer.SlotStolen, exit: 7, first: "1/3 run: worker-1 was lost on n2 37m ago, worker-2 10m ago, and research/basalt took the room", not: []string{"research/idle took"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			clustertest.NotReady(c.S.Nodes[1], 37*time.Minute)
+			c.Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, 2*time.Hour }, pods(func(i int, p *corev1.Pod) {
+				if i == 2 {
+					p.CreationTimestamp = clustertest.Ago(10 * time.Minute)
+				}
+			}))).Add(thief("basalt", "n3", 5*time.Minute))
+			c.Add(clustertest.Gang{Namespace: "research", Name: "idle", Workers: 1, CPU: "1", Nodes: []string{"n3"}, Age: 5 * time.Minute})
+		}},
+		{name: "the pod before has failed, and has another name", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2 3m10s ago", wantText: []string{"worker-1: evicted The node was low on resource: memory"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("b", 8, "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.Nodes, g.Age = "Job", []string{"n1"}, 2*time.Hour
+				g.Pod = func(i int, p *corev1.Pod) {
+					p.Labels[batchv1.JobCompletionIndexAnnotation] = []string{"0", "1"}[i]
+					if i == 1 {
+						p.CreationTimestamp = clustertest.Ago(3 * time.Minute)
+					}
+				}
+			}))
+			before := c.S.Pods[len(c.S.Pods)-1].DeepCopy()
+			before.Name, before.UID, before.Spec.NodeName, before.CreationTimestamp = "gang-before", "before", "n2", clustertest.Ago(2*time.Hour)
+			before.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory.",
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: clustertest.Ago(190 * time.Second)}}}
+			c.S.Pods = append(c.S.Pods, before)
+		}},
+		{name: "what took the room is leaving", code: answer.VictimsTerminating, exit: 3, first: "research/basalt is being deleted, and then it fits", wantText: []string{"it ran before: worker-1 was lost 30m ago"}, never: []answer.Code{answer.MemberLost, answer.SlotStolen}, build: func(c *clustertest.Cluster) {
+			by := thief("basalt", "n2", 20*time.Minute)
+			by.Pod = func(_ int, p *corev1.Pod) {
+				at := metav1.NewTime(clustertest.Now.Add(22 * time.Second))
+				p.DeletionTimestamp = &at
+			}
+			c.Nodes(2, 8).Add(gangOf(2, 8, replaced)).Add(by)
+		}},
+		{name: "one member is done, and another is lost", code: answer.MemberLost, exit: 7, first: "^1/3 run and 1 is done: worker-2 was lost", build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("b", 8, "n2", "n3").Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, 2*time.Hour }, pods(func(i int, p *corev1.Pod) {
+				switch i {
+				case 1:
+					p.Status.Phase = corev1.PodSucceeded
+				case 2:
+					p.CreationTimestamp = clustertest.Ago(30 * time.Minute)
+				}
+			})))
+		}},
 		{name: "an elastic gang that lost one runs", exit: 0, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8)
 			clustertest.NotReady(c.S.Nodes[1], 37*time.Minute)
@@ -182,7 +244,7 @@ func TestLife(t *testing.T) {
 		{name: "half of it has a node, and there is unused room for the rest", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, half("n1"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 		}},
-		{name: "a member is being deleted, and there is room for its successor", code: answer.VictimsTerminating, exit: 3, first: "^worker-1 is being deleted, until 14:10 at the latest, and its successor is made after that: there is room for the other 1 of 2 members on n3", never: []answer.Code{answer.FitsNotPlaced, answer.MemberLost}, alone: true, build: func(c *clustertest.Cluster) {
+		{name: "a member is being deleted, and there is room for its successor", code: answer.VictimsTerminating, exit: 3, first: "^worker-1 is being deleted, until 14:10 at the latest, and its successor is made after that: there is room for the other 1 of 2 members on n2", never: []answer.Code{answer.FitsNotPlaced, answer.MemberLost}, alone: true, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, drained))
 		}},
 		{name: "a pod of a Job is being deleted, which is replaced when it has ended", code: answer.VictimsTerminating, exit: 3, first: "until 14:10 at the latest", never: []answer.Code{answer.FitsNotPlaced, answer.MemberLost}, build: func(c *clustertest.Cluster) {
@@ -194,15 +256,45 @@ func TestLife(t *testing.T) {
 		{name: "a pod of a Job is being deleted, which is replaced at once", code: answer.Fits, exit: 3, first: "the other 1 of 2 members", not: []string{"successor"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, drained, func(g *clustertest.Gang) { g.Kind = "Job" }))
 		}},
-		{name: "a member is being deleted, and there is no room for its successor", code: answer.MemberLost, exit: 7, first: "there is no room", wantText: []string{"it ends at 14:10 at the latest"}, build: func(c *clustertest.Cluster) {
-			c.Nodes(3, 8).Serves("web", 8, "n3").Add(gangOf(2, 8, drained))
+		{name: "the room of a member that is being deleted is its successor's", code: answer.VictimsTerminating, exit: 3, first: "there is room for the other 1 of 2 members on n2", alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, drained))
 		}},
-		{name: "the gang itself goes", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {
-				at := metav1.NewTime(clustertest.Now.Add(time.Minute))
-				p.DeletionTimestamp = &at
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}}
+		{name: "a member is being deleted, and its successor may not take its node", code: answer.MemberLost, exit: 7, first: "there is no room", wantText: []string{"it ends at 14:10 at the latest"}, also: []answer.Code{answer.NodeNotReady}, never: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			c.S.Nodes[1].Spec.Unschedulable = true
+			c.Add(gangOf(2, 8, drained))
+		}},
+		{name: "a member on a node that is away does not take its own room when that is repaired", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2", also: []answer.Code{answer.NodeNotReady}, never: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			clustertest.NotReady(c.S.Nodes[1], 2*time.Minute)
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour }))
+		}},
+		{name: "a member that is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 is still terminating, and should have been gone 30m ago"}, alone: true, fix: "clear gang-worker-1", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, drained, leaving(-30*time.Minute, 1)))
+		}},
+		{name: "the gang itself goes", code: answer.VictimsTerminating, exit: 3, first: "^worker-0, worker-1 are being deleted", wantText: []string{"worker-0: PreemptionByScheduler; it ends at 14:01"}, alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(time.Minute, 0, 1)))
+		}},
+		{name: "the gang itself goes, and others get the room", code: answer.QueueOrder, exit: 3, first: "n1 is kept for research/k", wantText: []string{"it ran before: worker-0, worker-1 were lost, .*: PreemptionByScheduler"}, never: []answer.Code{answer.MemberLost, answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(time.Minute, 0, 1)))
+			c.Add(clustertest.Gang{Namespace: "research", Name: "k", Workers: 1, GPUs: 8, Pod: func(_ int, p *corev1.Pod) {
+				p.Status.NominatedNodeName, p.Spec.Priority = "n1", ptr.To[int32](100)
+			}})
+		}},
+		{name: "suspended, and its pods go", code: answer.JobSuspended, exit: 4, alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(time.Minute, 0, 1), job(set(true, "spec", "runPolicy", "suspend"))))
+		}},
+		{name: "suspended, and one of its pods does not go", code: answer.JobSuspended, exit: 4, also: []answer.Code{answer.StuckTerminating}, wantText: []string{"fix: clear gang-worker-1"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(-time.Hour, 1), job(set(true, "spec", "runPolicy", "suspend"))))
+		}},
+		{name: "preempted by Kueue, and its pods go", code: answer.KueueQuota, exit: 3, never: []answer.Code{answer.MemberLost, answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, bothUp, leaving(time.Minute, 0, 1), ungrouped, job(func(j map[string]any) {
+				set(true, "spec", "runPolicy", "suspend")(j)
+				set("lq", "metadata", "labels", "kueue.x-k8s.io/queue-name")(j)
 			})))
+			c.Workload("gang", "lq", 0)
 		}},
 	})
 }

@@ -34,7 +34,7 @@ func DeclarePatch(d *gang.Declaration, was Declared) map[string]any {
 	}
 	var fields []field
 	if was.Min != d.MinMember {
-		fields = append(fields, field{minimumPath(d), int64(was.Min)})
+		fields = append(fields, field{MinimumPath(d), int64(was.Min)})
 	}
 	if queue := []string{"spec", "queue"}; was.Queue != d.Queue && declares(d, queue) {
 		fields = append(fields, field{queue, orNull(was.Queue)})
@@ -57,8 +57,8 @@ func DeclarePatch(d *gang.Declaration, was Declared) map[string]any {
 	return mergePatch(fields)
 }
 
-// minimumPath is where a gang object has its minimum.
-func minimumPath(d *gang.Declaration) []string {
+// MinimumPath is where a gang object has its minimum.
+func MinimumPath(d *gang.Declaration) []string {
 	switch d.Key.Dialect {
 	case gang.PDB:
 		return []string{"spec", "minAvailable"}

@@ -61,7 +61,7 @@ func groupFields(g *gang.Gang, spec *Spec) []field {
 	if class := []string{"spec", "priorityClassName"}; declares(d, class) {
 		fields = append(fields, field{class, cmp.Or(spec.PriorityClass, d.PriorityClass)})
 	}
-	fields = append(fields, field{minimumPath(d), int64(spec.Min)})
+	fields = append(fields, field{MinimumPath(d), int64(gang.Sum(spec.Min, g.FirstPods))})
 	if d.Key.Dialect == gang.Native {
 		return fields
 	}
@@ -85,7 +85,7 @@ func groupFields(g *gang.Gang, spec *Spec) []field {
 
 // changedFields are those of them that an edit changes.
 func changedFields(g *gang.Gang, spec *Spec) []field {
-	before := groupFields(g, &Spec{Roles: g.Roles, Min: g.Decl.MinMember})
+	before := groupFields(g, &Spec{Roles: g.Roles, Min: g.Decl.MinMember - g.FirstPods})
 	var changed []field
 	for i, f := range groupFields(g, spec) {
 		if !reflect.DeepEqual(f.value, before[i].value) {

@@ -58,6 +58,20 @@ func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
 	return named(pod)
 }
 
+// First is how many pods of a job that end before its members are made are in a group all the same: Kubeflow Trainer puts every pod of a TrainJob there.
+func First(job *gang.Job, key gang.Key) (n int32) {
+	reader, known := ReaderOf(key.Dialect)
+	if !known || key.Namespace != job.Meta.Namespace {
+		return 0
+	}
+	for _, role := range job.First {
+		if name, ok := reader.GroupOf(&corev1.Pod{ObjectMeta: role.Template.ObjectMeta, Spec: role.Template.Spec}); ok && name == key.Name {
+			n = gang.Sum(n, role.Replicas)
+		}
+	}
+	return n
+}
+
 // named is the gang that a pod references, as far as the pod shows.
 func named(pod *corev1.Pod) (key gang.Key, ok bool) {
 	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -30,10 +29,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	seen := handled || reported(c, job)
 	kueueController(c, out)
 	if len(job.Reader.Controller.Images) == 0 {
-		if m := c.Gang.Maker; m != nil {
-			return stage.OK("pods are made by " + m.String())
-		}
-		return stage.OK("run by Kubernetes itself")
+		return byKubernetes(c, out, seen)
 	}
 	pending := (!seen || g.Count(gang.Missing, gang.NotDue) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {
@@ -59,7 +55,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case len(operators) > 0 && component.AllDown(operators):
 		out.NoPods = true
 		out.Add(down(c, job, operators[0]))
-	case len(operators) > 0 && !handled && age > operatorNotices && staleLease(c, job, operators[0]) != nil:
+	case len(operators) > 0 && age > operatorNotices && staleLease(c, job, operators[0]) != nil:
 		out.NoPods = true
 		out.Add(leaderLost(c, operators[0], staleLease(c, job, operators[0])))
 	case len(operators) > 0 && !seen && age > operatorSilent:
@@ -125,19 +121,4 @@ func looksElsewhere(c *stage.Context, d *appsv1.Deployment, namespace string) st
 		return c.NameOf("Deployment", d) + " looks at only another namespace (--namespace)"
 	}
 	return fmt.Sprintf("%s looks at only namespace %s (--namespace=%s)", c.NameOf("Deployment", d), namespace, namespace)
-}
-
-// staleLease is the lease by which the operator elects its leader, if it has not been renewed for long.
-func staleLease(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *coordinationv1.Lease {
-	var newest *coordinationv1.Lease
-	for _, l := range c.View.Snap.Leases {
-		its := l.Name == d.Name || slices.ContainsFunc(job.Reader.Controller.Images, func(part string) bool { return strings.Contains(l.Name, part) })
-		if l.Namespace == d.Namespace && its && l.Spec.RenewTime != nil && (newest == nil || newest.Spec.RenewTime.Before(l.Spec.RenewTime)) {
-			newest = l
-		}
-	}
-	if newest == nil || c.View.Age(newest.Spec.RenewTime.Time) <= component.DeadAfter {
-		return nil
-	}
-	return newest
 }

@@ -32,6 +32,12 @@ func kueueController(c *stage.Context, out *stage.Result) {
 		out.Add(down(c, c.Gang.Job, all[0]))
 		return
 	}
+	if len(all) > 0 && !c.View.Assumed {
+		if l := staleKueue(c, all[0]); l != nil {
+			out.Add(leaderLost(c, all[0], l))
+			return
+		}
+	}
 	if !c.View.Snap.CanList("workloads."+kueue.Group, c.Gang.Meta.Namespace) || hasWorkload(c) {
 		return
 	}

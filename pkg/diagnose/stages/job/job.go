@@ -167,12 +167,24 @@ func failed(c *stage.Context) *stage.Finding {
 		f.Detail("its activeDeadlineSeconds is %d: %s, counted from its start, also while it waits", int64(g.Deadline.Seconds()), phrase.Age(g.Deadline)).Fact("activeDeadlineSeconds", int64(g.Deadline.Seconds()))
 	}
 	member, s := firstToFail(c)
+	if m := endedByStatus(c); member == nil && m != nil { // the logs have gone with the pod
+		return f.Detail("%s on %s: %s %s", m.Name(), cmp.Or(m.Node(), "no node"), strings.ToLower(m.Pod.Status.Reason), m.Pod.Status.Message).Fact("member", m.Name()).Fact("reason", m.Pod.Status.Reason)
+	}
 	if member == nil {
 		return f.Run(c.Kubectl("logs", "-l", g.PodSelector(g.ExistingPods()), "--all-containers", "--tail=20", "--prefix"))
 	}
 	t := s.State.Terminated
 	return f.Detail("%s ended first, %s ago: container %s, %s", member.Name(), phrase.Age(c.View.Age(t.FinishedAt.Time)), s.Name, phrase.Ending(t)).
 		Fact("member", member.Name()).Fact("exitCode", t.ExitCode).Run(c.Kubectl("logs", member.Pod.Name, "-c", s.Name, "--tail=50"))
+}
+
+// endedByStatus is the first member whose pod was ended from outside, as when it was evicted; nil if none was.
+func endedByStatus(c *stage.Context) *gang.Member {
+	i := slices.IndexFunc(c.Gang.Members, func(m gang.Member) bool { return m.State == gang.Failed && m.Pod.Status.Reason != "" })
+	if i < 0 {
+		return nil
+	}
+	return &c.Gang.Members[i]
 }
 
 // firstToFail is the member whose container ended badly first, and that container; nil if no pod shows it.

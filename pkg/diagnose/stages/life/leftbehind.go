@@ -12,7 +12,30 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
+
+// stuckMembers are the members whose pods should have gone long ago. Those that are leaving in time hold nothing in vain.
+func stuckMembers(c *stage.Context) (all []lostMember) {
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Terminating && view.Stuck(m.Pod, c.View.Now) {
+			all = append(all, lostMember{Member: m})
+		}
+	}
+	return all
+}
+
+// stuckBehind finds that pods of a suspended job should have gone and have not.
+func stuckBehind(c *stage.Context, left []lostMember) *stage.Finding {
+	names := make([]string, 0, len(left))
+	for _, l := range left {
+		names = append(names, l.Pod.Name)
+	}
+	f := stage.Found(answer.StuckTerminating, "%s stuck in Terminating, and %s no successor before %s gone", phrase.AreNames(names), phrase.Verb(len(names), "has", "have"), phrase.Verb(len(names), "it is", "they are")).
+		At(answer.StageLife).Fact("pods", names)
+	leftBehind(c, f, left)
+	return f
+}
 
 // leftBehind adds to a loss the members whose pods should have gone and have not: as long as a pod is there, no successor of its name
 // is made.

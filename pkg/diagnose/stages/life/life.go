@@ -27,11 +27,23 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
-	holding := g.Count(gang.Starting, gang.Running, gang.Lost, gang.Terminating)
+	if g.Suspended { // its members are to go; a queue or a user decides when others come
+		if left := stuckMembers(c); len(left) > 0 {
+			out.Add(stuckBehind(c, left))
+		}
+		return stage.Skipped("")
+	}
+	holding := int(g.Count(gang.Starting, gang.Running, gang.Lost)) + len(stuckMembers(c))
 	if holding == 0 {
 		history(c, out)
 	}
-	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= g.Min || c.Has(answer.Fits) || succeeds(c) || g.End != nil {
+	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= g.Min || c.Has(answer.Fits) || g.End != nil {
+		return stage.Skipped("")
+	}
+	if comesByItself(c) {
+		if lost := slices.DeleteFunc(lostMembers(c), func(l lostMember) bool { return l.State == gang.Terminating }); len(lost) > 0 {
+			out.Note("it ran before: %s", losses(c, lost))
+		}
 		return stage.Skipped("")
 	}
 	if startsBadly(c) {
@@ -52,9 +64,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("")
 }
 
-// succeeds reports whether the successors of members that are being deleted have room as soon as they are made.
-func succeeds(c *stage.Context) bool {
-	return slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Facts[stage.Successors] != nil })
+// comesByItself reports whether all that the members without a node wait for is on its way: pods that are leaving, of the gang itself or of others, or nodes that were ordered.
+func comesByItself(c *stage.Context) bool {
+	comes := func(f stage.Finding) bool { return f.Code == answer.VictimsTerminating || f.Code == answer.ScalingUp }
+	return slices.ContainsFunc(c.Findings, comes) && !slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return !comes(f) && f.Stage != answer.StageStart })
 }
 
 // startsBadly reports whether a placed member has a trouble that needs action.
@@ -128,11 +141,11 @@ func deadlockedBy(c *stage.Context, h *view.Consumer, g *gang.Gang) bool {
 	if held == 0 && g.Replica != nil || held >= g.Min || g.Count(gang.Pending) == 0 {
 		return false
 	}
-	if !c.Search(c.View.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
+	if !c.Search(c.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
 		return false
 	}
 	theirs := c.View.PlacementRequest(g)
-	return c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits()
+	return c.Search(c.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits()
 }
 
 // held is what the members of a gang with a node have in all.

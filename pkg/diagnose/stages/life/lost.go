@@ -9,15 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // lostMember is a member that was there once.
@@ -40,9 +37,9 @@ func lostMembers(c *stage.Context) []lostMember {
 		case m.State == gang.Lost:
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
 		case m.State == gang.Terminating:
-			l.node, l.since, l.how = m.Pod.Spec.NodeName, view.DeletionRequested(m.Pod), deletion(c, m.Pod)
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, view.DeletionRequested(m.Pod), c.Deletion(m.Pod)
 		case m.State == gang.Failed:
-			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, gang.EndOf(m.Pod), failure(m.Pod)
 		case started.IsZero() || m.State == gang.NotDue:
 			continue
 		case m.Pod == nil && follows(m):
@@ -100,24 +97,13 @@ var departures = []string{"Preempted", "Preempting", "Evicted", "Evict", "TaintM
 // boundTo is how a scheduler reports which node a pod got.
 var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
 
-// deletion is how a pod goes that is being deleted, and until when it may take.
-func deletion(c *stage.Context, p *corev1.Pod) string {
-	how := "it is being deleted"
-	if by := gang.Disruption(p); by != nil {
-		how = strings.TrimSpace(by.Reason + " " + by.Message)
-	}
-	if end := p.DeletionTimestamp.Time; end.After(c.View.Now) {
-		how += "; it ends at " + phrase.Clock(end, c.View.Now) + " at the latest"
-	}
-	return how
-}
-
 // remember takes from the events of the pod that a member had before, which was of the same name, where it was and how it went.
 func remember(c *stage.Context, l *lostMember) {
 	name := podName(c, l.Member)
 	if l.Pod != nil {
 		name = l.Pod.Name
 	}
+	rememberPod(c, l)
 	for _, e := range c.View.Events("Pod", c.Gang.Meta.Namespace, name) {
 		if l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
 			continue // about the pod that is there now
@@ -129,6 +115,28 @@ func remember(c *stage.Context, l *lostMember) {
 			l.how, l.since = strings.ToLower(e.Reason)+": "+e.Message, e.Last
 		}
 	}
+}
+
+// rememberPod takes that from the latest pod that the member had before and that has failed, where pods have other names each time, and the earlier ones stay.
+func rememberPod(c *stage.Context, l *lostMember) {
+	place := c.Gang.Reader.RoleIndexOf
+	if place == nil || c.Gang.Reader.PodName != nil {
+		return
+	}
+	for _, p := range c.View.PodsOf(c.Gang.Job) {
+		at, ok := place(c.Gang.Job, p)
+		if p == l.Pod || p.Status.Phase != corev1.PodFailed || !ok || at.Index != l.Index || !strings.EqualFold(at.Role, l.Role) {
+			continue
+		}
+		if end := gang.EndOf(p); l.node == "" || end.After(l.since) {
+			l.node, l.since, l.how = p.Spec.NodeName, end, failure(p)
+		}
+	}
+}
+
+// failure is how a pod failed, by its status.
+func failure(p *corev1.Pod) string {
+	return strings.TrimSpace(strings.ToLower(p.Status.Reason) + " " + p.Status.Message)
 }
 
 // podName is the name of a member's pod; "" where names are random.
@@ -147,7 +155,7 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 			taken[m.Pod.Spec.NodeName] = true
 		}
 	}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) {
 			continue
 		}
@@ -159,71 +167,9 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 			}
 		}
 	}
-	if l.node != "" && c.View.Cluster().Node(l.node) == nil {
+	if l.node != "" && c.Cluster().Node(l.node) == nil {
 		l.how = strings.TrimPrefix(l.how+"; its node "+l.node+" is gone", "; ")
 	}
-}
-
-// memberLost finds that members that ran are gone, and the gang cannot run without them.
-func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
-	l := lost[0]
-	var names []string
-	for _, x := range lost {
-		names = append(names, x.Name())
-	}
-	up := phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), c.Gang.Total())
-	idle, _ := stage.IdleDevices(c.Gang)
-	idling := ""
-	if idle > 0 {
-		idling = fmt.Sprintf("; %s idle", phrase.Count(idle, "GPU"))
-	}
-	thieves := thieves(c, lost)
-	code, tail := answer.MemberLost, ", and there is no room for "+phrase.Verb(len(names), "it", "them")
-	switch {
-	case len(thieves) > 0:
-		code, tail = answer.SlotStolen, ", and "+c.Name(thieves[0])+" took the room"
-	case refused(c) && !slices.ContainsFunc(lost, func(l lostMember) bool { return l.Pod != nil }):
-		tail = ", and no pod that replaces " + phrase.Verb(len(names), "it", "them") + " is accepted"
-	case c.Placement == nil:
-		tail = ""
-	case c.Placement.Fits():
-		tail = ", and there is room again"
-	}
-	when := ""
-	if !l.since.IsZero() {
-		when = fmt.Sprintf(" %s ago", phrase.Age(c.View.Age(l.since)))
-	}
-	where := ""
-	if nodes := nodesOf(lost); len(nodes) > 0 {
-		where = " on " + phrase.Names(nodes)
-	}
-	f := stage.Found(code, "%s run%s: %s %s lost%s%s%s%s", up, least(c.Gang), phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
-		Fact("lost", names).Fact("idleGPUs", idle).SinceTime(l.since)
-	for _, x := range lost {
-		if x.how != "" {
-			f.Detail("%s: %s", x.Name(), x.how)
-		}
-	}
-	leftBehind(c, f, lost)
-	for _, h := range thieves {
-		for _, p := range h.Pods {
-			if p.Status.StartTime != nil {
-				f.Detail("%s took %s %s ago", c.Name(h), p.Spec.NodeName, phrase.Age(c.View.Age(p.Status.StartTime.Time)))
-			}
-		}
-	}
-	return f
-}
-
-// nodesOf are the nodes where members were, as far as they are known, each once.
-func nodesOf(lost []lostMember) []string {
-	var nodes []string
-	for _, l := range lost {
-		if l.node != "" && !slices.Contains(nodes, l.node) {
-			nodes = append(nodes, l.node)
-		}
-	}
-	return nodes
 }
 
 // least is how many members the gang needs, where it does not need all.
@@ -234,44 +180,21 @@ func least(g *gang.Gang) string {
 	return fmt.Sprintf(", and it needs %d", g.Min)
 }
 
-// thieves are the consumers that came after the loss onto nodes that the member may use, if without them there would be room.
-func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
-	since := lost[0].since
-	role := simulated(c, lost[0].Member)
-	if since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
-		return nil
-	}
-	nodes := sets.New(c.Matrices[role.Name].Usable()...)
-	device := request.Device(request.Of(role.Pod))
-	came := func(p *corev1.Pod) bool {
-		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || request.OfResource(p, device) > 0)
-	}
-	if !c.Fit(c.Without(func(_ *view.Consumer, p *corev1.Pod) bool { return came(p) }), nil).Fits() {
-		return nil
-	}
-	return slices.DeleteFunc(c.Others(), func(h *view.Consumer) bool { return !slices.ContainsFunc(h.Pods, came) })
-}
-
-// simulated is the role that stands for a member in the simulation; nil if it is not to be placed.
-func simulated(c *stage.Context, m gang.Member) *placement.Role {
-	for i, r := range c.Request.Roles {
-		if slices.ContainsFunc(c.Request.Members[r.Name], func(other gang.Member) bool { return other.Name() == m.Name() }) {
-			return &c.Request.Roles[i]
-		}
-	}
-	return nil
-}
-
 // history remarks how members of a gang that holds nothing were lost before: it waits for the second time.
 func history(c *stage.Context, out *stage.Result) {
 	var names []string
 	var last lostMember
 	for _, m := range c.Gang.Members {
 		l := lostMember{Member: m}
-		if m.Pod == nil {
+		switch {
+		case m.Pod == nil:
 			continue
+		case m.State == gang.Terminating:
+			l.since, l.how = view.DeletionRequested(m.Pod), c.Deletion(m.Pod)
+		default:
+			remember(c, &l)
 		}
-		if remember(c, &l); l.how != "" {
+		if l.how != "" {
 			names, last = append(names, m.Name()), l
 		}
 	}

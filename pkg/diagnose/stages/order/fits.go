@@ -95,13 +95,18 @@ func succeed(c *stage.Context, f *stage.Finding) bool {
 		}
 	}
 	others := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.Pending, gang.NotDue)
-	if len(names) == 0 || others >= c.Gang.Min || replacedAtOnce(c.Gang) {
+	if len(names) == 0 || others >= c.Gang.Min || replacedAtOnce(c.Gang) && c.Fit(c.View.Cluster(), nil).Fits() {
 		return false
+	}
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Terminating && gang.Disruption(m.Pod) != nil {
+			f.Detail("%s: %s", m.Name(), c.Deletion(m.Pod))
+		}
 	}
 	f.Become(answer.VictimsTerminating)
 	f.Message = fmt.Sprintf("%s %s being deleted, until %s at the latest, and %s made after that: there is %s", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
 		phrase.Clock(end, c.View.Now), phrase.Verb(len(names), "its successor is", "their successors are"), strings.TrimPrefix(f.Message, "fits now: "))
-	f.Detail("at most %s left (deletionTimestamp)", phrase.Age(max(0, end.Sub(c.View.Now)))).Fact(stage.Successors, names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
+	f.Detail("at most %s left (deletionTimestamp)", phrase.Age(max(0, end.Sub(c.View.Now)))).Fact("successors", names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
 	return true
 }
 
@@ -177,7 +182,7 @@ func fitsSince(c *stage.Context) time.Time {
 	if d := c.Gang.Decl; d != nil {
 		last = view.Later(last, d.Created)
 	}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		last = view.Later(last, placement.ReadyChangedAt(n))
 	}
 	for _, p := range c.View.Snap.Pods {

@@ -36,7 +36,7 @@ func promised(c *stage.Context, out *stage.Result) {
 	case !c.Placement.Fits():
 		out.Note("%s: others were nominated there first", phrase.Names(kept))
 		comeFirst(c, out, there)
-	case !c.Fit(c.View.Cluster().With(first...), nil).Fits():
+	case !c.Fit(c.Cluster().With(first...), nil).Fits():
 		comeFirst(c, out, there)
 		out.Add(stage.Found(answer.QueueOrder, "it fits, with room for all members now, but others were nominated there first: %s", phrase.Names(kept)).
 			Fact("kept", kept).Fact("reason", "reservation"))

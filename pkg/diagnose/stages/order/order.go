@@ -101,7 +101,7 @@ func reason(r, mine queueing.Entry) string {
 
 // fitsAfter reports whether the gang still fits, on nodes and in its queue, when others have started before it.
 func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
-	cluster := c.View.Cluster()
+	cluster := c.Cluster()
 	for _, r := range first {
 		if r.Placement == nil {
 			continue

@@ -65,7 +65,7 @@ func (a *arrivals) addOrders(c *stage.Context) {
 	for _, o := range orders {
 		counts := false
 		for _, g := range o.groups {
-			models := groupNodes(c.View.Cluster(), g.name)
+			models := groupNodes(c.Cluster(), g.name)
 			missing := g.to - len(models) // some may have come already
 			if seen[g.name] || len(models) == 0 || missing <= 0 || most == 0 {
 				continue

@@ -16,7 +16,7 @@ func attraction(c *stage.Context, role placement.Role) string {
 	}
 	for _, a := range stage.Attractions(role.Pod) {
 		what := fmt.Sprintf("it has to be where pods with %s are (same %s)", a.Selector, a.TopologyKey)
-		if at := a.Domains(c.View.Cluster()); len(at) > 0 {
+		if at := a.Domains(c.Cluster()); len(at) > 0 {
 			return what + ", which is " + phrase.Or(at)
 		}
 		return what + ", and there is no such pod on a node"

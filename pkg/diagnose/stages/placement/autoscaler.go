@@ -40,7 +40,7 @@ func groupLimits(c *stage.Context, f *stage.Finding) {
 }
 
 // groupSize is how many nodes carry the name of a node group as a label.
-func groupSize(c *stage.Context, group string) int { return len(groupNodes(c.View.Cluster(), group)) }
+func groupSize(c *stage.Context, group string) int { return len(groupNodes(c.Cluster(), group)) }
 
 // groupNodes are the nodes of a cluster that carry the name of a node group as a label.
 func groupNodes(cluster *placement.Cluster, group string) []*corev1.Node {

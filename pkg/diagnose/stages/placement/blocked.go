@@ -38,13 +38,13 @@ func repairs(c *stage.Context) []repair {
 	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		return repair{
 			find: find, opens: true, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
-			needed: slices.ContainsFunc(c.View.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
+			needed: slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
 		}
 	}
 	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		gone := c.Without(match)
 		return repair{
-			find: find, needed: gone != c.View.Cluster(),
+			find: find, needed: gone != c.Cluster(),
 			do: func(cl *placement.Cluster) *placement.Cluster {
 				return cl.Emptied(func(p *corev1.Pod) bool { return contains(gone, p) })
 			},
@@ -53,7 +53,7 @@ func repairs(c *stage.Context) []repair {
 	all := []repair{
 		nodes(placement.Repaired, nodesNotReady),
 		nodes(placement.AtCapacity, unhealthy),
-		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.View.Cluster().DevicesRepaired() != c.View.Cluster()},
+		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.Cluster().DevicesRepaired() != c.Cluster()},
 		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
 		nodes(placement.Uncordoned, cordoned),
 		pods(neverGoes(c), services),
@@ -71,15 +71,15 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	needed, ok := neededRepairs(c, c.AfterEnds())
 	switch {
 	case !ok: // what is left over are pods of the gang itself that do not go
-		out.Add(services(c, lackingOn(c, c.AfterEnds(), c.View.Cluster())))
+		out.Add(services(c, lackingOn(c, c.AfterEnds(), c.Cluster())))
 		return
 	case len(needed) == 0: // a search found in time what it did not before
 		out.Add(notFound(c))
 		return
 	}
-	repaired := c.View.Cluster()
+	repaired := c.Cluster()
 	for i, r := range needed {
-		without, open := c.AfterEnds(), c.View.Cluster()
+		without, open := c.AfterEnds(), c.Cluster()
 		for _, other := range slices.Concat(needed[:i], needed[i+1:]) {
 			without = other.do(without)
 			if other.opens && !r.opens {
@@ -184,7 +184,7 @@ func notFound(c *stage.Context) *stage.Finding {
 
 // base is a finding about the room on nodes at hand and what stands in the way.
 func base(c *stage.Context, r placement.Room, code answer.Code, message string, args ...any) *stage.Finding {
-	f := stage.Found(code, message, args...).DescribeRoom(c, c.View.Cluster(), r)
+	f := stage.Found(code, message, args...).DescribeRoom(c, c.Cluster(), r)
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 

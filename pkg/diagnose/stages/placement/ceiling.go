@@ -34,7 +34,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		return tooFewDevices(c, fitted)
 	case placement.PodAffinity:
 		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
-			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.View.Cluster().BoundDomains(c.Request.Bound, key))
+			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.Cluster().BoundDomains(c.Request.Bound, key))
 		}
 		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {
 			return fmt.Sprintf("%s: %s fit", phrase.TogetherInParts(rooms), fitted)

@@ -19,7 +19,7 @@ import (
 // passes looks for what is on its way already: pods that are leaving, nodes that are coming. It reports whether that alone
 // makes the gang fit.
 func passes(c *stage.Context, coming *arrivals, out *stage.Result) bool {
-	if after := c.AfterDeletions(); after != c.View.Cluster() && c.Fit(after, nil).Fits() {
+	if after := c.AfterDeletions(); after != c.Cluster() && c.Fit(after, nil).Fits() {
 		out.Add(victims(c, "and then it fits"))
 		return true
 	}
@@ -35,7 +35,7 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	pods, _ := inTheWay(c, c.Causes(c.View.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })
+	pods, _ := inTheWay(c, c.Causes(c.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })
 	going := sets.New(pods...)
 	for _, h := range c.Others() {
 		var end time.Time
@@ -77,7 +77,7 @@ func undetermined(c *stage.Context, out *stage.Result) bool {
 		}
 		coming, unknown := 0, ""
 		for _, g := range o.groups {
-			there := len(groupNodes(c.View.Cluster(), g.name))
+			there := len(groupNodes(c.Cluster(), g.name))
 			coming += max(0, g.to-max(g.from, there))
 			if there == 0 {
 				if unknown = "no node of the group exists yet"; g.from > 0 {

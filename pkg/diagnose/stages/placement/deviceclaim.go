@@ -134,7 +134,7 @@ func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
 // devicesTaken is the sentence for devices that others have, with the numbers of each class of which too few are free.
 func devicesTaken(c *stage.Context, f *stage.Finding) string {
 	theirs := fmt.Sprintf("%d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
-	counts := c.Devices(c.View.Cluster())
+	counts := c.Devices(c.Cluster())
 	short := slices.DeleteFunc(slices.Clone(counts), func(d placement.DeviceCount) bool { return d.Requested <= d.Free })
 	if len(counts) == 0 {
 		return "the devices that its resource claims request are allocated to others; " + theirs

@@ -67,7 +67,7 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 		return nil // a name so close to one that is offered is a slip
 	}
 	var nodes []string
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		if looksLike(n, name) {
 			nodes = append(nodes, n.Name)
 		}

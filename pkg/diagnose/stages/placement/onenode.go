@@ -22,7 +22,7 @@ const mostJudged = 8
 // another pod uses it. No scheduler looks at that: it places them, and those on other nodes hang. found is a placement of the gang on a cluster: on the one as it is,
 // it notes where the scheduler may go wrong.
 func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, found placement.Result) {
-	asItIs, judged := cluster == c.View.Cluster(), 0
+	asItIs, judged := cluster == c.Cluster(), 0
 	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
 		v := oneNodeVolume{c, claim, nil, nil}
 		v.user, v.consumer = userOf(c, claim)

@@ -43,14 +43,14 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	for _, r := range c.Request.Roles {
 		out.Matrices[r.Name] = c.Matrix(r)
 	}
-	now := c.With(*out).Fit(c.View.Cluster(), nil)
+	now := c.With(*out).Fit(c.Cluster(), nil)
 	out.Placement = &now
 	c = c.With(*out) // what follows starts from the placement on the cluster as it is
 	if now.Fits() {
 		for _, r := range c.Request.Roles {
 			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
-		oneNode(c, out, c.View.Cluster(), now)
+		oneNode(c, out, c.Cluster(), now)
 		shares(c, out)
 		tree(c, out)
 		return stage.OK(c.Fitted())
@@ -61,7 +61,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			return stage.OK(fitted)
 		}
 		c = c.For(request)
-		now := c.Fit(c.View.Cluster(), nil)
+		now := c.Fit(c.Cluster(), nil)
 		if c.Placement = &now; now.Fits() {
 			return stage.OK(fitted)
 		}
@@ -148,7 +148,7 @@ func besides(c *stage.Context, out *stage.Result) {
 		request.Shape += "\nwithout " + causes.String()
 	}
 	c = c.For(request)
-	now := c.Fit(c.View.Cluster(), nil)
+	now := c.Fit(c.Cluster(), nil)
 	if c.Placement = &now; now.Impossible() {
 		lacking(c, nil, out)
 	}

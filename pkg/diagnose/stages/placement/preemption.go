@@ -42,7 +42,7 @@ func below(c *stage.Context, priority int32) (lower []*view.Consumer) {
 	if c.Lowest() >= priority {
 		return nil
 	}
-	obstructs := obstructing(c, c.View.Cluster())
+	obstructs := obstructing(c, c.Cluster())
 	for _, h := range c.Others() {
 		if h.Priority() < priority && slices.ContainsFunc(h.Pods, obstructs) {
 			lower = append(lower, h)

@@ -25,7 +25,7 @@ import (
 func useful(c *stage.Context, repair func(*corev1.Node) *corev1.Node) []*corev1.Node {
 	var changed, all []*corev1.Node
 	best := c.Best()
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		if repair(n) != n {
 			changed = append(changed, n)
 		}
@@ -177,12 +177,12 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
 func others(c *stage.Context, s shortfall, repair func(*corev1.Node) *corev1.Node) string {
 	var closed []string
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		if repair(n) != n {
 			closed = append(closed, n.Name)
 		}
 	}
-	rest := c.View.Cluster().WithoutNodes(closed...)
+	rest := c.Cluster().WithoutNodes(closed...)
 	fitted := fmt.Sprintf("%d/%d members fit", c.Placed(*c.Placement), c.Gang.Total())
 	switch {
 	case len(rest.Nodes()) == 0:
@@ -237,7 +237,7 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 		if len(p.Finalizers) > 0 {
 			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
 		}
-		if node := c.View.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
+		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
 			why += ", its node is not ready"
 		}
 		has := "is on " + p.Spec.NodeName

@@ -22,7 +22,7 @@ import (
 // its plugin is. Of those that are not it finds the first ones: users may request any number.
 func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	request := podrequest.Of(role.Pod)
-	if len(c.View.Cluster().Nodes()) == 0 {
+	if len(c.Cluster().Nodes()) == 0 {
 		return
 	}
 	absent := 0
@@ -50,7 +50,7 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 const mostAbsent = 8
 
 func some(c *stage.Context, match func(*corev1.Node) bool) bool {
-	return slices.ContainsFunc(c.View.Cluster().Nodes(), match)
+	return slices.ContainsFunc(c.Cluster().Nodes(), match)
 }
 
 // offers reports whether a node has a device to give.
@@ -93,7 +93,7 @@ func nearestResource(c *stage.Context, name corev1.ResourceName) string {
 // devices are the extended resources that nodes offer.
 func devices(c *stage.Context) []string {
 	names := map[string]bool{}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		for name, q := range n.Status.Allocatable {
 			if strings.Contains(string(name), "/") && !q.IsZero() {
 				names[string(name)] = true
@@ -142,7 +142,7 @@ func countOffers(c *stage.Context, names []string) []string {
 	var out []string
 	for _, name := range names {
 		n := 0
-		for _, node := range c.View.Cluster().Nodes() {
+		for _, node := range c.Cluster().Nodes() {
 			if q := node.Status.Allocatable[corev1.ResourceName(name)]; !q.IsZero() {
 				n++
 			}

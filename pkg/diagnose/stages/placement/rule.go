@@ -19,7 +19,7 @@ import (
 func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Finding {
 	role := r.Role
 	code, _ := phrase.RuleCode(cause.Constraint)
-	f := stage.Found(code, "").DescribeRoom(c, c.View.Cluster(), r)
+	f := stage.Found(code, "").DescribeRoom(c, c.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
 		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {
@@ -35,7 +35,7 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 		f.Message = devicesTaken(c, f)
 	}
 	if code == answer.DRAUnallocatable {
-		return listed(f, users(c, usages(c, c.View.Cluster(), cause.Constraint, r)))
+		return listed(f, users(c, usages(c, c.Cluster(), cause.Constraint, r)))
 	}
 	return listed(f, c.ConsumersOn(relevant(c, code, r), r.Resource))
 }
@@ -80,7 +80,7 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if len(rooms) > 0 {
 		f.Fact("bestDomain", rooms[0].Domain).Fact("bestFits", rooms[0].Members)
 	}
-	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.View.Cluster().BoundDomains(c.Request.Bound, key))
+	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.Cluster().BoundDomains(c.Request.Bound, key))
 	if text := attraction(c, role); text != "" {
 		f.Message = fmt.Sprintf("%s: %d of %d members fit there", text, c.Placed(*c.Placement), c.Gang.Total())
 	}
@@ -106,7 +106,7 @@ func roomy(c *stage.Context, key string) bool {
 	if c.Request.MinMember > 0 {
 		needs = min(needs, c.Request.MinMember)
 	}
-	return placement.RoomyDomain(c.Domains(key), needs-int32(len(c.Request.Bound)), c.View.Cluster().BoundDomains(c.Request.Bound, key))
+	return placement.RoomyDomain(c.Domains(key), needs-int32(len(c.Request.Bound)), c.Cluster().BoundDomains(c.Request.Bound, key))
 }
 
 // parts finds that enough nodes are free, but not in one domain for each part of the gang.
@@ -131,17 +131,17 @@ func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if key == "" {
 		return
 	}
-	around := slices.DeleteFunc(c.View.Cluster().Around(key), func(other string) bool { return c.Gang.Decl == nil || !patch.CanRequire(c.Gang.Decl, other) })
+	around := slices.DeleteFunc(c.Cluster().Around(key), func(other string) bool { return c.Gang.Decl == nil || !patch.CanRequire(c.Gang.Decl, other) })
 	for _, other := range around[:min(len(around), maxWider)] {
 		request := c.Request
 		if request.Topology.Required = other; request.Shape != "" {
 			request.Shape += "\nin one " + other
 		}
-		found := c.For(request).Fit(c.View.Cluster(), nil)
+		found := c.For(request).Fit(c.Cluster(), nil)
 		if !found.Fits() || len(found.Placement) == 0 {
 			continue
 		}
-		domain := c.View.Cluster().Node(found.Placement[0].Node).Labels[other]
+		domain := c.Cluster().Node(found.Placement[0].Node).Labels[other]
 		f.Message += fmt.Sprintf("; %s would do", phrase.Place(other, domain))
 		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
 		return
@@ -166,7 +166,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
 			break
 		}
 	}
-	f.Message = phrase.Ruled(describeSpread(c.View.Cluster(), role), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
+	f.Message = phrase.Ruled(describeSpread(c.Cluster(), role), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.

@@ -44,7 +44,7 @@ func (w Requirement) matches(n *corev1.Node) bool {
 
 // selector checks that some node carries each label that is selected, and some node all of them.
 func selector(c *stage.Context, out *stage.Result, role placement.Role) {
-	nodes := c.View.Cluster().Nodes()
+	nodes := c.Cluster().Nodes()
 	if len(nodes) == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func valuesOf(c *stage.Context, key string) map[string]int {
 	if networktopology.Derived(key) {
 		return values
 	}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		if v, ok := n.Labels[key]; ok {
 			values[v]++
 		}
@@ -158,7 +158,7 @@ func describeRequirements(spec corev1.PodSpec) string {
 
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
 	values, keys := valuesOf(c, w.Key), map[string]bool{}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		for key := range n.Labels {
 			keys[key] = true
 		}

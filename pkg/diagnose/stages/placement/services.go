@@ -46,7 +46,7 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 		and(f, one)
 		listed(f, one.Details)
 	}
-	if s.cluster != c.View.Cluster() {
+	if s.cluster != c.Cluster() {
 		f.Detail("nodes that have to be repaired or opened count as if they were")
 	}
 	if len(all) > 0 && startsWithout(c) {

@@ -43,14 +43,14 @@ func shares(c *stage.Context, out *stage.Result) {
 		return
 	}
 	whole := wholeDevices(c.Request)
-	if c.For(whole).Fit(c.View.Cluster(), nil).Fits() {
+	if c.For(whole).Fit(c.Cluster(), nil).Fits() {
 		return
 	}
 	role := c.Request.Roles[i]
 	f := stage.Found(answer.SearchIncomplete, "whether there is room is not known: each %s requests a part of a GPU (%s), there is not a whole one free for each, and what is left of those in use only the scheduler knows",
 		phrase.Member(role.Name), phrase.Shorten(shareOf(role.Pod), maxShare)).Fact("role", phrase.Role(role.Name)).Fact("share", phrase.Shorten(shareOf(role.Pod), maxShare))
 	var nodes []string
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		nodes = append(nodes, n.Name)
 	}
 	for _, line := range c.ConsumersOn(nodes, sharedGPU) {

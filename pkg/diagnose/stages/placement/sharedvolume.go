@@ -23,7 +23,7 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 			return true
 		}
 	}
-	if !c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.VolumeClaim)).Fits() {
+	if !c.Fit(c.Cluster(), placement.Constraints{}.Insert(placement.VolumeClaim)).Fits() {
 		return false
 	}
 	f, by := inUse(c)

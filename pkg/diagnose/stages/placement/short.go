@@ -34,7 +34,7 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 		f.Message = fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s",
 			phrase.Wants(r), phrase.Kinds(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
 	}
-	return inPieces(c, f, r, users(c, usages(c, c.View.Cluster(), cause.Constraint, r))...).Fact("rule", string(cause.Constraint))
+	return inPieces(c, f, r, users(c, usages(c, c.Cluster(), cause.Constraint, r))...).Fact("rule", string(cause.Constraint))
 }
 
 // volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
@@ -65,7 +65,7 @@ func volumeLimit(c *stage.Context, r placement.Room) string {
 
 // inPieces adds what is free, some lines, and who has the rest.
 func inPieces(c *stage.Context, f *stage.Finding, r placement.Room, lines ...string) *stage.Finding {
-	f.DescribeRoom(c, c.View.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
+	f.DescribeRoom(c, c.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
 	listed(listed(f, lines), c.ConsumersOn(r.NodeNames(), r.Resource))
 	autoscaler(c, f)
 	return f

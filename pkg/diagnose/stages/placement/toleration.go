@@ -20,9 +20,9 @@ import (
 // value, or another effect.
 func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
 	reported := map[string]bool{}
-	for _, n := range c.View.Cluster().Nodes() {
+	for _, n := range c.Cluster().Nodes() {
 		for _, taint := range n.Spec.Taints {
-			slip := Slip(c.View.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
+			slip := Slip(c.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
 			if slip < 0 || reported[taintText(taint)] {
 				continue
 			}

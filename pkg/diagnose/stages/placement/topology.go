@@ -46,7 +46,7 @@ const maxProblems = 4
 func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	labels := labelsOfNodes(c.View)
 	for _, key := range topologyKeys(c, role) {
-		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
+		if labels[key] || len(c.Cluster().Nodes()) == 0 {
 			continue
 		}
 		if resource, ok := networktopology.Resource(key); ok && out.Denied(c, resource.String(), "") {

@@ -29,11 +29,11 @@ func tree(c *stage.Context, out *stage.Result) {
 		return
 	}
 	c = c.For(parts.together(c.Request))
-	found := c.Fit(c.View.Cluster(), nil)
+	found := c.Fit(c.Cluster(), nil)
 	if found.Fits() {
 		return
 	}
-	room := c.LackingOn(c.View.Cluster(), found)
+	room := c.LackingOn(c.Cluster(), found)
 	f := parts.finding(c, found.Impossible())
 	f.Message += fmt.Sprintf(": %s; they request %s, and %s of %s are free", phrase.And(parts.names),
 		phrase.Amount(room.Resource, room.Requested), phrase.Quantity(room.Resource, room.Free), phrase.Quantity(room.Resource, room.Total))

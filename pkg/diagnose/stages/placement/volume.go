@@ -56,7 +56,7 @@ func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev
 		out.Add(unbound(c, role, claim.Name, claim, problem))
 		return
 	}
-	problem := c.View.Cluster().ClaimProblem(role.Pod, v)
+	problem := c.Cluster().ClaimProblem(role.Pod, v)
 	if problem == "" || c.Placement.Fits() || c.Unreadable.Has(placement.VolumeClaim) {
 		return
 	}

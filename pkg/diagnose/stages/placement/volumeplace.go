@@ -32,10 +32,10 @@ func volumeZone(c *stage.Context, f *stage.Finding, r placement.Room) {
 	free := map[string]int64{}
 	for _, name := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {
 		at := "on " + name
-		if value, ok := c.View.Cluster().Node(name).Labels[key]; ok && key != corev1.LabelHostname {
+		if value, ok := c.Cluster().Node(name).Labels[key]; ok && key != corev1.LabelHostname {
 			at = "in " + value
 		}
-		free[at] += request.Amount(r.Resource, c.View.Cluster().Free(name)[r.Resource])
+		free[at] += request.Amount(r.Resource, c.Cluster().Free(name)[r.Resource])
 	}
 	var parts []string
 	for _, at := range slices.Sorted(maps.Keys(free)) {
@@ -170,7 +170,7 @@ func placeOf(c *stage.Context, terms []corev1.NodeSelectorTerm) (p claimPlace, o
 	var texts []string
 	single := true
 	for _, term := range terms {
-		needed := neededOf(c.View.Cluster().Nodes(), slices.Concat(term.MatchExpressions, term.MatchFields))
+		needed := neededOf(c.Cluster().Nodes(), slices.Concat(term.MatchExpressions, term.MatchFields))
 		var all []string
 		for _, e := range needed {
 			all = append(all, placement.Expression(e))

@@ -11,25 +11,25 @@ import (
 
 // waiting finds that the ends of running jobs are enough, and what has to come free.
 func waiting(c *stage.Context) []*stage.Finding {
-	if found := append(lacks(c, c.View.Cluster()), leaving(c)...); len(found) > 0 {
+	if found := append(lacks(c, c.Cluster()), leaving(c)...); len(found) > 0 {
 		return found
 	}
 	if !c.Placement.Impossible() {
 		return []*stage.Finding{notFound(c)} // it may fit as it is
 	}
 	r := c.Lacking()
-	f := short(c, c.View.Cluster(), placement.Causes{}, r, false)
+	f := short(c, c.Cluster(), placement.Causes{}, r, false)
 	return []*stage.Finding{f.Detail("whether something else is short, too, was not found out in time")}
 }
 
 // leaving finds that pods which are being deleted have some of what the gang waits for: without them less is lacking.
 func leaving(c *stage.Context) []*stage.Finding {
 	after := c.AfterDeletions()
-	if after == c.View.Cluster() {
+	if after == c.Cluster() {
 		return nil
 	}
 	left := c.Causes(after)
-	for _, cause := range c.Causes(c.View.Cluster()).All {
+	for _, cause := range c.Causes(c.Cluster()).All {
 		if len(left.All) > 0 && !slices.ContainsFunc(left.All, func(other placement.Cause) bool { return other.Constraint == cause.Constraint }) {
 			return []*stage.Finding{victims(c, "which is a part of what it waits for")}
 		}

@@ -25,6 +25,7 @@ func Evaluate(c *stage.Context) stage.Result {
 }
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	claimQuotas(c, out)
 	missing := missing(c)
 	if len(missing) == 0 || c.Gang.End != nil || c.Has(answer.JobInvalid) {
 		return stage.OK(c.Created())

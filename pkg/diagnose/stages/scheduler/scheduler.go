@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -150,7 +151,7 @@ func gates(c *stage.Context, out *stage.Result) {
 			free++
 		}
 		for _, g := range gatesOf(c, m) {
-			if strings.HasPrefix(g.Name, kueue.Group+"/") || g.Name == volcano.QueueGate {
+			if strings.HasPrefix(g.Name, kueue.Group+"/") && queueing.Installed(c.View) || g.Name == volcano.QueueGate {
 				continue
 			}
 			if held[g.Name]++; m.Pod != nil {
@@ -165,6 +166,9 @@ func gates(c *stage.Context, out *stage.Result) {
 			f.SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates")
 		} else {
 			f.See(c.Gang.Kind.GroupVersion().String(), c.Gang.Kind.Kind, &c.Gang.Meta, ".spec")
+		}
+		if strings.HasPrefix(name, kueue.Group+"/") {
+			f.Message = strings.TrimSuffix(f.Message, "its owner has to lift it") + "only Kueue lifts it, which is not in this cluster"
 		}
 		together := c.Gang.Named.Dialect.GatedTogether() && exist[name] > 0 && c.Gang.Count(gang.Pending) > 0
 		if together {

@@ -2,6 +2,7 @@
 package batchjob
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -74,12 +75,19 @@ func Convert(j *batchv1.Job) gang.Job {
 	if j.Status.StartTime != nil {
 		job.Started = j.Status.StartTime.Time
 	}
+	job.End = cmp.Or(endOf(j, batchv1.JobFailed, batchv1.JobComplete), endOf(j, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet))
+	return job
+}
+
+// endOf is how a Job ended by the conditions of its failure and of its success; nil with neither. The controller sets those that decide first, and those that the Job has
+// ended when the last of its pods has.
+func endOf(j *batchv1.Job, failure, success batchv1.JobConditionType) *gang.End {
 	for _, c := range j.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
-			job.End = &gang.End{Failed: c.Type == batchv1.JobFailed, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}
+		if c.Status == corev1.ConditionTrue && (c.Type == failure || c.Type == success) {
+			return &gang.End{Failed: c.Type == failure, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}
 		}
 	}
-	return job
+	return nil
 }
 
 // failedIndexes are those whose pods have failed more often than backoffLimitPerIndex allows, or in a way that podFailurePolicy does not retry. The

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -32,5 +33,33 @@ func TestJobLeftToAnotherController(t *testing.T) {
 		if g.LeftTo != want || g.Up() != (want != "") || (gang.StateOf(g, time.Time{}) == gang.Running) != (want != "") {
 			t.Errorf("%q: left to %q, up: %v, %s", by, g.LeftTo, g.Up(), gang.StateOf(g, time.Time{}))
 		}
+	}
+}
+
+// How a Job ends is decided before its last pods have ended; what it reports then counts.
+func TestEnd(t *testing.T) {
+	conditions := func(kinds ...batchv1.JobConditionType) *gang.End {
+		j := &batchv1.Job{}
+		for _, kind := range kinds {
+			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: string(kind)})
+		}
+		return Convert(j).End
+	}
+	for _, r := range []struct {
+		kinds  []batchv1.JobConditionType
+		failed bool
+		reason batchv1.JobConditionType
+	}{
+		{[]batchv1.JobConditionType{batchv1.JobFailureTarget}, true, batchv1.JobFailureTarget},
+		{[]batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}, true, batchv1.JobFailed},
+		{[]batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet}, false, batchv1.JobSuccessCriteriaMet},
+		{[]batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}, false, batchv1.JobComplete},
+	} {
+		if end := conditions(r.kinds...); end == nil || end.Failed != r.failed || end.Reason != string(r.reason) {
+			t.Errorf("%v: got %+v", r.kinds, end)
+		}
+	}
+	if end := conditions(batchv1.JobSuspended); end != nil {
+		t.Errorf("a suspended Job has ended: %+v", end)
 	}
 }

@@ -47,7 +47,7 @@ func Reader() gang.JobReader {
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"jobset", "jobsets", "js"},
 		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"},
+		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"}, Leases: []string{"6d4f6a47.x-k8s.io"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml", ManagedAs: []string{ControllerName}},
 	}
 }

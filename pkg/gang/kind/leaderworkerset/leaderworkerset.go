@@ -63,7 +63,7 @@ func Reader() gang.JobReader {
 		Names: []string{"leaderworkerset", "leaderworkersets", "lws"},
 		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, ByLabel: true, Dialect: gang.LeaderWorkerSet,
 		RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"},
+		Controller: gang.Controller{Name: "lws-controller-manager", Images: []string{"lws"}, Leases: []string{"b8b2488c.x-k8s.io"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/v0.9.0/manifests.yaml"},
 	}
 }

@@ -54,7 +54,7 @@ func ClusterReader() gang.JobReader {
 }
 
 func controller() gang.Controller {
-	return gang.Controller{Name: "kuberay-operator", Images: []string{"kuberay/operator", "kuberay-operator"},
+	return gang.Controller{Name: "kuberay-operator", Images: []string{"kuberay/operator", "kuberay-operator"}, Leases: []string{"ray-operator-leader"},
 		Install: "kubectl create -k 'https://github.com/ray-project/kuberay.git/ray-operator/config/default?ref=v1.4.2'", ManagedAs: []string{ControllerName}}
 }
 

@@ -23,6 +23,11 @@ func join(job, made *gang.Job) {
 	job.Exclusive, job.Unmodelled = read.Exclusive, read.Unmodelled
 	job.Problems = append(slices.Clip(job.Problems), read.Problems...)
 	job.Before = unfinished(made.Object, first)
+	for _, role := range made.Roles {
+		if slices.Contains(first, role.Name) {
+			job.First = append(job.First, role)
+		}
+	}
 }
 
 // WithoutFirst is a JobSet without the replicated jobs that are complete before others start, and what these are called.

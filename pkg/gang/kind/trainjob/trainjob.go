@@ -39,7 +39,7 @@ func Reader() gang.JobReader {
 		Read:  read, Makes: sets.GroupKind, Join: join, NameLabels: sets.NameLabels, OwnsPart: ownsPart, RoleIndexOf: sets.RoleIndexOf, Labels: sets.Labels,
 		Template:   func(role string) []string { return []string{"spec", "runtimePatches", role} },
 		WriteRoles: writeRoles,
-		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"},
+		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"}, Leases: []string{Group},
 			Install: "kubectl apply --server-side -k 'https://github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0'", ManagedAs: []string{ControllerName}},
 	}
 }
