@@ -89,6 +89,8 @@ func TestNoCluster(t *testing.T) {
 		{"no end", kubeconfig, []string{"--kubeconfig", "/dev/zero"}, "read /dev/zero: it has more than 16 MiB", "correct the path"},
 		{"a key without end", kubeconfig, []string{"--client-key", "/dev/zero"}, "read /dev/zero: it has more than 16 MiB", "correct the path"},
 		{"empty", kubeconfig, []string{"--kubeconfig", "/dev/null"}, "no cluster is configured: tried /dev/null", "gangctl-sandbox up"},
+		{"no such cluster", kubeconfig, []string{"--cluster", "test"}, `kubeconfig FILE: cluster "test" does not exist, or has no server`, "choose one with --cluster: c"},
+		{"groups of nobody", kubeconfig, []string{"--as-group", "g"}, "--as-uid and --as-group need --as: they are those of the user that it names", "add --as USER"},
 		{"no such context", kubeconfig, []string{"--context", "test"}, `kubeconfig FILE: context "test" does not exist`, "choose one with --context: dev, prod"},
 		{"no such current context", strings.Replace(kubeconfig, "current-context: dev", "current-context: x", 1), nil,
 			`kubeconfig FILE: context "x" does not exist`, "choose one with --context: dev, prod"},

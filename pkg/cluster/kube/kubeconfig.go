@@ -102,6 +102,10 @@ func (f *Factory) explainConfig(err error) error {
 	switch {
 	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
 		return f.flags.checkTimeout()
+	case strings.Contains(err.Error(), "without impersonating a user"):
+		return failure.Usagef("--as-uid and --as-group need --as: they are those of the user that it names").WithHint("add --as USER, or leave them out")
+	case f.flags.overrides.Context.Cluster != "" && strings.Contains(err.Error(), "no server found for cluster"):
+		return f.noCluster(where)
 	case f.aboutAnother(err):
 		return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("correct the path, in the kubeconfig or in the flag that names it")
 	case errors.Is(err, fs.ErrNotExist):
@@ -123,6 +127,16 @@ func (f *Factory) aboutAnother(err error) bool {
 	}
 	var of *fs.PathError
 	return errors.As(err, &of) && !slices.Contains(f.paths(), of.Path)
+}
+
+// noCluster explains a --cluster that the kubeconfig does not hold.
+func (f *Factory) noCluster(where string) error {
+	clusters, err := f.Clusters()
+	if err != nil {
+		return err
+	}
+	return failure.Errorf("kubeconfig %s: cluster %q does not exist, or has no server", where, f.flags.overrides.Context.Cluster).
+		WithHint("choose one with --cluster: %s", strings.Join(clusters, ", "))
 }
 
 // noContext explains a context, cluster or user that the kubeconfig does not hold.
