@@ -269,6 +269,37 @@ func TestVolcanoAdmission(t *testing.T) {
 	})
 }
 
+// TestVolcanoWeight is about shares by weight: Volcano places no more of a queue, although nodes have it.
+func TestVolcanoWeight(t *testing.T) {
+	shared := func(big int, change func(c *clustertest.Cluster)) func(c *clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Queue("p", "Open", nil)
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "runs", Workers: 1, GPUs: 8, Volcano: "p", Nodes: []string{"n1"}})
+			c.Add(clustertest.Gang{Name: "big", Workers: big, GPUs: 8, Volcano: "p", Pod: nowhere})
+			c.Add(gangOf(3, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
+			change(c)
+		}
+	}
+	check(t, []testCase{
+		{name: "pods of another queue request the rest, and find no place", code: answer.QueueQuota, exit: 3, first: "queue q has 16 of 16 GPUs left that it gets by its weight, and the gang needs 24: other queues request the rest",
+			wantText: []string{"requested 24, used 0, limit 16 of the 32 of the cluster", "queue p requests 72 and uses 8, by weight 1"}, fix: "raise the weight of queue q to 3", build: shared(8, func(*clustertest.Cluster) {})},
+		{name: "by a larger weight", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
+			set(int64(3), "spec", "weight")(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0].Object)
+		})},
+		{name: "what one queue does not request the other gets", code: answer.Fits, exit: 3, build: shared(0, func(*clustertest.Cluster) {})},
+		{name: "guaranteed", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
+			guarantee(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0], "24")
+		})},
+		{name: "by another plugin nothing is shared by weight", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
+			set(map[string]any{"nvidia.com/gpu": "8"}, "spec", "deserved")(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0].Object)
+		})},
+		{name: "nodes are in use: that is the reason", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.QueueQuota}, build: shared(8, func(c *clustertest.Cluster) {
+			c.Runs("a", 8, "n2", "n3")
+		})},
+	})
+}
+
 func TestReserved(t *testing.T) {
 	stuck := func(change func(*clustertest.Gang)) func(c *clustertest.Cluster) {
 		return func(c *clustertest.Cluster) {

@@ -88,6 +88,9 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 			reported(c, out, name)
 		}
 	}
+	if kind == volcano.QueueKind() && len(out.Findings) == 0 {
+		byWeight(c, out, q)
+	}
 	return stage.OK(name)
 }
 
