@@ -51,8 +51,8 @@ func (s relaxer) otherValues() {
 
 // valuesOf are the other values that nodes have of a label, those with the most room first.
 func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
-	if networktopology.Derived(r.Key) {
-		return nil // the kubelet knows no value of it
+	if networktopology.Derived(r.Key) || place.Platform(r.Key) {
+		return nil // the kubelet knows no value of it, or the image runs on no other
 	}
 	values := map[string]bool{}
 	for _, n := range s.w.Cluster().Nodes() {

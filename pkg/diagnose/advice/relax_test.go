@@ -52,6 +52,36 @@ func TestRelax(t *testing.T) {
 		{"node affinity", func(c *clustertest.Cluster) {
 			classes(c).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Affinity = needsNode("class", "a") })))
 		}, []string{"Worker.nodeAffinity.class=b", "Worker.nodeAffinity=preferred"}},
+		{"what the image is built for", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			label(c, "kubernetes.io/arch", "amd64", "arm64")
+			c.Add(gangOf(1, 8, selects("kubernetes.io/arch", "amd64")))
+		}, nil},
+		{"what the image is built for, by affinity", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			label(c, "beta.kubernetes.io/os", "linux", "windows")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Affinity = needsNode("beta.kubernetes.io/os", "linux") })))
+		}, nil},
+		{"node affinity, but not what the image is built for", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1")
+			label(c, "class", "a", "b", "b")
+			label(c, "kubernetes.io/arch", "amd64", "arm64", "arm64")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Affinity = needsNode("class", "a")
+				term := &p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+				term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: "kubernetes.io/arch", Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}})
+			})))
+		}, nil},
+		{"node affinity, within what the image is built for", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1")
+			label(c, "class", "a", "b", "b")
+			label(c, "kubernetes.io/arch", "amd64", "amd64", "arm64")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Affinity = needsNode("class", "a")
+				term := &p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+				term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: "kubernetes.io/arch", Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}})
+			})))
+		}, []string{"Worker.nodeAffinity.class=b", "Worker.nodeAffinity=preferred"}},
 		{"a taint", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1")
 			taint(c, 1, "it's", "$HOME")

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 )
 
 // rule is something that a pod spec requests and could do without, or the reverse.
@@ -22,6 +23,9 @@ type rule struct {
 func rules(spec corev1.PodSpec) []rule {
 	var all []rule
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if place.Platform(key) {
+			continue
+		}
 		all = append(all, rule{key: "nodeSelector." + key, value: "", text: fmt.Sprintf("do not require nodes with %s=%s", key, spec.NodeSelector[key]),
 			edit: func(p *corev1.PodSpec) { delete(p.NodeSelector, key) }})
 	}
@@ -47,14 +51,8 @@ func affinities(a *corev1.Affinity) []rule {
 		return nil
 	}
 	var all []rule
-	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: "make the node affinity preferred instead of required", edit: func(p *corev1.PodSpec) {
-			n := p.Affinity.NodeAffinity
-			for _, term := range n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-				n.PreferredDuringSchedulingIgnoredDuringExecution = append(n.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
-			}
-			n.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		}})
+	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil && !onlyPlatforms(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution) {
+		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: "make the node affinity preferred instead of required", edit: preferNodes})
 	}
 	if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		key := a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
@@ -72,6 +70,38 @@ func affinities(a *corev1.Affinity) []rule {
 		}})
 	}
 	return all
+}
+
+// preferNodes makes a required node affinity a preferred one, all but what the image is built for.
+func preferNodes(p *corev1.PodSpec) {
+	n := p.Affinity.NodeAffinity
+	terms := n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for _, term := range terms {
+		n.PreferredDuringSchedulingIgnoredDuringExecution = append(n.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
+	}
+	n.RequiredDuringSchedulingIgnoredDuringExecution = nil
+	if kept := platforms(terms); len(kept) > 0 {
+		n.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: kept}
+	}
+}
+
+// platforms are the terms, which are alternatives, with what the image is built for alone; none if one of them has none of that.
+func platforms(terms []corev1.NodeSelectorTerm) (kept []corev1.NodeSelectorTerm) {
+	for _, term := range terms {
+		of := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool { return !place.Platform(e.Key) })
+		if len(of) == 0 {
+			return nil
+		}
+		kept = append(kept, corev1.NodeSelectorTerm{MatchExpressions: of})
+	}
+	return kept
+}
+
+// onlyPlatforms reports whether a node affinity requires nothing but what the image is built for.
+func onlyPlatforms(n *corev1.NodeSelector) bool {
+	return !slices.ContainsFunc(n.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return len(term.MatchFields) > 0 || len(term.MatchExpressions) == 0 || slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !place.Platform(e.Key) })
+	})
 }
 
 // asPreferred adds terms to those that are preferred, as strongly as can be.

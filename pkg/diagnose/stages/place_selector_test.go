@@ -34,6 +34,14 @@ func TestSelector(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
 			label(c, "class", "h100", "a100")
 		}},
+		{name: "no node that the image is built for", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label kubernetes.io/arch=arm64", not: []string{"did you mean"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("kubernetes.io/arch", "arm64"))))
+			label(c, "kubernetes.io/arch", "amd64", "amd64")
+		}},
+		{name: "an architecture with a slip", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"did you mean amd64"}, fix: "require kubernetes.io/arch=amd64", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("kubernetes.io/arch", "amd46"))))
+			label(c, "kubernetes.io/arch", "amd64", "amd64")
+		}},
 		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "require gpu-type=", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("gpu-tpye", "h100"))))
 			label(c, "gpu-type", "h100", "h100")

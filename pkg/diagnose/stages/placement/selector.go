@@ -175,8 +175,8 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	} else {
 		f.Detail("nodes have %s: %s", w.Key, phrase.Names(have))
 	}
-	best := ""
-	if len(w.Values) > 0 {
+	best, platform := "", Platform(w.Key)
+	if len(w.Values) > 0 && !(platform && isPlatform(w.Values[0])) {
 		best = suggest.Nearest(w.Values[0], slices.Sorted(maps.Keys(values)))
 	}
 	for _, v := range slices.Sorted(maps.Keys(values)) {
@@ -186,9 +186,32 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 			f.Fixes = slices.Insert(f.Fixes, 0, fix)
 			continue
 		}
-		f.Fix(fix)
+		if !platform {
+			f.Fix(fix)
+		}
+	}
+	if platform {
+		return f
 	}
 	return f.Fix(otherLabel(c, role, w, ""))
+}
+
+// Platform reports whether a label is what an image is built for, its architecture or its operating system: it does not run on nodes with another value.
+func Platform(key string) bool {
+	switch key {
+	case corev1.LabelArchStable, corev1.LabelOSStable, "beta.kubernetes.io/arch", "beta.kubernetes.io/os":
+		return true
+	}
+	return false
+}
+
+// isPlatform reports whether a value is one that kubelets give such a label: it is meant as it is.
+func isPlatform(value string) bool {
+	switch value {
+	case "amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64", "linux", "windows":
+		return true
+	}
+	return false
 }
 
 // otherLabel selects another value of a label, or no longer the label if the value is empty.
