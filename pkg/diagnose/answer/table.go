@@ -317,8 +317,8 @@ var entries = []Entry{
 	},
 	{
 		Code: NodeNotReady, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "Without the nodes that take no pods there are too few: they are not Ready, under pressure, being deleted, or cordoned, as the message says.",
-		Evidence: "condition `Ready`, taints, `deletionTimestamp`, `spec.unschedulable`",
+		Meaning:  "Without the nodes that take no pods there are too few: they are not Ready, under pressure, about to be removed, or cordoned, as the message says. A node that is being deleted does not come back: it is not counted at all.",
+		Evidence: "condition `Ready`, taints, `spec.unschedulable`",
 		Remedy:   "Repair or uncordon the node; fewer members may fit meanwhile.",
 	},
 	{

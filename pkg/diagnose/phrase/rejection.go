@@ -19,6 +19,9 @@ func Rejections(m placement.Matrix, match func(placement.Constraint) bool) (part
 
 // Rejection is why one node rejects a pod by a constraint.
 func Rejection(m placement.Matrix, constraint placement.Constraint, node string) string {
+	if constraint == placement.Deleting {
+		return "being deleted"
+	}
 	row, _ := m.Row(node)
 	for _, v := range row.Violations {
 		if v.Constraint == constraint {

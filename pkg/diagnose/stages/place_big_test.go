@@ -13,6 +13,11 @@ import (
 
 func TestTooBig(t *testing.T) {
 	check(t, []testCase{
+		{name: "a node that is being deleted does not count", code: answer.TooBig, exit: 6, wantText: []string{"not counted: n2 .being deleted."}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			at := clustertest.Ago(time.Minute)
+			c.S.Nodes[1].DeletionTimestamp = &at
+		}},
 		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
 		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", wantText: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
 		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "requests 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
