@@ -16,12 +16,15 @@ func DaemonSetPod(p *corev1.Pod) bool {
 	if ref == nil {
 		return false
 	}
-	switch schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() {
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
-		return true
-	case schema.GroupKind{Kind: "Node"}:
-		_, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]
-		return mirrors
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) || StaticPod(p)
+}
+
+// StaticPod reports whether a pod mirrors a static manifest of its node.
+func StaticPod(p *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(p)
+	if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != (schema.GroupKind{Kind: "Node"}) {
+		return false
 	}
-	return false
+	_, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirrors
 }

@@ -163,7 +163,7 @@ func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedu
 // ProblemTaint recognises the taints that Kubernetes, cloud providers and autoscalers set on a node that is not fit for use. No pod should tolerate one
 // to find room.
 func ProblemTaint(t corev1.Taint) bool {
-	return !cordonTaint(t) && (RemovalTaint(t) || StartupTaint(t) ||
+	return !cordonTaint(t) && (RemovalTaint(t) || StartupTaint(t) || remediationTaint(t) ||
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
 }
 
@@ -174,6 +174,12 @@ func RemovalTaint(t corev1.Taint) bool {
 		return true
 	}
 	return strings.HasPrefix(t.Key, "aws-node-termination-handler/")
+}
+
+// remediationTaint recognises the taints with which the operators of medik8s take a sick node out of use until it is well again.
+func remediationTaint(t corev1.Taint) bool {
+	domain, _, _ := strings.Cut(t.Key, "/")
+	return domain == "medik8s.io" || strings.HasSuffix(domain, ".medik8s.io")
 }
 
 // StartupTaint recognises the taints with which a node joins a cluster, until its autoscaler knows it, or an agent that its pods need runs there.

@@ -28,18 +28,19 @@ func TestRepairsOfNodes(t *testing.T) {
 		repair func(*corev1.Node) *corev1.Node
 		want   bool // the pod fits after it
 	}{
-		"a cordon":                       {big("n", cordoned), Uncordoned, true},
-		"a cordon that left its taint":   {big("n", taint(corev1.TaintNodeUnschedulable, "", corev1.TaintEffectNoSchedule)), Uncordoned, true},
-		"a cordon is no defect":          {big("n", cordoned), Repaired, false},
-		"not ready":                      {big("n", notReady), Repaired, true},
-		"short of memory":                {big("n", pressed), Repaired, true},
-		"not set up by the cloud":        {big("n", cloud), Repaired, true},
-		"a custom taint stays":           {big("n", own), Repaired, false},
-		"not ready, with a taint":        {big("n", notReady, own), Repaired, false},
-		"a broken device":                {big("n", broken), AtCapacity, true},
-		"no device left":                 {big("n", lost), AtCapacity, true},
-		"a device is no cordon":          {big("n", broken, cordoned), AtCapacity, false},
-		"what the system reserves stays": {big("n", reserved, broken), AtCapacity, true},
+		"a cordon":                        {big("n", cordoned), Uncordoned, true},
+		"a cordon that left its taint":    {big("n", taint(corev1.TaintNodeUnschedulable, "", corev1.TaintEffectNoSchedule)), Uncordoned, true},
+		"a cordon is no defect":           {big("n", cordoned), Repaired, false},
+		"not ready":                       {big("n", notReady), Repaired, true},
+		"short of memory":                 {big("n", pressed), Repaired, true},
+		"not set up by the cloud":         {big("n", cloud), Repaired, true},
+		"taken out of use to be repaired": {big("n", taint("medik8s.io/remediation", "self-node-remediation", corev1.TaintEffectNoExecute)), Repaired, true},
+		"a custom taint stays":            {big("n", own), Repaired, false},
+		"not ready, with a taint":         {big("n", notReady, own), Repaired, false},
+		"a broken device":                 {big("n", broken), AtCapacity, true},
+		"no device left":                  {big("n", lost), AtCapacity, true},
+		"a device is no cordon":           {big("n", broken, cordoned), AtCapacity, false},
+		"what the system reserves stays":  {big("n", reserved, broken), AtCapacity, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.node.DeepCopy()

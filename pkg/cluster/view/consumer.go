@@ -280,10 +280,10 @@ func (w *View) owners() map[gang.Identity]owner {
 }
 
 // rootOf follows the controllers of a pod to the top. A ReplicaSet that is not in the snapshot has its Deployment's name
-// with the hash of the pods' template behind it.
+// with the hash of the pods' template behind it. A static pod belongs to its node, and stands for itself.
 func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if ref == nil || placement.StaticPod(pod) {
 		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
 	}
 	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}

@@ -13,6 +13,12 @@ import (
 
 func TestTooBig(t *testing.T) {
 	check(t, []testCase{
+		{name: "a static pod uses what is missing", code: answer.TooBig, exit: 6, first: "the largest node has 94 left: of 96, static pods use 2", wantText: []string{"Pod kube-system/proxy-n1 holds 2 cpu on n1"}, not: []string{"DaemonSet", "Node kube-system"}, build: func(c *clustertest.Cluster) {
+			p := c.Nodes(1, 8).Daemon("proxy", "n1", "2")
+			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name = "v1", "Node", "n1"
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "96" }))
+		}},
 		{name: "a node that is being deleted does not count", code: answer.TooBig, exit: 6, wantText: []string{"not counted: n2 .being deleted."}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			at := clustertest.Ago(time.Minute)

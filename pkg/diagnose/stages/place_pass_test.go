@@ -168,6 +168,10 @@ func TestPasses(t *testing.T) {
 			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->999999999 (max: 999999999)}]", time.Minute)
 		}},
+		{name: "a node is being repaired", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"medik8s.io/remediation"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			joins(c.Node("n2", 8), "medik8s.io/remediation", time.Hour)
+		}},
 		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)

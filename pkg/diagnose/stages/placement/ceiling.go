@@ -109,8 +109,8 @@ func placedOf(c *stage.Context, r placement.Room, found placement.Result) string
 
 func onCount(r placement.Room) string { return " on " + phrase.Count(len(r.Nodes), "node") }
 
-// usedOnLargest is what is in use of the largest node, if that is why it is too small, and by whom of those that stay whatever ends: DaemonSets, and the
-// members that have a place.
+// usedOnLargest is what is in use of the largest node, if that is why it is too small, and by whom of those that stay whatever ends: DaemonSets, static
+// pods, and the members that have a place.
 func usedOnLargest(c *stage.Context, cluster *placement.Cluster, r placement.Room) string {
 	if r.LargestTotal <= r.LargestFree {
 		return ""
@@ -121,8 +121,11 @@ func usedOnLargest(c *stage.Context, cluster *placement.Cluster, r placement.Roo
 			return slices.ContainsFunc(cluster.PodsOn(node), func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 && is(p) })
 		})
 	}
-	if uses(placement.DaemonSetPod) {
+	if uses(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) && !placement.StaticPod(p) }) {
 		who = append(who, "DaemonSets")
+	}
+	if uses(placement.StaticPod) {
+		who = append(who, "static pods")
 	}
 	if bound := sets.New(c.Request.Bound...); uses(func(p *corev1.Pod) bool { return bound.Has(p.UID) }) {
 		who = append(who, "members that have a place")
