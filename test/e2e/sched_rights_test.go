@@ -203,6 +203,7 @@ func thirdParty() (kinds []apiKind) {
 	add(trainjob.Group, trainjob.Version, false, trainjob.ClusterRuntimeKind)
 	add(ray.Group, ray.Version, true, ray.ClusterKind, ray.JobKind)
 	add(leaderworkerset.Group, leaderworkerset.Version, true, leaderworkerset.Kind)
+	add("karpenter.sh", "v1", false, "NodeClaim", "NodePool")
 	add("scheduling.volcano.sh", "v1beta1", false, "Queue")
 	add("scheduling.run.ai", "v2", false, "Queue")
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")

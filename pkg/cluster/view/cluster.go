@@ -42,7 +42,11 @@ func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 // It is the same for all gangs that have bound nothing.
 func (w *View) Best(bound []types.UID) *placement.Cluster {
 	best := func() *placement.Cluster {
-		return w.Cluster().Ideal(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+		best := w.Cluster().Ideal(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+		if w.starting() {
+			best = best.MapNodes(w.Started)
+		}
+		return best
 	}
 	if len(bound) > 0 {
 		return best()

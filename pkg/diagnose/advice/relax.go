@@ -111,7 +111,7 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	var all []rule
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
-			for _, t := range s.w.Cluster().Node(name).Spec.Taints {
+			for _, t := range s.w.Started(s.w.Cluster().Node(name)).Spec.Taints { // those of a node that starts go by themselves
 				if t.Key == corev1.TaintNodeUnschedulable || placement.ProblemTaint(t) || t.Effect == corev1.TaintEffectPreferNoSchedule || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}

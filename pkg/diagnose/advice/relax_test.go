@@ -87,6 +87,14 @@ func TestRelax(t *testing.T) {
 			taint(c, 1, "it's", "$HOME")
 			c.Add(gangOf(1, 8))
 		}, []string{"Worker.tolerations=it's=$HOME:NoSchedule"}},
+		{"a taint that goes when the node has started", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			taint(c, 1, "acme.io/burn-in", "true")
+			label(c, "karpenter.sh/nodepool", "gpu", "gpu")
+			c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"},
+				"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"startupTaints": []any{map[string]any{"key": "acme.io/burn-in", "effect": "NoSchedule"}}}}}})
+			c.Add(gangOf(1, 8))
+		}, nil},
 		{"a taint of a node that is too small", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Node("n2", 4)
 			taint(c, 1, "dedicated", "infra")

@@ -39,7 +39,7 @@ func (r Right) OfCluster() bool {
 	switch r.Resource {
 	case "nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments", "priorityclasses",
 		"runtimeclasses", "resourceslices", "deviceclasses", "queues", "clusterqueues", "resourceflavors", "admissionchecks", "workloadpriorityclasses",
-		"hypernodes", "clusternetworktopologies", "clustertrainingruntimes",
+		"hypernodes", "clusternetworktopologies", "clustertrainingruntimes", "nodeclaims", "nodepools",
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "clusterroles", "clusterrolebindings":
 		return true
 	}

@@ -93,3 +93,6 @@ func (c *Context) Best() *placement.Cluster {
 	}
 	return view.Once(c.View, bestNear{c.Gang.Meta.UID, fmt.Sprint(c.Request.Bound), fmt.Sprint(roles)}, func() *placement.Cluster { return best.With(near...) })
 }
+
+// Repaired is a node as [placement.Repaired] makes it, and as it is once it has started: without the taints that its NodePool declares for until then.
+func (c *Context) Repaired(n *corev1.Node) *corev1.Node { return placement.Repaired(c.View.Started(n)) }

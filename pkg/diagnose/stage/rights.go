@@ -90,6 +90,8 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "whether the runtime of the job exists is unknown"
 	case "compositepodgroups":
 		return "with which others the gang starts is unknown"
+	case "nodeclaims", "nodepools":
+		return "whether the nodes that were ordered come is not all known"
 	case "hypernodes", "clusternetworktopologies":
 		return "which nodes are together in the network is unknown"
 	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors", "admissionchecks", "workloadpriorityclasses":

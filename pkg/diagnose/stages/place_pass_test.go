@@ -168,6 +168,18 @@ func TestPasses(t *testing.T) {
 			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->999999999 (max: 999999999)}]", time.Minute)
 		}},
+		{name: "a new node has the startup taint of its pool", code: answer.ScalingUp, exit: 3, first: "n2 is joining the cluster", wantText: []string{"n2 is marked as unfit: acme.io/burn-in"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			burnsIn(c, time.Minute)
+		}},
+		{name: "a node has the startup taint of its pool for long", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"n2 is marked as unfit: acme.io/burn-in"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			burnsIn(c, time.Hour)
+		}},
+		{name: "a node that has started has a taint like that of its pool", code: answer.TooBig, exit: 6, never: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			burnsIn(c, time.Minute).Labels["karpenter.sh/initialized"] = "true"
+		}},
 		{name: "a node is being repaired", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"medik8s.io/remediation"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "medik8s.io/remediation", time.Hour)
@@ -177,6 +189,17 @@ func TestPasses(t *testing.T) {
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
 		}},
 	})
+}
+
+// burnsIn adds a node so old with a taint that its NodePool declares for nodes that start.
+func burnsIn(c *clustertest.Cluster, age time.Duration) *corev1.Node {
+	taint := map[string]any{"key": "acme.io/burn-in", "value": "true", "effect": "NoExecute"}
+	c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"startupTaints": []any{taint}}}}})
+	n := c.Node("n2", 8)
+	n.Labels["karpenter.sh/nodepool"] = "gpu"
+	joins(n, "acme.io/burn-in", age)
+	return n
 }
 
 // bare adds a node so old that advertises no devices.

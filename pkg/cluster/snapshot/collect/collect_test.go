@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 )
 
@@ -75,6 +76,27 @@ func TestNativePodGroupsAreRecorded(t *testing.T) {
 	}
 	if all := got.Custom[native.CompositeKind()]; len(all) != 1 || all[0].GetName() != "llama" {
 		t.Errorf("composite PodGroups: %v", all)
+	}
+}
+
+// What Karpenter makes nodes of, and what it has ordered, is read.
+func TestKarpenterIsRead(t *testing.T) {
+	s := core(t)
+	v1 := metav1.GroupVersionForDiscovery{GroupVersion: "karpenter.sh/v1", Version: "v1"}
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "karpenter.sh", Versions: []metav1.GroupVersionForDiscovery{v1}, PreferredVersion: v1}}})
+	s.Answer("GET /apis/karpenter.sh/v1", 200, metav1.APIResourceList{GroupVersion: v1.GroupVersion, APIResources: []metav1.APIResource{
+		{Name: "nodeclaims", Kind: "NodeClaim", Verbs: []string{"list"}}, {Name: "nodepools", Kind: "NodePool", Verbs: []string{"list"}}}})
+	for resource, kind := range map[string]string{"nodeclaims": "NodeClaim", "nodepools": "NodePool"} {
+		s.Answer("GET /apis/karpenter.sh/v1/"+resource, 200, map[string]any{"apiVersion": v1.GroupVersion, "kind": kind + "List", "items": []any{map[string]any{"metadata": map[string]any{"name": "gpu"}}}})
+	}
+	got, err := collect(t, s, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range view.KarpenterKinds() {
+		if all := got.Custom[kind]; len(all) != 1 || all[0].GetName() != "gpu" {
+			t.Errorf("%s: %v", kind.Kind, all)
+		}
 	}
 }
 

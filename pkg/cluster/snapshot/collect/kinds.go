@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
@@ -45,6 +46,9 @@ func custom(served []metav1.APIResource) []resource {
 	}
 	for _, k := range networktopology.Kinds() {
 		requiredKinds[k.GroupKind] = true
+	}
+	for _, kind := range view.KarpenterKinds() {
+		requiredKinds[kind] = true
 	}
 	for _, group := range kubebatch.Groups() {
 		requiredKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true

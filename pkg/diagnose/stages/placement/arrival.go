@@ -175,7 +175,7 @@ func whenJoined(c *stage.Context, n *corev1.Node) *corev1.Node {
 	if n.CreationTimestamp.IsZero() || c.View.Age(n.CreationTimestamp.Time) > joiningTakes || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
 		return n
 	}
-	return equipped(c, placement.Repaired(n))
+	return equipped(c, c.Repaired(n))
 }
 
 // equipped is a node with the devices that its plugins have not advertised yet: as many as it knows of, as nodes like it have, or as its labels count.
@@ -243,7 +243,7 @@ func devicesOf(n *corev1.Node) corev1.ResourceList {
 
 // notYet is what a new node lacks until it is as it will be.
 func notYet(c *stage.Context, n, up *corev1.Node) string {
-	if placement.Repaired(n) != n {
+	if c.Repaired(n) != n {
 		return unfit(c, n)
 	}
 	var missing []string

@@ -51,7 +51,7 @@ func repairs(c *stage.Context) []repair {
 		}
 	}
 	all := []repair{
-		nodes(placement.Repaired, nodesNotReady),
+		nodes(c.Repaired, nodesNotReady),
 		nodes(placement.AtCapacity, unhealthy),
 		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.Cluster().DevicesRepaired() != c.Cluster()},
 		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),

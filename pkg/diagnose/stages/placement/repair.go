@@ -75,9 +75,9 @@ func nodeNames(nodes []*corev1.Node) []string {
 }
 
 func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
-	nodes := useful(c, placement.Repaired)
+	nodes := useful(c, c.Repaired)
 	names := nodeNames(nodes)
-	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, placement.Repaired)).Fact("nodes", names)
+	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, c.Repaired)).Fact("nodes", names)
 	leaving := 0
 	for _, n := range nodes {
 		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
@@ -92,7 +92,7 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	}
 	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, placement.Repaired)) },
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, c.Repaired)) },
 	})
 }
 
@@ -109,7 +109,7 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 		if placement.RemovalTaint(t) {
 			return fmt.Sprintf("%s is about to be removed: %s", n.Name, t.Key)
 		}
-		if placement.ProblemTaint(t) {
+		if !slices.ContainsFunc(c.Repaired(n).Spec.Taints, func(left corev1.Taint) bool { return left.MatchTaint(&t) }) {
 			taints = append(taints, t.Key)
 		}
 	}

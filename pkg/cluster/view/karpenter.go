@@ -1,0 +1,167 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What Karpenter writes: a NodePool is what it makes nodes of, a NodeClaim one node that it has ordered. The node has the label of its pool, and, once all of its
+// devices are there and its startup taints are gone, that it is initialized.
+const (
+	karpenterGroup  = "karpenter.sh"
+	nodePoolLabel   = karpenterGroup + "/nodepool"
+	initializedNode = karpenterGroup + "/initialized"
+)
+
+// KarpenterKinds are the kinds of Karpenter that are read.
+func KarpenterKinds() []schema.GroupKind { return []schema.GroupKind{nodePoolKind(), nodeClaimKind()} }
+
+func nodePoolKind() schema.GroupKind {
+	return schema.GroupKind{Group: karpenterGroup, Kind: "NodePool"}
+}
+
+func nodeClaimKind() schema.GroupKind {
+	return schema.GroupKind{Group: karpenterGroup, Kind: "NodeClaim"}
+}
+
+// NodeClaim is a node that Karpenter has ordered.
+type NodeClaim struct {
+	*unstructured.Unstructured
+	Spec struct {
+		Taints        []corev1.Taint `json:"taints"`
+		StartupTaints []corev1.Taint `json:"startupTaints"`
+	}
+	Status struct {
+		NodeName    string              `json:"nodeName"`
+		Allocatable corev1.ResourceList `json:"allocatable"`
+		Conditions  []metav1.Condition  `json:"conditions"`
+	}
+}
+
+// nodePool is what Karpenter makes nodes of.
+type nodePool struct {
+	Spec struct {
+		Template struct {
+			Spec struct {
+				StartupTaints []corev1.Taint `json:"startupTaints"`
+			} `json:"spec"`
+		} `json:"template"`
+	}
+}
+
+// NodeClaim finds the one of a name. It is nil if there is none; known is false where it is not known which there are.
+func (w *View) NodeClaim(name string) (claim *NodeClaim, known bool) {
+	for _, claim := range w.nodeClaims() {
+		if claim.GetName() == name {
+			return claim, true
+		}
+	}
+	const resource = "nodeclaims." + karpenterGroup
+	served := slices.ContainsFunc(w.Snap.Server.Resources, func(r string) bool { return strings.HasPrefix(r, resource+"/") })
+	return nil, (served || len(w.nodeClaims()) > 0) && w.Snap.CanList(resource, "")
+}
+
+// nodeClaims are those that can be read.
+func (w *View) nodeClaims() []*NodeClaim {
+	type key struct{}
+	return Once(w, key{}, func() (all []*NodeClaim) {
+		for _, u := range w.Snap.Custom[nodeClaimKind()] {
+			claim := &NodeClaim{Unstructured: u}
+			if w.readField(u, "spec", &claim.Spec) && w.readField(u, "status", &claim.Status) {
+				all = append(all, claim)
+			}
+		}
+		return all
+	})
+}
+
+// readField reads one field of an object; what cannot be read is a problem.
+func (w *View) readField(u *unstructured.Unstructured, field string, into any) bool {
+	content, _, err := unstructured.NestedMap(u.Object, field)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
+	}
+	if err != nil {
+		w.problem(u, err)
+	}
+	return err == nil
+}
+
+// Failure is why the node could not be launched at the last try; empty if that is not reported. Karpenter tries again, and deletes a claim for which there is no capacity.
+func (n *NodeClaim) Failure() string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == "Launched" && c.Status != metav1.ConditionTrue && (c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Reason, "Failed")) {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	return ""
+}
+
+// Node is the node as the claim promises it; nil where it does not say what the node will have.
+func (n *NodeClaim) Node() *corev1.Node {
+	if len(n.Status.Allocatable) == 0 {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.GetName(), UID: n.GetUID(), Labels: map[string]string{}}}
+	for key, value := range n.GetLabels() {
+		node.Labels[key] = value
+	}
+	node.Labels[corev1.LabelHostname] = node.Name
+	node.Spec.Taints = n.Spec.Taints
+	node.Status.Allocatable, node.Status.Capacity = n.Status.Allocatable, n.Status.Allocatable
+	return node
+}
+
+// Started is a node without the taints that it has until it has started, as its NodePool or NodeClaim declares; the node itself if it has none.
+func (w *View) Started(n *corev1.Node) *corev1.Node {
+	if len(n.Spec.Taints) == 0 || n.Labels[initializedNode] == "true" {
+		return n
+	}
+	declared := w.startupTaints()
+	among := slices.Concat(declared.byPool[n.Labels[nodePoolLabel]], declared.byNode[n.Name])
+	startup := func(t corev1.Taint) bool {
+		return slices.ContainsFunc(among, func(declared corev1.Taint) bool { return declared.MatchTaint(&t) })
+	}
+	if !slices.ContainsFunc(n.Spec.Taints, startup) {
+		return n
+	}
+	n = n.DeepCopy()
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, startup)
+	return n
+}
+
+// startupTaints are the taints that nodes have until they have started, by the pool or the name of the node.
+type startupTaints struct{ byPool, byNode map[string][]corev1.Taint }
+
+func (w *View) startupTaints() startupTaints {
+	return Once(w, startupTaintsKey{}, func() startupTaints {
+		all := startupTaints{map[string][]corev1.Taint{}, map[string][]corev1.Taint{}}
+		for _, u := range w.Snap.Custom[nodePoolKind()] {
+			pool := &nodePool{}
+			if w.readField(u, "spec", &pool.Spec) {
+				all.byPool[u.GetName()] = pool.Spec.Template.Spec.StartupTaints
+			}
+		}
+		for _, claim := range w.nodeClaims() {
+			if claim.Status.NodeName != "" {
+				all.byNode[claim.Status.NodeName] = claim.Spec.StartupTaints
+			}
+		}
+		return all
+	})
+}
+
+// startupTaintsKey is the key of what is known of startup taints.
+type startupTaintsKey struct{}
+
+// starting reports whether a node has such taints.
+func (w *View) starting() bool {
+	return slices.ContainsFunc(w.Snap.Nodes, func(n *corev1.Node) bool { return w.Started(n) != n })
+}
