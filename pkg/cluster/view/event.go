@@ -79,6 +79,22 @@ func (w *View) Events(kind, namespace, name string) []Event {
 	return w.events()[eventKey{kind, namespace, name}]
 }
 
+// EventsOf are the messages about all objects of a kind, the latest first.
+func (w *View) EventsOf(kind string) []Event {
+	type eventsOf struct{ kind string }
+	return Once(w, eventsOf{kind}, func() (all []Event) {
+		for key, events := range w.events() {
+			if key.kind == kind {
+				all = append(all, events...)
+			}
+		}
+		slices.SortFunc(all, func(a, b Event) int {
+			return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		})
+		return all
+	})
+}
+
 // MakerEvents are the messages about a job and about the objects through which its pods are made, the latest first: it is a RayJob's RayCluster, a
 // JobSet's Jobs, the StatefulSets of a LeaderWorkerSet and the ReplicaSets of a Deployment whose pods the API server refuses.
 func (w *View) MakerEvents(s *gang.Job) []Event {

@@ -28,6 +28,18 @@ func TestPasses(t *testing.T) {
 			node.Labels["nodegroup"] = "ng"
 		}
 	}
+	nominates := func(c *clustertest.Cluster) {
+		c.Event("Pod", "team", "gang-worker-0", "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p", 4*time.Minute)
+	}
+	claim := func(c *clustertest.Cluster, name string, status map[string]any) {
+		c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": map[string]any{"name": name, "labels": map[string]any{"karpenter.sh/nodepool": "gpu"}}, "status": status})
+	}
+	launched := func(status, reason, message string) map[string]any {
+		return map[string]any{"conditions": []any{clustertest.Condition("Launched", status, reason, message, 3*time.Minute)}}
+	}
+	promised := func(gpus string) map[string]any {
+		return map[string]any{"allocatable": map[string]any{"cpu": "96", "memory": "768Gi", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": gpus}}
+	}
 	check(t, []testCase{
 		{name: "victims leave", code: answer.VictimsTerminating, exit: 3, first: "research/a is being deleted, and then it fits: at most 4m40s left", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(going(280 * time.Second)).Add(gangOf(1, 8))
@@ -167,6 +179,60 @@ func TestPasses(t *testing.T) {
 			group(c, 1)
 			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->999999999 (max: 999999999)}]", time.Minute)
+		}},
+		{name: "a node that Karpenter cannot launch", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what karpenter ordered 4m ago has not come: no capacity for p5"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-x7k2p", launched("Unknown", "LaunchFailed", "no capacity for p5"))
+		}},
+		{name: "a node that Karpenter is about to launch", code: answer.ScalingUp, exit: 3, first: "1 node is coming: karpenter ordered 4m ago .gpu-x7k2p.", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-x7k2p", launched("Unknown", "AwaitingReconciliation", "object is awaiting reconciliation"))
+		}},
+		{name: "an order that Karpenter gave up", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"NodeClaim gpu-x7k2p does not exist any more: no capacity"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-other", nil)
+			c.Event("NodeClaim", "default", "gpu-x7k2p", "karpenter", "InsufficientCapacityError", "no capacity", 3*time.Minute)
+		}},
+		{name: "the node of a NodeClaim is there", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, not: []string{"karpenter"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-x7k2p", map[string]any{"nodeName": "n1"})
+		}},
+		{name: "a NodeClaim says what its node will have", code: answer.ScalingUp, exit: 3, first: "1 node is coming: karpenter ordered it 4m ago .gpu-x7k2p., and then it fits", not: []string{"cannot be determined"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-x7k2p", promised("8"))
+		}},
+		{name: "the node of a NodeClaim is too small", code: answer.NodesBusy, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			nominates(c)
+			claim(c, "gpu-x7k2p", promised("4"))
+		}},
+		{name: "a group does not get the nodes that were ordered", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what cluster-autoscaler ordered 8m ago has not come: Failed adding 1 nodes to group ng due to"}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Runs("a", 8, "n1").Add(gangOf(1, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 3)}]", 8*time.Minute)
+			c.Event("ConfigMap", "kube-system", "cluster-autoscaler-status", "cluster-autoscaler", "ScaleUpFailed", "Failed adding 1 nodes to group ng due to Other.NoCapacity; source errors: none", 5*time.Minute)
+		}},
+		{name: "another group does not get its nodes, and this one did not before", code: answer.ScalingUp, exit: 3, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Runs("a", 8, "n1").Add(gangOf(1, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 3)}]", 8*time.Minute)
+			c.Event("ConfigMap", "kube-system", "cluster-autoscaler-status", "cluster-autoscaler", "ScaleUpTimedOut", "Nodes added to group ng failed to register within 15m0s", 15*time.Minute)
+			c.Event("ConfigMap", "kube-system", "cluster-autoscaler-status", "cluster-autoscaler", "FailedToScaleUpGroup", "Scale-up failed for group ng2: no", 5*time.Minute)
+		}},
+		{name: "too big, and the autoscaler refuses", code: answer.TooBig, exit: 6, wantText: []string{"cluster-autoscaler added no nodes, as it reported 60s ago: .*1 max node group size reached"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			order(c, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", time.Minute)
+		}},
+		{name: "too big, and Karpenter refuses one of two members", code: answer.TooBig, exit: 6, wantText: []string{"karpenter added no node for gang-worker-1, .*exceed limits", "1 node is coming: karpenter ordered 4m ago .gpu-x7k2p.; what such nodes will have is not known yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			c.Runs("a", 8, "n1")
+			nominates(c)
+			c.Event("Pod", "team", "gang-worker-1", "karpenter", "FailedScheduling", `Failed to schedule pod, all available instance types exceed limits for nodepool: "gpu"`, time.Minute)
 		}},
 		{name: "a new node has the startup taint of its pool", code: answer.ScalingUp, exit: 3, first: "n2 is joining the cluster", wantText: []string{"n2 is marked as unfit: acme.io/burn-in"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -27,9 +26,8 @@ type arrivals struct {
 	view *view.View
 	// joining are those of the cluster that are new and not ready for the gang, as they are now.
 	joining []*corev1.Node
-	// orders are those that an autoscaler has ordered, of which a node like them shows what they will have.
+	// orders are those of autoscalers for coming more, of which it is known what they will have.
 	orders []order
-	// coming is how many they are.
 	coming int
 }
 
@@ -57,41 +55,75 @@ func arriving(c *stage.Context) *arrivals {
 	return a
 }
 
-// addOrders adds the nodes that were ordered of groups that have a node already, and that have not come yet.
+// addOrders adds the nodes that were ordered and have not come yet: of groups that have a node already, and of NodeClaims that say what they will have.
 func (a *arrivals) addOrders(c *stage.Context) {
-	orders, _ := ordersOf(c)
-	seen := map[string]bool{}
-	snap, most := a.view.Snap, int(c.Gang.Total()) // more nodes than it has members change nothing
-	for _, o := range orders {
+	var more further
+	most := int(c.Gang.Total()) // more nodes than it has members change nothing
+	for _, o := range ordersOf(c).open {
 		counts := false
+		if node := claimedNode(c, o); node != nil && c.Cluster().Node(node.Name) == nil && more.claim(node, most) {
+			a.coming, counts = a.coming+1, true
+		}
 		for _, g := range o.groups {
-			models := groupNodes(c.Cluster(), g.name)
+			models := groupNodes(a.view.Cluster(), g.name)
 			missing := g.to - len(models) // some may have come already
-			if seen[g.name] || len(models) == 0 || missing <= 0 || most == 0 {
-				continue
+			if len(models) > 0 && missing > 0 && more.like(a.view.Cluster(), g.name, models, min(missing, most-len(more.nodes))) {
+				a.coming, counts = a.coming+missing, true
 			}
-			seen[g.name], counts = true, true
-			a.coming += missing
-			count := min(missing, most)
-			most -= count
-			snap = orderedNodes(a.view, snap, models, count)
 		}
 		if counts {
 			a.orders = append(a.orders, o)
 		}
 	}
-	if snap != a.view.Snap {
-		a.view = a.view.Assume(snap)
-	}
+	a.view = more.in(a.view)
 }
 
-// orderedNodes is a cluster with more nodes like those that a group has: like the first with devices, if one has any.
-func orderedNodes(v *view.View, snap *snapshot.Snapshot, models []*corev1.Node, count int) *snapshot.Snapshot {
-	at := max(0, slices.IndexFunc(models, func(n *corev1.Node) bool { return len(devicesOf(v.Cluster().Node(n.Name))) > 0 }))
-	daemons := whatif.Daemons(v.Cluster(), models[at].Name)
-	model := placement.AtCapacity(placement.Repaired(placement.Uncordoned(v.Cluster().Node(models[at].Name)))).DeepCopy()
+// further are nodes that a cluster gets, with the pods that DaemonSets run on them.
+type further struct {
+	nodes []*corev1.Node
+	pods  []*corev1.Pod
+	// groups are those that the nodes are of, each with their number, and claims the NodeClaims.
+	groups, claims []string
+}
+
+// claim adds the node of a NodeClaim, up to so many in all; false if it was counted already.
+func (f *further) claim(node *corev1.Node, most int) bool {
+	if slices.Contains(f.claims, node.Name) || len(f.nodes) >= most {
+		return false
+	}
+	f.nodes, f.claims = append(f.nodes, node), append(f.claims, node.Name)
+	return true
+}
+
+// like adds nodes like those that a group has, like the first with devices if one has any; false if they were counted already.
+func (f *further) like(cluster *placement.Cluster, group string, models []*corev1.Node, count int) bool {
+	if count <= 0 || slices.ContainsFunc(f.groups, func(known string) bool { return strings.HasPrefix(known, group+"=") }) {
+		return false
+	}
+	at := max(0, slices.IndexFunc(models, func(n *corev1.Node) bool { return len(devicesOf(n)) > 0 }))
+	model := placement.AtCapacity(placement.Repaired(placement.Uncordoned(models[at]))).DeepCopy()
 	model.Name += "-coming"
-	return whatif.MoreNodes(snap, model, daemons, count)
+	nodes, pods := whatif.NewNodes(model, whatif.Daemons(cluster, models[at].Name), count)
+	f.nodes, f.pods = append(f.nodes, nodes...), append(f.pods, pods...)
+	f.groups = append(f.groups, fmt.Sprintf("%s=%d", group, count))
+	return true
+}
+
+// in is the view of a cluster that has the nodes, too. Gangs that wait for nodes of the same groups look at the same one.
+func (f *further) in(v *view.View) *view.View {
+	assume := func() *view.View {
+		snap := v.Snap.Clone()
+		snap.Nodes, snap.Pods = append(snap.Nodes, f.nodes...), append(snap.Pods, f.pods...)
+		return v.Assume(snap)
+	}
+	switch {
+	case len(f.nodes) == 0:
+		return v
+	case len(f.claims) > 0: // which are of one gang
+		return assume()
+	}
+	type of struct{ groups string }
+	return view.Once(v, of{strings.Join(f.groups, " ")}, assume)
 }
 
 // in is the context of the cluster when the nodes are there.
@@ -123,9 +155,24 @@ func (a *arrivals) sentences(c *stage.Context) (all []string) {
 		all = append(all, phrase.AreNames(nodeNames(a.joining))+" joining the cluster")
 	}
 	if a.coming > 0 {
-		all = append(all, fmt.Sprintf("%s coming: the autoscaler ordered %s %s ago (%s)", isComing(a.coming), phrase.Verb(a.coming, "it", "them"), phrase.Age(c.View.Age(a.orders[0].at)), a.orders[0].message))
+		who, what := "the autoscaler", a.orders[0].message
+		if claims := a.claims(); len(claims) > 0 {
+			who, what = a.orders[0].by, phrase.Names(claims)
+		}
+		all = append(all, fmt.Sprintf("%s coming: %s ordered %s %s ago (%s)", isComing(a.coming), who, phrase.Verb(a.coming, "it", "them"), phrase.Age(c.View.Age(a.orders[0].at)), what))
 	}
 	return all
+}
+
+// claims are the NodeClaims among the orders.
+func (a *arrivals) claims() (names []string) {
+	for _, o := range a.orders {
+		if o.claim != "" {
+			names = append(names, o.claim)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // note completes what was found from a place on with the nodes that are coming: it counts them as if they were there.
@@ -145,7 +192,11 @@ func (a *arrivals) note(c *stage.Context, out *stage.Result, from int) {
 	if count := len(a.joining) + a.coming; first.Verdict == answer.Waiting {
 		first.Message += fmt.Sprintf("; of these nodes %d %s still on the way", count, phrase.Verb(count, "is", "are"))
 	}
-	out.Add(a.finding(c, ", which is a part of what it waits for"))
+	effect := ""
+	if !c.Fit(c.AfterEnds(), nil).Fits() {
+		effect = ", which is a part of what it waits for"
+	}
+	out.Add(a.finding(c, effect))
 }
 
 // joined are the nodes of a cluster that are new, and the cluster when they have joined: nil without any.

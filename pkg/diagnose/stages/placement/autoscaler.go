@@ -12,15 +12,25 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
-// autoscaler adds what the cluster autoscaler reports.
+// autoscaler adds what autoscalers report: what they order and what comes of it, and why they order nothing.
 func autoscaler(c *stage.Context, f *stage.Finding) {
-	for _, e := range c.View.PodEvents(c.Gang) {
-		if refusesToScale(e) {
-			f.Detail("%s added no nodes, as it reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
-			groupLimits(c, f)
-			return
-		}
+	orders := ordersOf(c)
+	if len(orders.failed) > 0 { // for most members it is the same
+		o := orders.failed[0]
+		f.Detail("what %s ordered %s ago has not come: %s", o.by, phrase.Age(c.View.Age(o.at)), o.failure).Fact("autoscaler", o.failure)
 	}
+	if unknown := undetermined(c, orders); unknown != nil {
+		f.Detail("%s; what such nodes will have is not known yet", unknown.Message)
+	}
+	if len(orders.refusals) == 0 {
+		return
+	}
+	e, added := orders.refusals[0], "no nodes"
+	if len(orders.open) > 0 {
+		added = "no node for " + e.Name
+	}
+	f.Detail("%s added %s, as it reported %s ago: %s", e.By, added, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
+	groupLimits(c, f)
 }
 
 // groupLimits adds how large the autoscaler's node groups may become.

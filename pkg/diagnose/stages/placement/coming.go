@@ -27,7 +27,12 @@ func passes(c *stage.Context, coming *arrivals, out *stage.Result) bool {
 		out.Add(coming.finding(c, ", and then it fits"))
 		return true
 	}
-	return undetermined(c, out)
+	orders := ordersOf(c)
+	if f := undetermined(c, orders); f != nil && !orders.refused() {
+		out.Add(f)
+		return true
+	}
+	return false
 }
 
 // victims finds that pods are being deleted, and what the room that they leave is for.
@@ -64,44 +69,13 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	return f
 }
 
-// undetermined finds that nodes have been ordered for the gang of which it is not known what they will have.
-func undetermined(c *stage.Context, out *stage.Result) bool {
-	orders, refused := ordersOf(c)
-	if refused {
-		return false
-	}
-	for _, o := range orders {
-		if o.claim != "" {
-			out.Add(nodeClaimed(c, o, orders))
-			return true
-		}
-		coming, unknown := 0, ""
-		for _, g := range o.groups {
-			there := len(groupNodes(c.Cluster(), g.name))
-			coming += max(0, g.to-max(g.from, there))
-			if there == 0 {
-				if unknown = "no node of the group exists yet"; g.from > 0 {
-					unknown = "no node carries the name of group " + g.name
-				}
-			}
-		}
-		if unknown == "" {
-			continue
-		}
-		out.Add(stage.Found(answer.ScalingUp, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.View.Age(o.at)), o.message).
-			SinceTime(o.at).Fact("coming", coming).Detail("whether %s enough cannot be determined: %s", phrase.Verb(coming, "it is", "they are"), unknown))
-		return true
-	}
-	return false
-}
-
 // ordered finds that the autoscaler has ordered nodes which bring what no node has yet: it does that for pods that the new nodes will take. What was
 // found to be absent for the roles of these pods is a remark then; it reports whether nothing else is.
 func ordered(c *stage.Context, out *stage.Result) bool {
-	orders, _ := ordersOf(c)
+	orders := ordersOf(c)
 	roles := sets.New[string]()
 	for _, m := range c.Gang.Members {
-		if m.Pod != nil && slices.ContainsFunc(orders, func(o order) bool { return o.pod == m.Pod.Name }) {
+		if m.Pod != nil && slices.ContainsFunc(orders.open, func(o order) bool { return o.pod == m.Pod.Name }) {
 			roles.Insert(phrase.Role(m.Role))
 		}
 	}
@@ -109,16 +83,17 @@ func ordered(c *stage.Context, out *stage.Result) bool {
 		role, _ := f.Facts["role"].(string)
 		return nodesMayBring(f) && roles.Has(role)
 	}
-	if !slices.ContainsFunc(out.Findings, comes) || !undetermined(c, out) {
+	coming := undetermined(c, orders)
+	if !slices.ContainsFunc(out.Findings, comes) || coming == nil || orders.refused() {
 		return false
 	}
-	coming := &out.Findings[len(out.Findings)-1]
 	for _, f := range out.Findings {
 		if comes(f) {
 			coming.Detail("until then: %s", f.Message)
 		}
 	}
 	out.Findings = slices.DeleteFunc(out.Findings, comes)
+	out.Add(coming)
 	return len(out.Findings) == 1
 }
 

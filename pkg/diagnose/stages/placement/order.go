@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -34,6 +35,8 @@ type order struct {
 	groups []growth
 	// claim is the NodeClaim of Karpenter.
 	claim string
+	// failure is why it has come to nothing; empty if that was not reported.
+	failure string
 }
 
 // growth is a node group and how many nodes it has and will have.
@@ -42,23 +45,92 @@ type growth struct {
 	from, to int
 }
 
-// ordersOf are what autoscalers have ordered for members of the gang, the latest first: the last that they reported of a pod counts. refused reports whether the last
-// that they reported of all is that they order nothing.
-func ordersOf(c *stage.Context) (all []order, refused bool) {
+// orders are what autoscalers have decided for members of the gang, the latest first: the last that they reported of a pod counts.
+type orders struct {
+	open, failed []order
+	refusals     []view.Event
+}
+
+// refused reports whether the last that was decided is that no nodes are ordered.
+func (o orders) refused() bool {
+	return len(o.refusals) > 0 && (len(o.open) == 0 || o.refusals[0].Last.After(o.open[0].at))
+}
+
+// ordersOf reads the events about the members of the gang.
+func ordersOf(c *stage.Context) (all orders) {
 	decided := sets.New[string]()
 	for _, e := range c.View.PodEvents(c.Gang) {
 		o, orders := readOrder(e)
 		if refuses := refusesToScale(e); !orders && !refuses || decided.Has(e.Name) {
 			continue
 		}
-		if decided.Insert(e.Name); len(decided) == 1 {
-			refused = !orders
-		}
-		if orders && c.View.Age(e.Last) <= scalingTakes && (len(o.groups) > 0 || o.claim != "") {
-			all = append(all, o)
+		decided.Insert(e.Name)
+		switch o = failing(c, o); {
+		case !orders:
+			all.refusals = append(all.refusals, e)
+		case c.View.Age(e.Last) > scalingTakes || len(o.groups) == 0 && o.claim == "":
+		case o.failure != "":
+			all.failed = append(all.failed, o)
+		default:
+			all.open = append(all.open, o)
 		}
 	}
-	return all, refused
+	return all
+}
+
+// failing is an order with why it has come to nothing, and without the groups of which that is so, or the NodeClaim whose node is there.
+func failing(c *stage.Context, o order) order {
+	if o.claim == "" {
+		var left []growth
+		for _, g := range o.groups {
+			if why := groupFailure(c, g.name, o.at); why != "" {
+				o.failure = why
+			} else {
+				left = append(left, g)
+			}
+		}
+		if len(left) > 0 {
+			o.groups, o.failure = left, ""
+		}
+		return o
+	}
+	switch claim, known := c.View.NodeClaim(o.claim); {
+	case claim == nil && known:
+		o.failure = "NodeClaim " + o.claim + " does not exist any more"
+		for _, namespace := range []string{"", "default"} { // where events about what has no namespace are
+			if events := c.View.Events("NodeClaim", namespace, o.claim); len(events) > 0 {
+				o.failure += ": " + events[0].Message
+				break
+			}
+		}
+	case claim == nil:
+	case claim.Status.NodeName != "" && c.Cluster().Node(claim.Status.NodeName) != nil:
+		o.claim = ""
+	default:
+		o.failure = claim.Failure()
+	}
+	return o
+}
+
+// failsToScale are the reasons of events about its own ConfigMap by which the cluster autoscaler reports that a group did not get its nodes.
+func failsToScale(reason string) bool {
+	return reason == "FailedToScaleUpGroup" || reason == "ScaleUpFailed" || reason == "ScaleUpTimedOut"
+}
+
+// ofGroup is how these events name the group.
+var ofGroup = regexp.MustCompile(`\bgroup (\S+)`)
+
+// groupFailure is why a group did not get its nodes, as was reported since an order; empty if it was not.
+func groupFailure(c *stage.Context, group string, since time.Time) string {
+	for _, e := range c.View.EventsOf("ConfigMap") {
+		if !failsToScale(e.Reason) || !strings.HasPrefix(e.By, "cluster-autoscaler") || e.Last.Before(since) {
+			continue
+		}
+		if m := ofGroup.FindStringSubmatch(e.Message); m != nil && strings.TrimSuffix(m[1], ":") == group {
+			return e.Message
+		}
+	}
+	return ""
 }
 
 // readOrder reads an event; ok is false for one that reports no order. Of a node that is there already nothing is on order any more.
@@ -87,14 +159,50 @@ func refusesToScale(e view.Event) bool {
 	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && strings.HasPrefix(e.By, "karpenter")
 }
 
+// undetermined finds that nodes have been ordered for the gang of which it is not known what they will have; nil if there are none.
+func undetermined(c *stage.Context, orders orders) *stage.Finding {
+	for _, o := range orders.open {
+		if o.claim != "" {
+			if claimedNode(c, o) == nil {
+				return nodeClaimed(c, o, orders)
+			}
+			continue
+		}
+		coming, unknown := 0, ""
+		for _, g := range o.groups {
+			there := len(groupNodes(c.Cluster(), g.name))
+			coming += max(0, g.to-max(g.from, there))
+			if there == 0 {
+				if unknown = "no node of the group exists yet"; g.from > 0 {
+					unknown = "no node carries the name of group " + g.name
+				}
+			}
+		}
+		if unknown != "" {
+			return stage.Found(answer.ScalingUp, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.View.Age(o.at)), o.message).
+				SinceTime(o.at).Fact("coming", coming).Detail("whether %s enough cannot be determined: %s", phrase.Verb(coming, "it is", "they are"), unknown)
+		}
+	}
+	return nil
+}
+
 // nodeClaimed finds that Karpenter has ordered nodes for members. What they will have is not known.
-func nodeClaimed(c *stage.Context, latest order, orders []order) *stage.Finding {
+func nodeClaimed(c *stage.Context, latest order, orders orders) *stage.Finding {
 	claims := sets.New[string]()
-	for _, o := range orders {
+	for _, o := range orders.open {
 		if o.claim != "" {
 			claims.Insert(o.claim)
 		}
 	}
 	return stage.Found(answer.ScalingUp, "%s coming: %s ordered %s ago (%s)", isComing(len(claims)), latest.by, phrase.Age(c.View.Age(latest.at)), phrase.Names(sets.List(claims))).
 		SinceTime(latest.at).Fact("coming", len(claims)).Detail("whether they are enough cannot be determined before they are there")
+}
+
+// claimedNode is the node of an order of Karpenter, as its NodeClaim promises it; nil if that is not known yet.
+func claimedNode(c *stage.Context, o order) *corev1.Node {
+	claim, _ := c.View.NodeClaim(o.claim)
+	if claim == nil {
+		return nil
+	}
+	return claim.Node()
 }

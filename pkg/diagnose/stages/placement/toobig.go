@@ -49,6 +49,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	if excluded := excluded(c, cluster, role); excluded != "" {
 		f.Detail("%s", excluded)
 	}
+	autoscaler(c, f)
 	return tolerationHints(c, f, role)
 }
 
