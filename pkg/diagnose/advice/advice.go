@@ -118,7 +118,10 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		return Found{Actions: s.actions, Cut: s.cut}
 	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
-		s.part(answer.Wait, s.later(waiter{s}.wait))
+		s.part(answer.Wait, func() {
+			waiter{s}.wait()
+			s.later(waiter{s}.wait, ", once the nodes that are coming are there")
+		})
 		again := false
 		s.part(answer.Reshape, func() { again = s.startsAgain() })
 		if !again {
@@ -130,7 +133,11 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.part(answer.Uncordon, uncordoner{s}.uncordon)
 		s.part(answer.Move, mover{s}.move)
 		if !again {
-			s.part(answer.AddNodes, s.later(nodeAdder{s}.addNodes))
+			s.part(answer.AddNodes, func() {
+				if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
+					nodeAdder{s}.addNodes()
+				}
+			})
 		}
 		s.part(answer.Evict, evictor{s}.evict)
 	}
@@ -166,21 +173,24 @@ func rank(a answer.Action) int {
 	return slices.Index(usersOrder, a.Kind)
 }
 
-// later returns a search in the cluster with the nodes that are on their way, if the findings count these: what it offers comes on top of them.
-func (s *search) later(search func()) func() {
+// later searches in the cluster with the nodes that are on their way, if the findings count these; it reports whether they do. What is found ends in a condition,
+// but for what was found without.
+func (s *search) later(search func(), condition string) bool {
 	if s.base.Coming == nil {
-		return search
+		return false
 	}
-	return func() {
-		now, before := s.w, len(s.actions)
-		s.w = s.base.Coming
-		search()
-		s.w = now
-		for i := range s.actions[before:] {
-			a := &s.actions[before+i]
-			a.Text += map[bool]string{true: ", once the nodes that are coming are there", false: ", besides those that are coming"}[a.Kind == answer.Wait]
+	now, before := s.w, slices.Clone(s.actions)
+	s.w, s.actions = s.base.Coming, nil
+	search()
+	found := s.actions
+	s.w, s.actions = now, before
+	for _, a := range found {
+		if !slices.ContainsFunc(before, func(known answer.Action) bool { return known.Kind == a.Kind && known.Text == a.Text }) {
+			a.Text += condition
+			s.actions = append(s.actions, a)
 		}
 	}
+	return true
 }
 
 // naming names consumers to the reader of the actions.

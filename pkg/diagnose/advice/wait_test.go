@@ -125,7 +125,11 @@ func TestWait(t *testing.T) {
 		{"what is left when the node that is coming is there", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
 			comes(c, 3)
-		}, []string{"count=1 jobs=[research/a research/b]"}},
+		}, []string{"count=2 jobs=[research/a research/b]", "count=1 jobs=[research/a research/b]"}},
+		{"what is enough without the node that is coming", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
+			comes(c, 3)
+		}, []string{"count=1 jobs=[research/a]"}},
 		{"services do not end", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, nil},
 		{"what ends is not enough", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Runs("a", 8, "n2").Add(gangOf(2, 8))
