@@ -105,8 +105,8 @@ var entries = []Entry{
 	},
 	{
 		Code: OperatorRBAC, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The operator may not create pods, or services, in the namespace.",
-		Evidence: "event `FailedCreatePod` or `FailedCreateService` \"User … cannot create resource …\"",
+		Meaning:  "The operator may not create pods, or services, in the namespace; or it may not set finalizers on the job, without which it creates nothing where the API server protects owners.",
+		Evidence: "event `FailedCreatePod` or `FailedCreateService` \"User … cannot create resource …\", or \"cannot set blockOwnerDeletion …\"",
 		Remedy:   "Bind a role that may.",
 	},
 	{
@@ -135,7 +135,7 @@ var entries = []Entry{
 	},
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member; or the controller reports that it cannot make them.",
+		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member; or a request is above its own limit; or the controller reports that it cannot make them.",
 		Evidence: "event or dry-run create with the policy's message",
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},
@@ -182,10 +182,10 @@ var entries = []Entry{
 		Remedy:   "Set `minMember` to at most the number of replicas; name tasks as the pods do.",
 	},
 	{
-		Code: BelowQuorum, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody},
+		Code: BelowQuorum, Stages: []Stage{StagePodGroup, StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody},
 			{Verdict: Blocked, Who: User, When: "the others are made only when these run, or have completed, or by another job that waits for its user, or name another scheduler or group, or none"},
-			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator"}},
-		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang, of any kind. Or too few parts of a CompositePodGroup have theirs.",
+			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator, or the API server has failed to create them for minutes"}},
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, tries again after a failure of the API server, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang, of any kind. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`, with the group and the schedulerName that each names; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log. Of pods that do not count, change what their template names.",
 	},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -22,6 +23,28 @@ func Lift(g *gang.Gang, r Refusal, who answer.Who, text, command string) stage.F
 			return whatif.AcceptingProbes(whatif.WithoutProbes(s, "Pod"), "PodGroup")
 		},
 	}
+}
+
+// Free deletes what has the names that creates were refused for, with what it holds.
+func Free(g *gang.Gang, takers []metav1.Object, action answer.Action) stage.Fix {
+	return stage.Fix{Action: action, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		var pods []*corev1.Pod
+		var owners []gang.Identity
+		names := map[string]bool{}
+		for _, taker := range takers {
+			names[taker.GetName()] = true
+			if pod, ok := taker.(*corev1.Pod); ok {
+				pods = append(pods, pod)
+			} else {
+				owners = append(owners, gang.IdentityOf(taker))
+			}
+		}
+		s = whatif.WithoutEvents(whatif.Gone(s, pods, owners...), func(e *corev1.Event) bool {
+			r := Parse(e.Message)
+			return e.Namespace == g.Meta.Namespace && r.Kind == Taken && names[r.Object]
+		})
+		return whatif.WithoutProbes(s, "Pod")
+	}}
 }
 
 // Rename is a fix that writes another name into every pod template.

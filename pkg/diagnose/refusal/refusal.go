@@ -28,9 +28,13 @@ const (
 	ServiceAccount Kind = "serviceAccount"
 	RuntimeClass   Kind = "runtimeClass"
 	Forbidden      Kind = "rights"
-	Namespace      Kind = "namespace"
-	Taken          Kind = "name"
-	Other          Kind = "other"
+	// Finalizers is that the controller may not set finalizers on the object that it makes others for, as the owner of which they are to block its deletion.
+	Finalizers Kind = "finalizers"
+	Namespace  Kind = "namespace"
+	Taken      Kind = "name"
+	// Passing is a failure of the API server, or of the way to it, which is about no object: the controller tries again.
+	Passing Kind = "passing"
+	Other   Kind = "other"
 	// Controller is what the controller reports of itself: it could not make what pods are made through, and the API server refused nothing.
 	Controller Kind = "controller"
 )
@@ -83,6 +87,11 @@ var patterns = []struct {
 	{LimitRange, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
 	{LimitRange, regexp.MustCompile(`must be less than or equal to (\S+) limit of`)},
 	{Taken, regexp.MustCompile(`"([^"]+)" already exists`)},
+	{Finalizers, regexp.MustCompile(`cannot set blockOwnerDeletion`)},
+	{Passing, regexp.MustCompile(`status unknown for quota: ([^,\s]+)`)},
+	{Passing, regexp.MustCompile(`Operation cannot be fulfilled on|Internal error occurred: |etcdserver: |not yet ready to handle request`)},
+	{Passing, regexp.MustCompile(`[Tt]oo [Mm]any [Rr]equests|received too many requests|currently unable to handle the request|the time allotted|did not complete within`)},
+	{Passing, regexp.MustCompile(`connection (?:refused|reset|lost)|i/o timeout|no route to host|handshake timeout|context deadline exceeded|Client\.Timeout|\bEOF\b`)},
 }
 
 // attempted is what KubeRay writes before the API server's message.
@@ -131,8 +140,8 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			continue
 		}
 		probed = true
-		if r := Parse(p.Message); !p.Accepted() && !over(v, g, r) {
-			r.First, r.Last, r.Count, r.Probed = v.Now, v.Now, 1, true
+		r := Parse(p.Message)
+		if r.First, r.Last, r.Count, r.Probed = v.Now, v.Now, 1, true; !p.Accepted() && !over(v, g, r) {
 			all = append(all, r)
 		}
 	}
@@ -147,21 +156,31 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			continue // about an earlier job of the same name
 		}
 		r := Parse(e.Message)
-		if probed && r.Kind != Forbidden {
+		if probed && r.Kind != Forbidden && r.Kind != Finalizers {
 			continue // the create was tried again: that answer counts, but it was not the controller who tried
 		}
+		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if over(v, g, r) {
 			continue
 		}
 		if r.Kind == Other && strings.HasSuffix(e.Reason, creationFailed) && !byServer.MatchString(e.Message) {
 			r.Kind = Controller
 		}
-		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Object == r.Object && o.Message == r.Message }) {
 			all = append(all, r)
 		}
 	}
 	return all
+}
+
+// Tried reports whether a dry run of a pod of the gang was answered, and whether one was accepted.
+func Tried(v *view.View, g *gang.Gang) (tried, accepted bool) {
+	for _, p := range v.Snap.Probes {
+		if p.Kind == "Pod" && p.Namespace == g.Meta.Namespace && ownPod(g, p.Name) {
+			tried, accepted = true, accepted || p.Accepted()
+		}
+	}
+	return tried, accepted
 }
 
 // Unanswered is why no answer came to a dry run of the gang's pods, each reason once.
@@ -174,31 +193,27 @@ func Unanswered(v *view.View, g *gang.Gang) (reasons []string) {
 	return reasons
 }
 
-// over reports whether a refusal is about a name that keeps no pod from being made: nothing has it any more, an object of the gang itself has, or it is that of a
-// Service, without which pods are made.
-func over(v *view.View, g *gang.Gang, r Refusal) bool {
-	if r.Kind != Taken {
-		return false
-	}
-	switch r.Resource() {
-	case "services":
-		return true
-	case "pods", "jobs.batch":
-		return TakenBy(v, g, r) == nil
-	default:
-		return false
-	}
-}
-
 // assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole
 // seconds, and of another clock.
 func assumedNew(v *view.View, g *gang.Gang) bool {
-	present := v.Present()
-	if present == v {
+	if v.Present() == v {
 		return false
 	}
-	was := present.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
+	was := present(v, g)
 	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
+}
+
+// present is the job of a gang as it is in the cluster, also where another one is assumed; nil if there is none.
+func present(v *view.View, g *gang.Gang) *gang.Job {
+	now := v.Present()
+	if g.Bare == nil {
+		return now.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
+	}
+	all := now.BareGangs(g.Meta.Namespace)
+	if i := slices.IndexFunc(all, func(job *gang.Job) bool { return job.Meta.UID == g.Meta.UID }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // creationFailed ends the reasons of events of controllers that could not make something: JobCreationFailed of JobSet, TrainJobResourcesCreationFailed of

@@ -1,6 +1,9 @@
 package refusal
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -23,4 +26,31 @@ func TakenBy(v *view.View, g *gang.Gang, r Refusal) metav1.Object {
 		}
 	}
 	return nil
+}
+
+// Takers are all objects that have the names of members, or of Jobs that would make members, where one is known by a refusal to have: it is the next that is
+// refused then. Of Jobs they are those that were refused.
+func Takers(v *view.View, g *gang.Gang, r Refusal) []metav1.Object {
+	var names []string
+	for _, other := range Of(v, g) {
+		if other.Kind == Taken && other.Resource() == r.Resource() {
+			names = append(names, other.Object)
+		}
+	}
+	if r.Resource() == "pods" && g.Reader.PodName != nil {
+		for _, m := range g.Members {
+			if m.State == gang.Missing {
+				names = append(names, g.Reader.PodName(g.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}))
+			}
+		}
+	}
+	slices.Sort(names)
+	var all []metav1.Object
+	for _, name := range slices.Compact(names) {
+		r.Object = name
+		if taker := TakenBy(v, g, r); taker != nil {
+			all = append(all, taker)
+		}
+	}
+	return all
 }

@@ -34,6 +34,13 @@ func TestParseRefusal(t *testing.T) {
 		{`services is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "services" in API group "" in the namespace "team"`, refusal.Forbidden, "system:serviceaccount:kubeflow:op", "", `services is forbidden: User "system:serviceaccount:kubeflow:op" cannot create resource "services" in API group "" in the namespace "team"`, "services"},
 		{`Error creating: services "g-worker-1" is forbidden: exceeded quota: net, requested: services=1, used: services=3, limited: services=3`, refusal.Quota, "net", "",
 			`services "g-worker-1" is forbidden: exceeded quota: net, requested: services=1, used: services=3, limited: services=3`, "services"},
+		{`pods "g-worker-0" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, refusal.Finalizers, "", "g-worker-0", "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>", "pods"},
+		{`pods "g-worker-0" is forbidden: status unknown for quota: gpus, resources: requests.nvidia.com/gpu`, refusal.Passing, "gpus", "g-worker-0", "status unknown for quota: gpus, resources: requests.nvidia.com/gpu", "pods"},
+		{`Error creating: Operation cannot be fulfilled on resourcequotas "gpus": the object has been modified`, refusal.Passing, "", "", `Operation cannot be fulfilled on resourcequotas "gpus": the object has been modified`, "pods"},
+		{`Error creating: Post "https://10.96.0.1:443/api/v1/namespaces/team/pods": dial tcp 10.96.0.1:443: connect: connection refused`, refusal.Passing, "", "", `Post "https://10.96.0.1:443/api/v1/namespaces/team/pods": dial tcp 10.96.0.1:443: connect: connection refused`, "pods"},
+		{`Error creating: the server is currently unable to handle the request`, refusal.Passing, "", "", `the server is currently unable to handle the request`, "pods"},
+		{`Error creating: Timeout: request did not complete within requested timeout - context deadline exceeded`, refusal.Passing, "", "", `Timeout: request did not complete within requested timeout - context deadline exceeded`, "pods"},
+		{`admission webhook "policy.example.com" denied the request: dial tcp 10.0.0.1:5000: connection refused`, refusal.Webhook, "policy.example.com", "", "dial tcp 10.0.0.1:5000: connection refused", "pods"},
 		{`Pod "g-worker-0" is invalid: spec.containers[0].image: Required value`, refusal.Other, "", "", `Pod "g-worker-0" is invalid: spec.containers[0].image: Required value`, "pods"},
 	}
 	for _, tt := range tests {

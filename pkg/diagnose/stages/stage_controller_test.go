@@ -147,6 +147,11 @@ func TestController(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `Error creating: services is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "services" in API group "" in the namespace "team"`, 4*time.Second)
 		}},
+		{name: "the operator may not set finalizers on the job", code: answer.OperatorRBAC, exit: 5, first: "may not update tfjobs.kubeflow.org/finalizers in namespace team",
+			wantText: []string{"can-i update tfjobs.kubeflow.org --subresource=finalizers --as system:serviceaccount:kubeflow:"}, fix: "update tfjobs.kubeflow.org/finalizers", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, none))
+				refuse(c, `pods "gang-worker-0" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`)
+			}},
 		{name: "the operator was allowed to create pods in the end", code: answer.Fits, exit: 3, never: []answer.Code{answer.OperatorRBAC}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 30 * time.Second }))
 			refuse(c, `pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in the namespace "team"`)

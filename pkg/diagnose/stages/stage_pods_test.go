@@ -307,6 +307,21 @@ func TestLimitRange(t *testing.T) {
 	})
 }
 
+// webhook adds a webhook that is called for pods.
+func webhook(c *clustertest.Cluster, name string, change func(map[string]any)) {
+	hook := map[string]any{"name": name, "failurePolicy": "Fail"}
+	change(hook)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "webhooks": []any{hook}}}
+	u.SetName("config")
+	c.Put(u)
+}
+
+// exclusive is a JobSet whose Job has a node to itself, and of whose pods only the first is made.
+func exclusive(g *clustertest.Gang) {
+	g.Kind, g.NoGroup, g.Missing = "JobSet", true, 1
+	g.Job = set(map[string]any{"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}, "metadata", "annotations")
+}
+
 func TestRefused(t *testing.T) {
 	check(t, []testCase{
 		{name: "a webhook of several lines", code: answer.AdmissionDenied, exit: 4, first: "validate.kyverno.svc-fail denies the pods: resource Pod/team/gang-worker-0 was blocked.*require-team", build: func(c *clustertest.Cluster) {
@@ -365,6 +380,92 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-1", DeletionTimestamp: ptr.To(clustertest.Ago(time.Hour))}})
 			refuse(c, `object is being deleted: pods "gang-worker-1" already exists`)
+		}},
+		{name: "a conflict about the quota passes by itself", code: answer.BelowQuorum, exit: 3, first: "failed to create the pods, and the controller tries again: Operation cannot be fulfilled", never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `Operation cannot be fulfilled on resourcequotas "gpus": the object has been modified; please apply your changes to the latest version and try again`)
+		}},
+		{name: "a failure of etcd, of a job without a gang", code: answer.BelowQuorum, exit: 3, first: "tries again: etcdserver: request timed out", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "Job" }))
+			c.Event("Job", "team", "gang", "job-controller", "FailedCreate", "Error creating: etcdserver: request timed out", time.Minute)
+		}},
+		{name: "the API server has failed for minutes", code: answer.BelowQuorum, exit: 5, first: "has failed to create the pods for 12m: Internal error occurred: resource quota evaluation timed out", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Minute }))
+			refuse(c, `Internal error occurred: resource quota evaluation timed out`)
+			e := c.S.Events[len(c.S.Events)-1]
+			e.FirstTimestamp, e.Count = clustertest.Ago(12*time.Minute), 9
+		}},
+		{name: "it failed long ago", code: answer.BelowQuorum, exit: 3, first: "does not report why", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePod", "Error creating: etcdserver: leader changed", 30*time.Minute)
+		}},
+		{name: "a quota had no status, and has one", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, not: []string{"status unknown"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", clustertest.List("requests.nvidia.com/gpu", "64"), clustertest.List("requests.nvidia.com/gpu", "0"))
+			refuse(c, `pods "gang-worker-0" is forbidden: status unknown for quota: gpus, resources: requests.nvidia.com/gpu`)
+		}},
+		{name: "pods of the role were accepted since", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(time.Second) })))
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "pods of the role were accepted before", code: answer.AdmissionDenied, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(4 * time.Second) })))
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "pods of another role were accepted since", code: answer.AdmissionDenied, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Missing = 2
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Pod: func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(time.Second) }}}
+			}))
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "the webhook that was down is ignored now", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.WebhookDown}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			webhook(c, "hook.example.com", set("Ignore", "failurePolicy"))
+			refuse(c, `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.infra.svc:443/": EOF`)
+		}},
+		{name: "the webhook denies, and would be ignored if it were down", code: answer.AdmissionDenied, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			webhook(c, "hook.example.com", set("Ignore", "failurePolicy"))
+			refuse(c, `admission webhook "hook.example.com" denied the request: no`)
+		}},
+		{name: "the webhook does not select the namespace any more", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			c.S.Namespaces[0].Labels = map[string]string{"exempt": "true"}
+			webhook(c, "hook.example.com", set([]any{map[string]any{"key": "exempt", "operator": "DoesNotExist"}}, "namespaceSelector", "matchExpressions"))
+			refuse(c, `admission webhook "hook.example.com" denied the request: no`)
+		}},
+		{name: "the webhook is gone, and others are there", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			webhook(c, "other.example.com", func(map[string]any) {})
+			refuse(c, `admission webhook "hook.example.com" denied the request: no`)
+		}},
+		{name: "the others of a Job with a domain to itself are not denied", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("busy", 8, "n1", "n2").Add(gangOf(2, 4, exclusive))
+			c.Event("Job", "team", "gang-worker-0", "job-controller", "FailedCreate", `Error creating: admission webhook "vpod.kb.io" denied the request: leader pod not yet scheduled, not creating follower pod. this is an expected, transient error`, time.Second)
+		}},
+		{name: "another message of that webhook is a denial", code: answer.AdmissionDenied, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("busy", 8, "n1", "n2").Add(gangOf(2, 4, exclusive))
+			c.Event("Job", "team", "gang-worker-0", "job-controller", "FailedCreate", `Error creating: admission webhook "vpod.kb.io" denied the request: pod missing label`, time.Second)
+		}},
+		{name: "a request above the container's own limit", code: answer.AdmissionDenied, exit: 4, first: "container tensorflow requests 32 of cpu, more than its own limit of 16", wantText: []string{"were refused 1 time"}, never: []answer.Code{answer.LimitRange}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				r := p.Containers[0].Resources
+				r.Requests["cpu"], r.Limits["cpu"] = resource.MustParse("32"), resource.MustParse("16")
+			})))
+			refuse(c, `Pod "gang-worker-0" is invalid: spec.containers[0].resources.requests: Invalid value: "32": must be less than or equal to cpu limit of 16`)
+		}},
+		{name: "devices without a limit", code: answer.AdmissionDenied, exit: 4, first: "requests 8 of nvidia.com/gpu and has no limit of it", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				p.Containers[0].Resources = corev1.ResourceRequirements{Requests: clustertest.List("nvidia.com/gpu", "8")}
+			})))
+		}},
+		{name: "two pods of something else have the names", code: answer.AdmissionDenied, exit: 4, first: "Pods gang-worker-0, gang-worker-1 have the names", alone: true, fix: "delete Pods gang-worker-0, gang-worker-1", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
+				c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
+			}
+			refuse(c, `pods "gang-worker-0" already exists`)
 		}},
 		{name: "a JobSet of something else has the name", code: answer.AdmissionDenied, exit: 4, first: `the API server denies the pods: jobsets.jobset.x-k8s.io "gang" already exists`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))

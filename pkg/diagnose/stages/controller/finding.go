@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -119,17 +120,48 @@ func inactive(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Find
 // forbidden looks for refusals that are about the operator's own rights.
 func forbidden(c *stage.Context, out *stage.Result) {
 	for _, r := range refusal.Of(c.View, c.Gang) {
-		if r.Kind != refusal.Forbidden {
+		var f *stage.Finding
+		switch r.Kind {
+		case refusal.Forbidden:
+			f = mayNotCreate(c, r)
+		case refusal.Finalizers:
+			f = mayNotFinalize(c, r)
+		default:
 			continue
 		}
 		out.NoPods = true
-		out.Add(stage.Found(answer.OperatorRBAC,
-			"the operator may not create %s in namespace %s: %s", r.Resource(), c.Gang.Meta.Namespace, r.Message).
-			SeeRef("v1/Event/"+c.Gang.Meta.Namespace, ".message").SinceTime(r.First).
-			Fact("subject", r.Object).
-			Run(c.Kubectl("auth", "can-i", "create", r.Resource(), "--as", r.Object)).
-			Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" create "+r.Resource()+" in "+c.Gang.Meta.Namespace,
-				c.Kubectl("create", "rolebinding", "operator-"+r.Resource(), "--clusterrole=edit", "--serviceaccount="+strings.TrimPrefix(r.Object, "system:serviceaccount:")))))
+		out.Add(f.SeeRef("v1/Event/"+c.Gang.Meta.Namespace, ".message").SinceTime(r.First))
 		return
 	}
+}
+
+// mayNotCreate finds that the operator may not create pods, or what they are made through.
+func mayNotCreate(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	return stage.Found(answer.OperatorRBAC,
+		"the operator may not create %s in namespace %s: %s", r.Resource(), c.Gang.Meta.Namespace, r.Message).
+		Fact("subject", r.Object).
+		Run(c.Kubectl("auth", "can-i", "create", r.Resource(), "--as", r.Object)).
+		Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" create "+r.Resource()+" in "+c.Gang.Meta.Namespace,
+			c.Kubectl("create", "rolebinding", "operator-"+r.Resource(), "--clusterrole=edit", "--serviceaccount="+strings.TrimPrefix(r.Object, "system:serviceaccount:"))))
+}
+
+// mayNotFinalize finds that the operator may not set finalizers on the owner of what it creates, as it has to where the API server protects owners from a deletion that
+// others block. The message does not have the account: it is that of the operator's Deployment.
+func mayNotFinalize(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	job := component.Next(c.Gang.Job)
+	resource := job.Reader.Resource + "." + job.Kind.Group + "/finalizers"
+	f := stage.Found(answer.OperatorRBAC, "the operator may not update %s in namespace %s, without which it creates nothing for a %s: %s", resource, c.Gang.Meta.Namespace, job.Kind.Kind, r.Message)
+	do, who := "", "the operator"
+	for _, d := range component.Operators(c.View, job) {
+		if !c.Reader.Sees(d.Namespace) {
+			continue
+		}
+		account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+		who = "system:serviceaccount:" + d.Namespace + ":" + account
+		do = command.Then(command.Kubectl("", "create", "clusterrole", job.Reader.Resource+"-finalizers", "--verb=update", "--resource="+resource),
+			command.Kubectl("", "create", "clusterrolebinding", job.Reader.Resource+"-finalizers", "--clusterrole="+job.Reader.Resource+"-finalizers", "--serviceaccount="+d.Namespace+":"+account))
+		f.Fact("subject", who).Run(c.Kubectl("auth", "can-i", "update", job.Reader.Resource+"."+job.Kind.Group, "--subresource=finalizers", "--as", who))
+		break
+	}
+	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+who+" update "+resource, do))
 }

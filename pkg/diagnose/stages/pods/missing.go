@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -70,28 +69,56 @@ func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return f.Fact("have", have)
 }
 
-// nameTaken finds that a pod or a Job that is none of the gang's has the name of a member, or of the Job that would make members. It is nil where something
+// nameTaken finds that pods or Jobs that are none of the gang's have the names of members, or of the Jobs that would make members. It is nil where something
 // else is in the way.
 func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	other := refusal.TakenBy(c.View, c.Gang, r)
-	if other == nil {
+	if refusal.TakenBy(c.View, c.Gang, r) == nil {
 		return nil
 	}
+	all := refusal.Takers(c.View, c.Gang, r)
 	version, kind, resource := "v1", "Pod", "pod"
-	if _, ok := other.(*batchv1.Job); ok {
+	if r.Resource() == "jobs.batch" {
 		version, kind, resource = "batch/v1", "Job", "job"
 	}
-	f := stage.Found(answer.AdmissionDenied, "%s %s has the name of one that this job is to make, and is none of it", kind, r.Object).
-		Fact("message", r.Message).See(version, kind, other, ".metadata.ownerReferences").
-		Run(command.Kubectl(c.Gang.Meta.Namespace, "get", resource, r.Object, "-o", "yaml"))
-	if ref := metav1.GetControllerOf(other); ref != nil {
-		f.Detail("it is made by %s %s", ref.Kind, ref.Name)
+	var names []string
+	for _, other := range all {
+		names = append(names, other.GetName())
 	}
-	if at := other.GetDeletionTimestamp(); at != nil {
-		f.Detail("it is being deleted, and should have gone %s ago", phrase.Age(c.View.Age(at.Time)))
+	title, message := kind+" "+phrase.Names(names), "has the name of one that this job is to make, and is none of it"
+	if len(all) > 1 {
+		title, message = kind+"s "+phrase.Names(names), "have the names of those that this job is to make, and are none of it"
 	}
-	return f.Fix(refusal.Lift(c.Gang, r, answer.User, "delete "+kind+" "+r.Object+", or submit under another name", ""))
+	f := stage.Found(answer.AdmissionDenied, "%s %s", title, message).Fact("message", r.Message).Fact("names", names).
+		Run(c.Kubectl(append([]string{"get", resource}, append(slices.Clone(names), "-o", "yaml")...)...))
+	do := c.Kubectl(append([]string{"delete", resource}, names...)...)
+	for i, other := range all {
+		its := "it"
+		if len(all) > 1 {
+			its = other.GetName()
+		}
+		ref, at := metav1.GetControllerOf(other), other.GetDeletionTimestamp()
+		if ref != nil && ref.Kind != "ReplicaSet" && ref.Kind != "Job" || at != nil {
+			do = "" // what makes it makes it again under its name, or it was deleted and does not go
+		}
+		if i >= maxTakers {
+			continue
+		}
+		f.See(version, kind, other, ".metadata.ownerReferences")
+		if ref != nil {
+			f.Detail("%s is made by %s %s", its, ref.Kind, ref.Name)
+		}
+		if at != nil {
+			f.Detail("%s is being deleted, and should have gone %s ago", its, phrase.Age(c.View.Age(at.Time)))
+		}
+	}
+	return f.Fix(refusal.Free(c.Gang, all, answer.Action{
+		Kind: answer.Fix, By: answer.User, Text: "delete " + title + ", or submit under another name", Command: do,
+		Change: map[string]any{"refusal": string(r.Kind), "object": r.Object, "names": names},
+	}))
 }
+
+// maxTakers is of how many objects that have names of members it is reported what makes them.
+const maxTakers = 4
 
 // create is a fix that makes what is missing.
 func create(kind, key, name, command string, add func(*snapshot.Snapshot)) stage.Fix {
@@ -167,30 +194,53 @@ func implied(c *stage.Context, missing []absent) []refusal.Refusal {
 	return all
 }
 
-// fractions are refusals that follow from the templates alone.
-func fractions(c *stage.Context, missing []absent) []refusal.Refusal {
+// invalid are refusals that follow from the templates alone. Where one of those that were seen is of that, it has its times.
+func invalid(c *stage.Context, missing []absent, seen []refusal.Refusal) []refusal.Refusal {
 	var all []refusal.Refusal
 	for _, m := range missing {
-		if r, refused := fraction(c.Gang.RoleByName(m.Role).Template.Spec); refused {
-			r.Role = m.Role
-			all = append(all, r)
+		message := fault(c.Gang.RoleByName(m.Role).Template.Spec, c.View.Virtual(c.Gang, m.Member).Spec)
+		if message == "" {
+			continue
 		}
+		r := refusal.Refusal{Kind: refusal.Other, Message: message, Role: m.Role}
+		for _, s := range seen {
+			if strings.Contains(s.Raw, " is invalid: ") && r.Count == 0 {
+				r.Raw, r.First, r.Last, r.Count, r.Probed = s.Raw, s.First, s.Last, s.Count, s.Probed
+			}
+		}
+		all = append(all, r)
 	}
 	return all
 }
 
-// fraction is the refusal of a part of a device: the API server takes whole numbers of them.
-func fraction(spec corev1.PodSpec) (refusal.Refusal, bool) {
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+// fault is why the API server takes no pod with the resources of a template, with what it fills in: a part of a device, of which it takes whole numbers; a request above
+// the container's own limit; or a request for devices that is not their limit. It is "" where it takes them.
+func fault(template, filled corev1.PodSpec) string {
+	all := slices.Concat(filled.InitContainers, filled.Containers)
+	for i, c := range slices.Concat(template.InitContainers, template.Containers) {
 		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 			for _, name := range slices.Sorted(maps.Keys(list)) {
 				if q := list[name]; v1helper.IsExtendedResourceName(name) && q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) != 0 {
-					return refusal.Refusal{Kind: refusal.Other, Message: fmt.Sprintf("container %s requests %s of %s, which has to be a whole number", c.Name, q.String(), name)}, true
+					return fmt.Sprintf("container %s requests %s of %s, which has to be a whole number", c.Name, q.String(), name)
 				}
 			}
 		}
+		for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
+			request := c.Resources.Requests[name]
+			limit, own := c.Resources.Limits[name]
+			_, limited := all[i].Resources.Limits[name]
+			switch {
+			case own && request.Cmp(limit) > 0:
+				return fmt.Sprintf("container %s requests %s of %s, more than its own limit of %s", c.Name, request.String(), name, limit.String())
+			case v1helper.IsOvercommitAllowed(name):
+			case !limited:
+				return fmt.Sprintf("container %s requests %s of %s and has no limit of it, which has to be the same", c.Name, request.String(), name)
+			case own && request.Cmp(limit) < 0:
+				return fmt.Sprintf("container %s requests %s of %s and has a limit of %s, which have to be the same", c.Name, request.String(), name, limit.String())
+			}
+		}
 	}
-	return refusal.Refusal{}, false
+	return ""
 }
 
 // lacks reports whether something that pods name is known not to exist.

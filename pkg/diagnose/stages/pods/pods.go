@@ -4,10 +4,10 @@ package pods
 import (
 	"fmt"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -33,9 +33,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	before := len(out.Findings)
 	quotas(c, out, missing)
 	limitRanges(c, out, missing)
+	_, accepted := refusal.Tried(c.View, c.Gang)
 	refusals := slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing))
-	if len(refusals) == 0 {
-		refusals = fractions(c, missing)
+	other := func(r refusal.Refusal) bool { return r.Kind == refusal.Other } // which is that, in the API server's words
+	if !accepted && !slices.ContainsFunc(refusals, other) {
+		refusals = slices.Concat(refusals, invalid(c, missing, refusals))
 	}
 	for _, r := range refusals {
 		refused(c, out, missing, r)
@@ -84,7 +86,7 @@ func missing(c *stage.Context) (all []absent) {
 func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Refusal) {
 	var f *stage.Finding
 	switch r.Kind {
-	case refusal.Forbidden, refusal.Namespace:
+	case refusal.Forbidden, refusal.Finalizers, refusal.Namespace:
 		return // reported by another stage
 	case refusal.Quota:
 		quotaRefused(c, out, missing, r)
@@ -100,7 +102,12 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 		return
 	case refusal.WebhookDown:
 		f = webhookDown(c, r)
+	case refusal.Passing:
+		f = passing(c, r)
 	case refusal.Taken:
+		if named(out, r.Object) {
+			return // with others
+		}
 		if f = nameTaken(c, r); f == nil {
 			f = admissionDenied(c, r)
 		}
@@ -119,6 +126,14 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 	}
 	f.Detail("%d/%d pods exist; %s %s", c.Gang.Created(), c.Gang.Total(), ofRole(role), times(c, r)).SinceTime(r.First)
 	out.Add(f)
+}
+
+// named reports whether a finding names an object that has the name of a member.
+func named(out *stage.Result, object string) bool {
+	return slices.ContainsFunc(out.Findings, func(f stage.Finding) bool {
+		names, _ := f.Facts["names"].([]string)
+		return slices.Contains(names, object)
+	})
 }
 
 func ofRole(role string) string {
@@ -149,6 +164,24 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", ""))
 }
 
+// lasts is after how long a failure of the API server is none that passes by itself.
+const lasts = 5 * time.Minute
+
+// passing finds that the API server, or the way to it, failed: the controller tries again. Where it goes on for minutes it is for an administrator.
+func passing(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	f := stage.Found(answer.BelowQuorum, "the API server failed to create the pods, and the controller tries again: %s", r.Message).At(answer.StagePods).
+		Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("message", r.Message)
+	since := r.First
+	for _, p := range c.Gang.ExistingPods() {
+		since = view.Later(since, p.CreationTimestamp.Time)
+	}
+	if r.Last.Sub(since) <= lasts {
+		return f
+	}
+	f.Message = fmt.Sprintf("the API server has failed to create the pods for %s: %s", phrase.Age(c.View.Age(since)), r.Message)
+	return f.As(answer.Blocked, answer.Admin).Fix(refusal.Lift(c.Gang, r, answer.Admin, "find out why the API server fails", ""))
+}
+
 // controllerFails finds that the controller cannot make what pods are made through, for a reason of its own.
 func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return stage.Found(answer.AdmissionDenied, "the controller reports that it cannot make the pods: %s", r.Message).Fact("message", r.Message).SinceTime(r.First).
@@ -158,33 +191,14 @@ func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
 func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	f := stage.Found(answer.WebhookDown, "webhook %s does not answer, and without it no pod is accepted", r.Object).
 		Fact("webhook", r.Object).Detail("%s", r.Message)
-	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
-		for _, u := range c.View.Snap.Custom[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] {
-			service, namespace := webhookService(u.Object, r.Object)
-			if service == "" {
-				continue
-			}
-			f.See("admissionregistration.k8s.io/v1", kind, u, ".webhooks").Detail("it is served by Service %s/%s", namespace, service).
-				Run(command.Kubectl(namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service))
+	hooks, _ := refusal.Hooks(c.View)
+	for _, h := range hooks {
+		if h.Name == r.Object && h.Service != "" {
+			f.See("admissionregistration.k8s.io/v1", h.Config.GetKind(), h.Config, ".webhooks").Detail("it is served by Service %s/%s", h.Namespace, h.Service).
+				Run(command.Kubectl(h.Namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+h.Service))
 		}
 	}
 	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", ""))
-}
-
-// webhookService finds the service behind a webhook.
-func webhookService(config map[string]any, webhook string) (name, namespace string) {
-	hooks, _ := config["webhooks"].([]any)
-	for _, item := range hooks {
-		hook, _ := item.(map[string]any)
-		if hook["name"] != webhook {
-			continue
-		}
-		client, _ := hook["clientConfig"].(map[string]any)
-		service, _ := client["service"].(map[string]any)
-		name, _ = service["name"].(string)
-		namespace, _ = service["namespace"].(string)
-	}
-	return name, namespace
 }
 
 // unreadable is the state of the stage of pods where none was found to be refused: that means little if it could not be looked for.
