@@ -111,7 +111,7 @@ var entries = []Entry{
 	},
 	{
 		Code: NSQuota, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods that have ended, or wait and cannot start, or PodGroups that nothing uses, count until they are deleted"}},
-		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused; and the PodGroup.",
+		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused or as is known of the kind; and the PodGroup. Or the quota was raised, and that is not in force yet.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
 		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",
 	},
@@ -124,7 +124,7 @@ var entries = []Entry{
 	{
 		Code: QuotaNeedsField, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A quota makes a request or limit mandatory that the pods lack.",
-		Evidence: `event "failed quota: … must specify …"`,
+		Evidence: "the keys of the quota and the templates; event \"failed quota: … must specify …\"",
 		Remedy:   "Set the field.",
 	},
 	{

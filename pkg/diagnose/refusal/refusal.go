@@ -55,6 +55,14 @@ type Refusal struct {
 	Probed       bool
 }
 
+// Name is the name of the object that could not be created; "" where the message does not have it.
+func (r Refusal) Name() string {
+	if m := refusedObject.FindStringSubmatch(r.Raw); m != nil {
+		return m[2]
+	}
+	return ""
+}
+
 // Resource is what could not be created: pods, unless the message has something else.
 func (r Refusal) Resource() string {
 	if _, after, ok := strings.Cut(r.Message, "cannot create resource \""); ok {
@@ -101,7 +109,7 @@ var attempted = regexp.MustCompile(`^Failed to create \w+ Pod \S+, (?:Error: )?`
 var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
 
 // refusedObject is the resource, and the name, of the object that the API server's message is about.
-var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z0-9.-]+) "[^"]+" (?:is forbidden: |already exists)`)
+var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z0-9.-]+) "([^"]+)" (?:is forbidden: |already exists)`)
 
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
@@ -214,6 +222,20 @@ func present(v *view.View, g *gang.Gang) *gang.Job {
 		return all[i]
 	}
 	return nil
+}
+
+// ByQuota are the refusals by quotas, and the gang that they are about. Of a job that is only assumed to be submitted again they are those of the job as it is: what a
+// quota allows that may not be read, and what a controller creates besides pods, is known by them alone.
+func ByQuota(v *view.View, g *gang.Gang) ([]Refusal, *gang.Gang) {
+	all, of := Of(v, g), g
+	if assumedNew(v, g) {
+		if was := present(v, g); was != nil {
+			now := v.Present()
+			of = now.Gang(was)
+			all = slices.Concat(all, Of(now, of))
+		}
+	}
+	return slices.DeleteFunc(all, func(r Refusal) bool { return r.Kind != Quota }), of
 }
 
 // creationFailed ends the reasons of events of controllers that could not make something: JobCreationFailed of JobSet, TrainJobResourcesCreationFailed of

@@ -37,6 +37,8 @@ type Context struct {
 	Unmodelled []string
 	// NoPods is true once a stage has found why pods are missing: their absence needs no further reason.
 	NoPods bool
+	// Refused is how many members that the gang can do without are not made, as a stage before has found.
+	Refused int64
 	// Placement is what the search found on the cluster as it is; nil before the placement stage, and where nothing was searched.
 	Placement *placement.Result
 	// Matrices are the constraints of every node, by role of the Request.
@@ -89,6 +91,7 @@ func (c *Context) With(r Result) *Context {
 	next.Missing = slices.Concat(c.Missing, r.Missing)
 	next.Unmodelled = slices.Concat(c.Unmodelled, r.Unmodelled)
 	next.NoPods = c.NoPods || r.NoPods
+	next.Refused = max(c.Refused, r.Refused)
 	if r.Placement != nil {
 		next.Placement = r.Placement
 	}

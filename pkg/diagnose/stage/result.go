@@ -20,6 +20,8 @@ type Result struct {
 	Findings []Finding
 	// NoPods is true if the findings are why pods are missing.
 	NoPods bool
+	// Refused is how many members that the gang can do without are not made.
+	Refused int64
 	// Last is true if no later stage matters, whatever it would find.
 	Last bool
 	// Injected is what admission by a queue adds to the pods of a role that do not exist yet, by role.

@@ -225,6 +225,36 @@ func TestQuota(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `pods "gang-worker-0" is forbidden: failed quota: q: must specify limits.cpu for: tensorflow`)
 		}},
+		{name: "a field is mandatory, and nothing was refused yet", code: answer.QuotaNeedsField, exit: 4, first: "quota q makes fields of the pods of Worker mandatory: must specify limits.cpu for: tensorflow; limits.memory for: tensorflow", fix: "limit cpu to 8", build: func(c *clustertest.Cluster) {
+			quota(c, "q", list("limits.cpu", "80", "limits.memory", "2Ti"), nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				delete(p.Containers[0].Resources.Limits, "cpu")
+				delete(p.Containers[0].Resources.Limits, "memory")
+			})))
+		}},
+		{name: "a mandatory field that a webhook sets", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			quota(c, "q", list("limits.cpu", "80"), nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { delete(p.Containers[0].Resources.Limits, "cpu") }), func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201}}
+		}},
+		{name: "the limit was raised and is not in force yet", code: answer.NSQuota, exit: 3, first: "quota gpus of namespace team was raised to 64 GPUs, and that is not in force yet: 0 of 8 GPUs used, and 2 more members need 16", not: []string{"raise requests"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "0")).Spec.Hard = list("requests.nvidia.com/gpu", "64")
+		}},
+		{name: "it was raised by too little for now", code: answer.NSQuota, exit: 3, first: "8 of 20 GPUs used, 2 more members need 16", fix: "to 24", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "8")).Spec.Hard = list("requests.nvidia.com/gpu", "20")
+		}},
+		{name: "a quota keeps members from being made that the gang can do without", code: answer.Fits, exit: 3, first: "; 2 of its 4 members are not made for now", wantText: []string{"quota gpus of namespace team keeps 2 of 4 members from being made: 16 of 16 GPUs used, and the 2 that are missing need 16; the gang needs 2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+			c.Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Min, g.Missing, g.Age = 2, 2, 20*time.Second }))
+		}},
+		{name: "Services of all members, of which one lacks its own", code: answer.NSQuotaTooSmall, exit: 6, first: "allows 1 services in all, and the gang needs 4", wantText: []string{"requested 3, used 1, limit 1"}, fix: "to 4", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Missing = 2 }))
+			quota(c, "net", list("services", "1"), list("services", "1"))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `Error creating: services "gang-worker-1" is forbidden: exceeded quota: net, requested: services=1, used: services=1, limited: services=1`, time.Second)
+		}},
 		{name: "a field was mandatory: the quota is gone", code: answer.BelowQuorum, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `pods "gang-worker-0" is forbidden: failed quota: q: must specify limits.cpu for: tensorflow`)

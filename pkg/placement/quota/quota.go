@@ -60,6 +60,46 @@ func Applies(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
 	return true
 }
 
+// Unstated is a request or a limit that a quota makes mandatory, and the containers of a pod that do not state it.
+type Unstated struct {
+	// Key is that of the quota: limits.cpu, or cpu, which is short for requests.cpu.
+	Key        corev1.ResourceName
+	Containers []string
+}
+
+// UnstatedIn are the requests and limits that each container of a pod has to state for a quota, as that counts cpu or memory by them, and that some do not. A pod with resources
+// as a whole has to state none.
+func UnstatedIn(q *corev1.ResourceQuota, pod *corev1.Pod) (all []Unstated) {
+	if whole := pod.Spec.Resources; !Applies(q, pod) || whole != nil && len(whole.Requests)+len(whole.Limits) > 0 {
+		return nil
+	}
+	hard := Hard(q)
+	for _, key := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceMemory, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory,
+	} {
+		if _, counted := hard[key]; !counted {
+			continue
+		}
+		u := Unstated{Key: key}
+		for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+			list := c.Resources.Requests
+			if IsLimit(key) {
+				list = c.Resources.Limits
+			}
+			if _, stated := list[Resource(key)]; !stated {
+				u.Containers = append(u.Containers, c.Name)
+			}
+		}
+		if len(u.Containers) > 0 {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// IsLimit reports whether a key of a quota counts limits.
+func IsLimit(key corev1.ResourceName) bool { return strings.HasPrefix(string(key), "limits.") }
+
 // Scopes are the scopes by which the quota chooses pods, as people write them: Terminating, PriorityClass in gold or silver.
 func Scopes(q *corev1.ResourceQuota) (all []string) {
 	for _, scope := range q.Spec.Scopes {

@@ -195,3 +195,39 @@ func TestScopes(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+// A quota of cpu or memory has each container state it, unless the pod states it as a whole.
+func TestUnstatedIn(t *testing.T) {
+	limits := clustertest.List("limits.cpu", "8", "limits.memory", "64Gi", "requests.cpu", "8", "requests.nvidia.com/gpu", "8", "pods", "8")
+	bare := func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+	}
+	whole := func(p *corev1.Pod) {
+		bare(p)
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: clustertest.List("cpu", "1")}
+	}
+	tests := []struct {
+		name   string
+		hard   corev1.ResourceList
+		scopes []corev1.ResourceQuotaScope
+		change func(*corev1.Pod)
+		want   string
+	}{
+		{"a limit", limits, nil, func(*corev1.Pod) {}, "limits.cpu:main"},
+		{"an init container", limits, nil, bare, "limits.cpu:main,init limits.memory:init requests.cpu:init"},
+		{"short for requests", clustertest.List("memory", "1Gi"), nil, bare, "memory:init"},
+		{"the pod as a whole", limits, nil, whole, ""},
+		{"none that has to be stated", clustertest.List("requests.nvidia.com/gpu", "8", "requests.ephemeral-storage", "1Gi"), nil, bare, ""},
+		{"pods of another scope", limits, []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}, bare, ""},
+	}
+	for _, tt := range tests {
+		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: tt.hard, Scopes: tt.scopes}}
+		var got []string
+		for _, u := range UnstatedIn(q, pod(tt.change)) {
+			got = append(got, string(u.Key)+":"+strings.Join(u.Containers, ","))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.name, got, tt.want)
+		}
+	}
+}

@@ -51,6 +51,10 @@ func fits(c *stage.Context) *stage.Finding {
 	f := stage.Found(answer.Fits, "fits now: room for %s on %s", what, phrase.Names(slices.Sorted(maps.Keys(nodes)))).
 		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
 	domain(c, f)
+	if c.Refused > 0 {
+		f.Message += fmt.Sprintf("; %d of its %d members are not made for now, which it can do without", c.Refused, c.Gang.Total())
+		f.Fact("refused", c.Refused)
+	}
 	if c.View.Assumed {
 		return f
 	}

@@ -26,14 +26,23 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	claimQuotas(c, out)
-	missing := missing(c)
-	if len(missing) == 0 || c.Gang.End != nil || c.Has(answer.JobInvalid) {
+	missing, spare := missing(c)
+	if c.Gang.End != nil || c.Has(answer.JobInvalid) {
+		return stage.OK(c.Created())
+	}
+	if len(spare) > 0 {
+		spareQuotas(c, out, missing, spare)
+	}
+	if len(missing) == 0 {
 		return stage.OK(c.Created())
 	}
 	before := len(out.Findings)
 	quotas(c, out, missing)
 	limitRanges(c, out, missing)
 	_, accepted := refusal.Tried(c.View, c.Gang)
+	if !accepted { // else a webhook states what the templates do not
+		mandatory(c, out, missing)
+	}
 	refusals := slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing))
 	other := func(r refusal.Refusal) bool { return r.Kind == refusal.Other } // which is that, in the API server's words
 	if !accepted && !slices.ContainsFunc(refusals, other) {
@@ -54,8 +63,8 @@ type absent struct {
 	count int64
 }
 
-// missing are the members without a pod that the gang cannot do without, by role, also those that are too many to be listed.
-func missing(c *stage.Context) (all []absent) {
+// missing are the members without a pod that the gang cannot do without, by role, and those that it can do without: also those that are too many to be listed.
+func missing(c *stage.Context) (all, beyond []absent) {
 	at := map[string]int{}
 	add := func(m gang.Member, n int64) {
 		if _, known := at[m.Role]; !known {
@@ -74,12 +83,23 @@ func missing(c *stage.Context) (all []absent) {
 			add(gang.Member{Role: r.Name, State: gang.Missing}, int64(n))
 		}
 	}
+	beyond = slices.Clone(all)
 	spare := int64(max(0, c.Gang.Total()-c.Gang.Min))
 	for i, a := range slices.Backward(all) { // it is the last that are not made
-		all[i].count -= min(spare, a.count)
-		spare -= min(spare, a.count)
+		beyond[i].count = min(spare, a.count)
+		all[i].count -= beyond[i].count
+		spare -= beyond[i].count
 	}
-	return slices.DeleteFunc(all, func(a absent) bool { return a.count == 0 })
+	none := func(a absent) bool { return a.count == 0 }
+	return slices.DeleteFunc(all, none), slices.DeleteFunc(beyond, none)
+}
+
+// countAll is how many members there are of all roles.
+func countAll(members []absent) (n int64) {
+	for _, m := range members {
+		n += m.count
+	}
+	return n
 }
 
 // refused adds the finding for a refusal whose cause is still there, as far as can be determined.
@@ -209,6 +229,7 @@ func unreadable(c *stage.Context, out *stage.Result) stage.State {
 		out.Lack(snapshot.VerbCreate, "pods", ns)
 		unseen = true
 	}
+	policies(c, out)
 	if untried(c, out) || unseen {
 		return stage.Unknown(c.Created())
 	}
@@ -226,3 +247,28 @@ func untried(c *stage.Context, out *stage.Result) bool {
 	}
 	return len(reasons) > 0
 }
+
+// policies records what decides whether the API server accepts the pods of a job that has not been submitted, and is not evaluated: a dry run of its pods would show it.
+func policies(c *stage.Context, out *stage.Result) {
+	if tried, _ := refusal.Tried(c.View, c.Gang); tried || !submitted(c) {
+		return
+	}
+	for _, ns := range c.View.Snap.Namespaces {
+		if level := ns.Labels[enforcedLevel]; ns.Name == c.Gang.Meta.Namespace && level != "" && level != "privileged" {
+			out.Unmodelled = append(out.Unmodelled, "whether Pod Security accepts the pods ("+level+")")
+		}
+	}
+	var names []string
+	hooks, _ := refusal.Hooks(c.View)
+	for _, h := range hooks {
+		if h.Pods && !slices.Contains(names, h.Name) && h.Selects(c.View, c.Gang.Meta.Namespace) {
+			names = append(names, h.Name)
+		}
+	}
+	if len(names) > 0 {
+		out.Unmodelled = append(out.Unmodelled, "what webhooks make of the pods ("+phrase.Names(names)+")")
+	}
+}
+
+// enforcedLevel is the label of a namespace with the level of Pod Security that its pods have to respect.
+const enforcedLevel = "pod-security.kubernetes.io/enforce"

@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,64 +22,61 @@ import (
 
 // quotas compares what the whole gang would be charged with what each ResourceQuota allows.
 func quotas(c *stage.Context, out *stage.Result, missing []absent) {
-	var count int64
-	for _, m := range missing {
-		count += m.count
-	}
+	count := countAll(missing)
 	for _, q := range slices.Concat(c.View.Snap.ResourceQuotas, reportedQuotas(c)) {
+		if q.Namespace != c.Gang.Meta.Namespace {
+			continue
+		}
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
-			var want resource.Quantity
-			for _, m := range missing {
-				if pod := c.View.Virtual(c.Gang, m.Member); quota.Applies(q, pod) {
-					charge := quota.Charge(pod)[key]
-					charge.Mul(m.count)
-					want.Add(charge)
-				}
-			}
+			want := charged(c, q, key, missing)
 			limit, used, own := hard[key], q.Status.Used[key], ownCharge(c, q, key)
 			if want.IsZero() {
 				want, own = objects(c, q, key, missing)
 			}
 			total := used.DeepCopy()
 			total.Add(want)
-			if want.IsZero() || total.Cmp(limit) <= 0 {
+			if want.Sign() <= 0 || total.Cmp(limit) <= 0 {
 				continue
+			}
+			if raised := q.Spec.Hard[key]; raised.Cmp(limit) > 0 {
+				if total.Cmp(raised) <= 0 {
+					out.Add(raisedQuota(c, q, key, want, used, limit, raised, count))
+					continue
+				}
+				limit = raised // what is in force is lower for a moment
 			}
 			out.Add(overQuota(c, q, key, want, own, used, limit, total, count))
 		}
 	}
 }
 
-// objects is what the controller needs of a quota that counts other objects than pods, as the create of one was refused: for each member without a
-// pod, as of the Service of a member, and of Jobs for each that has the pods of a part of a role. Those that there are, are its own.
-func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing []absent) (want, own resource.Quantity) {
-	r := refusalBy(c, refusal.Quota, q.Name)
-	if r == nil || r.Object == "" || r.Resource() == "pods" {
-		return want, own
-	}
-	jobs := r.Resource() == "jobs.batch"
-	each := func(role *gang.Role, members int64) int64 {
-		if !jobs {
-			return members
+// charged is what a quota is charged for members.
+func charged(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, members []absent) (sum resource.Quantity) {
+	for _, m := range members {
+		if pod := c.View.Virtual(c.Gang, m.Member); quota.Applies(q, pod) {
+			charge := quota.Charge(pod)[key]
+			charge.Mul(m.count)
+			sum.Add(charge)
 		}
-		size := int64(cmp.Or(role.PartSize, role.Replicas, 1))
-		return (members + size - 1) / size
 	}
-	var lacking, all int64
-	for _, m := range missing {
-		lacking += each(c.Gang.RoleByName(m.Role), m.count)
+	return sum
+}
+
+// raisedQuota finds that a quota allows enough, and that this is not in force yet: the API server goes by status.
+func raisedQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, used, limit, raised resource.Quantity, missing int64) *stage.Finding {
+	name := quota.Resource(key)
+	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
+	f := stage.Found(answer.NSQuota, "quota %s of namespace %s was raised to %s, and that is not in force yet: %s of %s used, and %d more members need %s", q.Name, q.Namespace,
+		phrase.Amount(name, amount(raised)), phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), missing, phrase.Quantity(name, amount(want))).
+		See("v1", "ResourceQuota", q, ".status.hard").
+		Detail("%d/%d pods exist; requested %s, used %s, limit %s in status, and %s in spec (%s)", c.Gang.Created(), c.Gang.Total(), want.String(), used.String(), limit.String(), raised.String(), key).
+		Detail("kube-controller-manager writes the status, within seconds as a rule").
+		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String()).Fact("raised", raised.String())
+	if r := refusalBy(c, refusal.Quota, q.Name); r != nil {
+		f.SinceTime(r.First).Detail("the %s %s", r.Resource(), times(c, *r))
 	}
-	for i := range c.Gang.Roles {
-		all += each(&c.Gang.Roles[i], int64(c.Gang.Roles[i].Replicas))
-	}
-	want, own = r.Requested()[key], r.Requested()[key]
-	want.Mul(lacking)
-	own.Mul(all - lacking)
-	if !jobs { // which of the members have theirs is not known
-		own = resource.Quantity{}
-	}
-	return want, own
+	return f
 }
 
 // overQuota is a finding with the triple of a quota: requested, used, limit.
@@ -262,13 +258,14 @@ func refusalBy(c *stage.Context, kind refusal.Kind, object string) *refusal.Refu
 	return nil
 }
 
-// reportedQuotas are the quotas that refused a pod and may not be read: the API server's message has what there is to know.
+// reportedQuotas are the quotas that refused a pod and may not be read: the API server's message has what there is to know. What is assumed of pods changes what is used.
 func reportedQuotas(c *stage.Context) []*corev1.ResourceQuota {
 	if c.View.Snap.CanList("resourcequotas", c.Gang.Meta.Namespace) {
 		return nil
 	}
 	var all []*corev1.ResourceQuota
-	for _, r := range refusal.Of(c.View, c.Gang) {
+	refusals, _ := refusal.ByQuota(c.View, c.Gang)
+	for _, r := range refusals {
 		used, limit, ok := r.Amounts()
 		if !ok || slices.ContainsFunc(all, func(q *corev1.ResourceQuota) bool { return q.Name == r.Object }) {
 			continue
@@ -278,16 +275,23 @@ func reportedQuotas(c *stage.Context) []*corev1.ResourceQuota {
 		q.Status.Used, q.Status.Hard = used, limit
 		all = append(all, q)
 	}
-	return all
+	if len(all) == 0 || c.View.Present() == c.View {
+		return all
+	}
+	was, now := c.View.Present().Snap.Pods, c.View.Snap.Pods
+	return quota.Take(quota.Release(all, notAmong(was, now, c.Gang.Meta.Namespace)), notAmong(now, was, c.Gang.Meta.Namespace))
 }
 
-func quotaNeedsField(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	for _, q := range c.View.Snap.ResourceQuotas {
-		if q.Namespace == c.Gang.Meta.Namespace && q.Name == r.Object {
-			return stage.Found(answer.QuotaNeedsField, "quota %s makes a field of the pods mandatory: %s", r.Object, r.Message).
-				See("v1", "ResourceQuota", q, ".spec.hard").Fact("quota", r.Object).
-				Fix(refusal.Lift(c.Gang, r, answer.User, "set the field that quota "+r.Object+" requires, and submit again", ""))
+// notAmong are the pods of a namespace that are not among others.
+func notAmong(pods, others []*corev1.Pod, namespace string) (left []*corev1.Pod) {
+	there := map[*corev1.Pod]bool{}
+	for _, p := range others {
+		there[p] = p.Namespace == namespace
+	}
+	for _, p := range pods {
+		if p.Namespace == namespace && !there[p] {
+			left = append(left, p)
 		}
 	}
-	return nil
+	return left
 }
