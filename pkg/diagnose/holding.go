@@ -62,7 +62,7 @@ func firstLeft(w *view.View, g *gang.Gang) (first time.Time) {
 		case gang.Terminating:
 			add(view.DeletionRequested(m.Pod))
 		case gang.Failed:
-			add(gang.EndOf(m.Pod))
+			add(w.EndedAt(m.Pod))
 		case gang.Pending, gang.Gated:
 			add(m.Pod.CreationTimestamp.Time)
 		case gang.Lost:

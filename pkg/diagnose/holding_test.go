@@ -37,6 +37,16 @@ func TestIdleSince(t *testing.T) {
 			g.Nodes = []string{"n1", "n2"}
 			c.Add(g)
 		}, 400 * time.Second},
+		{"a member was evicted, as an event has it", func(c *clustertest.Cluster) {
+			g := onTwo(func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: clustertest.Ago(59 * time.Minute)}}}
+				}
+			})
+			g.Nodes = []string{"n1", "n2"}
+			c.Add(g)
+			c.Event("Pod", "team", "gang-worker-1", "kubelet", "Evicted", "The node was low on resource: ephemeral-storage.", 300*time.Second)
+		}, 300 * time.Second},
 		{"a quota refuses the pod", func(c *clustertest.Cluster) {
 			g := onTwo(nil)
 			g.Missing = 1

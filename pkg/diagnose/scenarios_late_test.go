@@ -118,7 +118,7 @@ func lifeScenarios() []scenario {
 			lose(c)
 			c.S.Nodes = c.S.Nodes[:2]
 		}},
-		{name: "the gang itself is preempted", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
+		{name: "the gang itself is preempted", code: answer.VictimsTerminating, exit: 3, wantText: []string{"PreemptionByScheduler"}, notText: []string{"it ran before"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(_ int, p *corev1.Pod) {

@@ -119,7 +119,10 @@ func queueScenarios() []scenario {
 			c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": map[string]any{"name": "lender"}, "spec": map[string]any{"cohort": "pool", "resourceGroups": []any{map[string]any{"flavors": []any{flavor}}}}})
 			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
 		}},
-		{name: "kueue: no such queue", code: answer.QueueNotFound, exit: 4, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(with(waiting(2, 8), kueued)) }},
+		{name: "kueue: no such queue", code: answer.QueueNotFound, exit: 4, build: func(c *clustertest.Cluster) {
+			c.S.Server.Resources = append(c.S.Server.Resources, "workloads.kueue.x-k8s.io/v1beta2")
+			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
+		}},
 		{name: "kueue: stopped", code: answer.QueueClosed, exit: 5, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
 			kueue(c, "32", "BestEffortFIFO")
 			set("Hold", "spec", "stopPolicy")(c.S.Custom[kueueKind("ClusterQueue")][0].Object)

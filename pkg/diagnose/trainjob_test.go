@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -73,6 +74,11 @@ func inOneGroup(c *clustertest.Cluster, nodes, data []string, pod func(i int, p 
 		}
 		if len(nodes) > 0 {
 			clustertest.Set([]any{map[string]any{"name": "data", "succeeded": int64(1)}}, "status", "replicatedJobsStatus")(set.Object)
+		}
+	}
+	for _, j := range c.S.Jobs {
+		if len(nodes) > 0 && j.Name == "gang-data-0" {
+			j.Status.Succeeded, j.Status.Conditions = 1, []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		}
 	}
 }

@@ -106,6 +106,19 @@ func (w *View) nodeLost(name string) bool {
 	return !NodeReady(node)
 }
 
+// EndedAt is when a pod that has failed was ended: by the event of its eviction, by the condition of who evicted it, or else as [gang.EndOf] has it.
+func (w *View) EndedAt(pod *corev1.Pod) time.Time {
+	for _, e := range w.Events("Pod", pod.Namespace, pod.Name) {
+		if e.Reason == "Evicted" && !e.Last.Before(pod.CreationTimestamp.Time) {
+			return e.Last
+		}
+	}
+	if by := gang.Disruption(pod); by != nil {
+		return by.LastTransitionTime.Time
+	}
+	return gang.EndOf(pod)
+}
+
 // NodeLostAt is since when a node has not been Ready; zero for one that is, or is gone.
 func (w *View) NodeLostAt(name string) time.Time {
 	node := w.Cluster().Node(name)

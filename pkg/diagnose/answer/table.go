@@ -246,7 +246,7 @@ var entries = []Entry{
 	{
 		Code: ReservedByOthers, Stages: []Stage{StageQueue, StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "Idle resources are promised to a gang that was admitted first and is starting, or the scheduler keeps them for a gang that comes first.",
-		Evidence: "`minResources` of PodGroups in phase `Inqueue`; the gang scheduler's message in the condition `PodScheduled` of members",
+		Evidence: "`minResources` of PodGroups in phase `Inqueue`; the gang scheduler's message in the condition `PodScheduled` of members; Volcano's event that the cluster is overused, where the gang fits",
 		Remedy:   "Wait.",
 	},
 	{

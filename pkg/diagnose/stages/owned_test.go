@@ -100,7 +100,7 @@ func TestPodsOfOtherOwners(t *testing.T) {
 			c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2", "n3"} }))
 			madeBy(c, "apps/v1", "StatefulSet", "runs", 3, "")
 		}},
-		"serve": {name: "pods of the ReplicaSet before a rollout are no members", code: answer.VictimsTerminating, exit: 3, first: "^old-gang-worker-0, old-gang-worker-1 are being deleted, and then it fits", not: []string{"2/4", "0/4"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+		"serve": {name: "pods of the ReplicaSet before a rollout are no members", code: answer.VictimsTerminating, exit: 3, first: "^team/old-gang-worker-0, team/old-gang-worker-1 are being deleted, and then it fits", not: []string{"2/4", "0/4"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			madeBy(c, "apps/v1", "ReplicaSet", "serve-7c", 2, "")
 			rolledOut(c, "serve-6d", "n1", "n2")

@@ -150,7 +150,7 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(6, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"})
 			c.Add(gangOf(8, 8, inQueue("q"), func(g *clustertest.Gang) { g.Kind, g.Min, g.Pod, g.BatchJob = "Job", 4, indexed(4), waves(4, 8, 4) }))
 		}},
-		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"how the plugins of Volcano are configured"}, build: func(c *clustertest.Cluster) {
+		{name: "the queue has room, and the scheduler reports it as overused", code: answer.ReservedByOthers, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"how the plugins of Volcano are configured", "nvidia.com/gpu: minResources of the PodGroup are 16, 0 of 32 are used"}, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
@@ -166,6 +166,16 @@ func TestVolcanoQueue(t *testing.T) {
 				c.Queue("q", "Open", nil)
 				c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, inQueue("q"), states("24")))
 			}},
+		{name: "nodes are in use, which the scheduler reports as overused", code: "INSUFFICIENT_memory", exit: 3, never: []answer.Code{answer.QueueQuota}, wantText: []string{"TFJob team/other holds 600Gi"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 1, Memory: "600Gi", Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(4, 4, inQueue("q"), func(g *clustertest.Gang) { g.Memory = "400Gi" }))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused memory", 5*time.Second)
+		}},
+		{name: "the queue has room, and the scheduler reports that it has not", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*insufficient", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue resource quota insufficient: insufficient nvidia.com/gpu", 5*time.Second)
+		}},
 		{name: "it reported that long ago, and nothing since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))

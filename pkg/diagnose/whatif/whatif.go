@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -176,12 +175,15 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	return c
 }
 
+// created is the status of HTTP for an object that was made.
+const created = 201
+
 // AcceptingProbes is a snapshot in which the API server accepts the tried creates of a kind.
 func AcceptingProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	c := s.Clone()
 	for i, p := range c.Probes {
 		if p.Kind == kind {
-			c.Probes[i] = snapshot.Probe{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Code: http.StatusCreated}
+			c.Probes[i] = snapshot.Probe{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Code: created}
 		}
 	}
 	return c

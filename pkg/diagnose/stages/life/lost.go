@@ -39,7 +39,7 @@ func lostMembers(c *stage.Context) []lostMember {
 		case m.State == gang.Terminating:
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, view.DeletionRequested(m.Pod), c.Deletion(m.Pod)
 		case m.State == gang.Failed:
-			l.node, l.since, l.how = m.Pod.Spec.NodeName, gang.EndOf(m.Pod), failure(m.Pod)
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, c.View.EndedAt(m.Pod), failure(m.Pod)
 		case started.IsZero() || m.State == gang.NotDue:
 			continue
 		case m.Pod == nil && follows(m):
@@ -128,7 +128,7 @@ func rememberPod(c *stage.Context, l *lostMember) {
 		if p == l.Pod || p.Status.Phase != corev1.PodFailed || !ok || at.Index != l.Index || !strings.EqualFold(at.Role, l.Role) {
 			continue
 		}
-		if end := gang.EndOf(p); l.node == "" || end.After(l.since) {
+		if end := c.View.EndedAt(p); l.node == "" || end.After(l.since) {
 			l.node, l.since, l.how = p.Spec.NodeName, end, failure(p)
 		}
 	}
@@ -187,7 +187,7 @@ func history(c *stage.Context, out *stage.Result) {
 	for _, m := range c.Gang.Members {
 		l := lostMember{Member: m}
 		switch {
-		case m.Pod == nil:
+		case m.Pod == nil, m.State == gang.Terminating && c.Has(answer.VictimsTerminating): // of which that is reported
 			continue
 		case m.State == gang.Terminating:
 			l.since, l.how = view.DeletionRequested(m.Pod), c.Deletion(m.Pod)

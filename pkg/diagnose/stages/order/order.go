@@ -38,6 +38,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Add(f)
 			return stage.OK("")
 		}
+		if overused(c, out) {
+			return stage.OK("")
+		}
 		out.Add(fits(c))
 		return stage.OK("no job ahead")
 	}

@@ -3,7 +3,6 @@ package queue
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +24,7 @@ func reported(c *stage.Context, out *stage.Result, queue string) {
 		return
 	}
 	for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
-		if shortQueue.MatchString(e.Message) && c.View.Age(e.Last) <= fresh {
+		if strings.Contains(e.Message, shortQueue) && c.View.Age(e.Last) <= fresh {
 			f := stage.Found(answer.QueueQuota, "queue %s has not admitted it, as the scheduler reported %s ago: %s", queue, phrase.Age(c.View.Age(e.Last)), e.Message).
 				Fact("queue", queue).SinceTime(e.First)
 			for _, line := range guarantees(c, queue) {
@@ -61,8 +60,8 @@ func guarantees(c *stage.Context, queue string) (lines []string) {
 // fresh is how old what a scheduler reports of a queue may be to count: it tries again all the time.
 const fresh = 2 * time.Minute
 
-// shortQueue is how Volcano reports that a queue is short.
-var shortQueue = regexp.MustCompile(`overused|queue resource quota insufficient`)
+// shortQueue is how Volcano reports that a queue is short. That the cluster is overused is about nodes.
+const shortQueue = "queue resource quota insufficient"
 
 // quotaReported finds that a quota of the scheduler's own holds the gang, whose arithmetic is not known here: only the scheduler reports it.
 func quotaReported(c *stage.Context, out *stage.Result) {
