@@ -2,6 +2,7 @@ package component
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,9 +85,26 @@ func InstallOperator(readers ...gang.JobReader) string {
 	return "gangctl install operator --kinds " + strings.Join(resources, ",")
 }
 
+// OtherVersions are those of the kind of a job that a Deployment of a controller handles, if the job is of none of them.
+func OtherVersions(job *gang.Job, d *appsv1.Deployment) []string {
+	for _, container := range d.Spec.Template.Spec.Containers {
+		for _, part := range slices.Sorted(maps.Keys(job.Reader.Controller.Versions)) {
+			versions := job.Reader.Controller.Versions[part]
+			if strings.Contains(Repository(container.Image), part) && !slices.Contains(versions, job.Kind.Version) {
+				return versions
+			}
+		}
+	}
+	return nil
+}
+
 // OperatorLog is the command that shows the log of the job's operator.
 func OperatorLog(v *view.View, g *gang.Gang) string {
-	for _, d := range Operators(v, Next(g.Job)) {
+	job := Next(g.Job)
+	for _, d := range Operators(v, job) {
+		if len(OtherVersions(job, d)) > 0 {
+			continue
+		}
 		return command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")
 	}
 	return command.Kubectl("", "get", "deployments", "-A")

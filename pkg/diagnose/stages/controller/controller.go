@@ -3,7 +3,6 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -99,12 +98,9 @@ func handling(c *stage.Context, job *gang.Job, all []*appsv1.Deployment) (operat
 			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, job.Kind.Kind) }) {
 				why = fmt.Sprintf("%s handles only %s (--enable-scheme)", c.NameOf("Deployment", d), strings.Join(kinds, ", "))
 			}
-			for _, part := range slices.Sorted(maps.Keys(job.Reader.Controller.Versions)) {
-				versions := job.Reader.Controller.Versions[part]
-				if strings.Contains(component.Repository(container.Image), part) && !slices.Contains(versions, job.Kind.Version) {
-					why = fmt.Sprintf("%s handles %ss of %s only, and this one is of %s, for the %s", c.NameOf("Deployment", d), job.Kind.Kind, strings.Join(versions, ", "), job.Kind.Version, job.Reader.Controller.Name)
-				}
-			}
+		}
+		if versions := component.OtherVersions(job, d); len(versions) > 0 {
+			why = fmt.Sprintf("%s handles %ss of %s only, and this one is of %s, for the %s", c.NameOf("Deployment", d), job.Kind.Kind, strings.Join(versions, ", "), job.Kind.Version, job.Reader.Controller.Name)
 		}
 		if why == "" {
 			operators = append(operators, d)
