@@ -304,7 +304,7 @@ var entries = []Entry{
 		Remedy:   "Choose a value that exists; all are listed with counts.",
 	},
 	{
-		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound"}},
+		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound"}, {Verdict: Blocked, Who: Admin, When: "the volume that fits is kept for an earlier claim of that name"}},
 		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or it gets its volume where the first member goes, and the others that share it do not fit there.",
 		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, event `ProvisioningFailed`",
 		Remedy:   "Repair the claim or its class.",

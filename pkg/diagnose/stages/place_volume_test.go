@@ -176,6 +176,14 @@ func TestVolumes(t *testing.T) {
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
+		{name: "no provisioner, and the volume is kept for an earlier claim", code: answer.PVCUnbound, exit: 5, first: "vol fits it, but is Released", wantText: []string{"clear the claimRef of volume vol"}, not: []string{"create a PersistentVolume"}, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "kubernetes.io/no-provisioner", wait)
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}}
+			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "team", Name: "data", UID: "earlier"}
+			c.Put(pv)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
 		{name: "no provisioner, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -164,12 +165,39 @@ func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired str
 
 // freeVolume reports whether a volume that exists could be bound to a claim.
 func freeVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) bool {
-	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
-		has := v.Spec.Capacity[corev1.ResourceStorage]
-		return !taken(v, claim) && v.Spec.StorageClassName == class && has.Cmp(want) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
-			return !slices.Contains(v.Spec.AccessModes, mode)
-		})
+	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool { return !taken(v, claim) && suits(v, claim, class) })
+}
+
+// suits reports whether a volume is of a class, and has what a claim requests.
+func suits(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class string) bool {
+	has := v.Spec.Capacity[corev1.ResourceStorage]
+	return v.Spec.StorageClassName == class && has.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+		return !slices.Contains(v.Spec.AccessModes, mode)
+	})
+}
+
+// releasedVolume is a volume that a claim could be bound to if it were not kept for an earlier claim of the same name, which is gone; nil if there is none. What others have
+// left on theirs is not for this claim.
+func releasedVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) *corev1.PersistentVolume {
+	i := slices.IndexFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
+		ref := v.Spec.ClaimRef
+		return v.Status.Phase == corev1.VolumeReleased && ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && taken(v, claim) && suits(v, claim, class)
+	})
+	if i < 0 {
+		return nil
+	}
+	return c.View.Snap.Volumes[i]
+}
+
+// release makes of the finding that a claim has no volume that one is kept for an earlier claim, and has an administrator release it.
+func release(f *stage.Finding, claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, class string) *stage.Finding {
+	f.Message = fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s: %s fits it, but is Released: its claimRef is still an earlier claim of this name", claim.Name, class, v.Name)
+	f.As(answer.Blocked, answer.Admin).Fact("volume", v.Name).See("v1", "PersistentVolume", v, ".spec.claimRef").
+		Detail("the volume keeps the data of the earlier claim: who clears the claimRef lets this claim have it")
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear the claimRef of volume " + v.Name, Cost: "the data on it is the claim's then", Change: map[string]any{"volume": v.Name},
+			Command: command.MergePatch("", "pv", v.Name, map[string]any{"spec": map[string]any{"claimRef": nil}})},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, class) },
 	})
 }
 
@@ -200,6 +228,9 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 		f.See("v1", "PersistentVolume", v, ".spec.claimRef").Detail("volume %s is %s, of %s", v.Name, v.Status.Phase, of)
 	}
 	desired, class, _ := classOf(c, claim)
+	if v := releasedVolume(c, claim, desired); v != nil && class != nil && class.Provisioner == noProvisioner && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" {
+		return release(f, claim, v, desired)
+	}
 	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
 	switch {
 	case claim.DeletionTimestamp != nil:
