@@ -65,6 +65,33 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
+// loopRestarts is how often a container has restarted before it counts as one that does so again and again; loopLife is how long one runs that is in no
+// crash loop: a kubelet starts it at once after that, as if for the first time.
+const (
+	loopRestarts = 3
+	loopLife     = 10 * time.Minute
+)
+
+// CrashLoops reports whether a container that runs at the moment is in a crash loop: it has restarted several times, its last run was short, and this one has not been
+// longer.
+func CrashLoops(s corev1.ContainerStatus, now time.Time) bool {
+	last := s.LastTerminationState.Terminated
+	if s.State.Running == nil || s.RestartCount < loopRestarts || last == nil || last.StartedAt.IsZero() {
+		return false
+	}
+	life := last.FinishedAt.Sub(last.StartedAt.Time)
+	return life < loopLife && now.Sub(s.State.Running.StartedAt.Time) <= life
+}
+
+// DemoteCrashLoops has members start that run, of which a container is in a crash loop: it is up between two crashes.
+func DemoteCrashLoops(members []Member, now time.Time) {
+	for i, m := range members {
+		if m.State == Running && slices.ContainsFunc(m.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return CrashLoops(s, now) }) {
+			members[i].State = Starting
+		}
+	}
+}
+
 // StateOf is how a gang is. A job's own condition Running=True is not enough for Running: operators set it as soon as one worker
 // runs. Members of a gang get their nodes together, but not in the same instant: a gang of which some run is Degraded only if
 // something stands in the way of the others.

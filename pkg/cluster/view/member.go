@@ -19,7 +19,9 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 	if pods == nil {
 		pods = w.podsOf(job)
 	}
-	return gang.Assemble(job, pods, w.nodeLost)
+	members, unlisted := gang.Assemble(job, pods, w.nodeLost)
+	gang.DemoteCrashLoops(members, w.Now)
+	return members, unlisted
 }
 
 // podsOf are the pods of a job, also those of what was made of it, and of a batch Job that is a part of it. One that only helps, as that

@@ -424,12 +424,12 @@ var entries = []Entry{
 	},
 	{
 		Code: ImagePulling, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
-		Meaning:  "Members are placed, and the image is being pulled.",
-		Evidence: "event `Pulling` without `Pulled`",
+		Meaning:  "Members are placed, and the image is being pulled, or waits until its kubelet pulls more images.",
+		Evidence: "event `Pulling` without `Pulled`; `pull QPS exceeded`",
 		Remedy:   "Wait.",
 	},
 	{
-		Code: ImagePull, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: ImagePull, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the disk of the node is full, or it cannot reach or trust the registry where other nodes can"}},
 		Meaning:  "The image cannot be pulled.",
 		Evidence: "container state `ErrImagePull`, `ImagePullBackOff`",
 		Remedy:   "Correct the name, or give a pull secret.",
@@ -437,7 +437,7 @@ var entries = []Entry{
 	{
 		Code: ConfigMissing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A Secret or ConfigMap that the pods use does not exist.",
-		Evidence: "container state `CreateContainerConfigError`, event `FailedMount`",
+		Evidence: "container state `CreateContainerConfigError` that names it, event `FailedMount`",
 		Remedy:   "Create it.",
 	},
 	{
@@ -453,9 +453,9 @@ var entries = []Entry{
 		Remedy:   "Read its log.",
 	},
 	{
-		Code: CrashLoop, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A member starts and ends again and again, out of memory or with an exit code, or cannot be started.",
-		Evidence: "`state.terminated`, `lastState.terminated`, `RunContainerError`",
+		Code: CrashLoop, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the runtime or a driver of the node does not start what starts on others"}},
+		Meaning:  "A member starts and ends again and again, out of memory or with an exit code, or cannot be started. It counts while the container is up, too, until that has run for longer than the last time.",
+		Evidence: "`state.terminated`, `lastState.terminated`, `RunContainerError`, event `Killing` for a probe",
 		Remedy:   "Read the log of its last run; request more memory.",
 	},
 	{
@@ -477,15 +477,15 @@ var entries = []Entry{
 		Remedy:   "Repair the node's network or runtime.",
 	},
 	{
-		Code: VolumeMultiAttach, Stages: []Stage{StageStart, StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "a job that ends uses the volume"}},
+		Code: VolumeMultiAttach, Stages: []Stage{StageStart, StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "a job that ends uses a volume for a single pod, or a volume is being detached"}, {Verdict: Blocked, Who: Admin, When: "a pod that does not end has the volume, as on a node that is down"}},
 		Meaning:  "A volume for one node is needed on two, or one for a single pod by several.",
 		Evidence: "event `FailedAttachVolume`, access modes, attachments",
 		Remedy:   "Use a ReadWriteMany volume, or one claim per member.",
 	},
 	{
-		Code: VolumeMount, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: VolumeMount, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the node lacks the driver, or what members on other nodes mount"}},
 		Meaning:  "A volume does not mount.",
-		Evidence: "event `FailedMount`",
+		Evidence: "event `FailedMount`; of several the latest that gives a reason",
 		Remedy:   "See the message.",
 	},
 	{

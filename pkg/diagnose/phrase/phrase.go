@@ -74,10 +74,35 @@ func Fraction(n, of int32) string { return fmt.Sprintf("%d/%d", n, of) }
 
 // Ending reads like: exit code 137 (OOMKilled).
 func Ending(t *corev1.ContainerStateTerminated) string {
-	if t.Reason == "" || t.Reason == "Error" {
+	meaning := t.Reason
+	if meaning == "" || meaning == "Error" {
+		meaning = ExitCode(t.ExitCode)
+	}
+	if meaning == "" {
 		return fmt.Sprintf("exit code %d", t.ExitCode)
 	}
-	return fmt.Sprintf("exit code %d (%s)", t.ExitCode, t.Reason)
+	return fmt.Sprintf("exit code %d (%s)", t.ExitCode, meaning)
+}
+
+// ExitCode is what an exit code means by the conventions of shells and runtimes, and what that is a sign of; "" if it means what the program has it mean.
+func ExitCode(code int32) string {
+	switch code {
+	case 126:
+		return "the command is no program that can be run"
+	case 127:
+		return "the command was not found"
+	case 134:
+		return "SIGABRT: the program aborted"
+	case 135:
+		return "SIGBUS, often for lack of room in /dev/shm"
+	case 137:
+		return "SIGKILL: it was killed, by the kubelet or for lack of memory"
+	case 139:
+		return "SIGSEGV: native code crashed"
+	case 143:
+		return "SIGTERM: it was told to end"
+	}
+	return ""
 }
 
 // Count is a number with its noun: 1 worker, 2 workers.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -121,10 +120,9 @@ func TestStart(t *testing.T) {
 			addEvent(c, "FailedMount", "Unable to attach or mount volumes: timed out waiting for the condition", time.Minute)
 		}},
 		{name: "a volume that is used elsewhere", code: answer.VolumeMultiAttach, exit: 4, first: "claim data is ReadWriteOnce and in use on n1, so it cannot be mounted on n2", build: func(c *clustertest.Cluster) {
-			second(c, creating)
-			boundClaim(c, "", corev1.ReadWriteOnce)
-			name := "vol"
-			c.Put(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "at"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}})
+			second(c, mounted("data"))
+			mounted("data")(c.S.Pods[0])
+			attachedTo(c, "n1")
 			addEvent(c, "FailedAttachVolume", `Multi-Attach error for volume "vol" Volume is already exclusively attached to one node`, time.Minute)
 		}},
 		{name: "it was attached in the end", code: answer.ContainersStarting, exit: 3, never: []answer.Code{answer.VolumeMultiAttach}, build: func(c *clustertest.Cluster) {
@@ -230,6 +228,7 @@ func TestStart(t *testing.T) {
 			first := c.S.Pods[0]
 			first.Status.Phase = corev1.PodPending
 			waits("ImagePullBackOff", "manifest unknown")(first)
+			first.Status.ContainerStatuses[0].Image = "reg/x:1"
 		}},
 		{name: "an elastic gang does without the one that crashes", exit: 0, wantText: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min, g.Nodes = 1, []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {

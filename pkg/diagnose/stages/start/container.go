@@ -18,7 +18,7 @@ import (
 )
 
 // initContainer finds what keeps an init container from ending; nil if nothing does.
-func initContainer(c *stage.Context, m gang.Member, index int, s corev1.ContainerStatus) *stage.Finding {
+func initContainer(c *stage.Context, m gang.Member, index int, s corev1.ContainerStatus, events []view.Event) *stage.Finding {
 	if running := s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started); running && sidecar(m.Pod, index) {
 		return nil // it has recovered, whatever it did before
 	}
@@ -28,8 +28,12 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 	}
 	switch {
 	case failed != nil && failed.ExitCode != 0 && (s.State.Running == nil || s.RestartCount > 1):
-		f := stage.Found(answer.InitFailing, "init container %s exits with code %d, %s", s.Name, failed.ExitCode, phrase.Count(s.RestartCount, "restart"))
-		return details(f, failed.Message, failed.Reason).SinceTime(failed.FinishedAt.Time).
+		code := fmt.Sprintf("code %d", failed.ExitCode)
+		if meaning := phrase.ExitCode(failed.ExitCode); meaning != "" {
+			code += " (" + meaning + ")"
+		}
+		f := stage.Found(answer.InitFailing, "init container %s exits with %s, %s", s.Name, code, phrase.Count(s.RestartCount, "restart"))
+		return details(probed(f, s.Name, failed, events), failed.Message, failed.Reason).SinceTime(failed.FinishedAt.Time).
 			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
 	case s.State.Running != nil && !s.Ready && !sidecar(m.Pod, index):
@@ -37,7 +41,7 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 		return stage.Found(answer.InitRunning, "init container %s has run for %s", s.Name, phrase.Age(c.View.Age(at))).SinceTime(at).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "-f"))
 	case s.State.Waiting != nil:
-		return waitingContainer(c, m, s, nil)
+		return waitingContainer(c, m, s, events)
 	}
 	return nil
 }
@@ -63,7 +67,10 @@ func container(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 		return waitingContainer(c, m, s, events)
 	}
 	if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-		return crash(c, m, s)
+		return crash(c, m, s, events)
+	}
+	if gang.CrashLoops(s, c.View.Now) {
+		return crash(c, m, s, events)
 	}
 	return nil
 }
@@ -73,24 +80,28 @@ func waitingContainer(c *stage.Context, m gang.Member, s corev1.ContainerStatus,
 	w := s.State.Waiting
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImageInspect", "RegistryUnavailable":
-		f := stage.Found(answer.ImagePull, "image %s of container %s cannot be pulled: %s", s.Image, s.Name, cmp.Or(w.Message, w.Reason)).
-			Fact("image", s.Image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
-		if e := stage.LatestEvent(events, "Failed"); e != nil {
-			details(f, e.Message).SinceTime(e.First)
-		}
-		if e := stage.LatestEvent(events, "FailedToRetrieveImagePullSecret"); e != nil {
-			details(f, e.Message)
-		}
-		return f
+		return imagePull(c, m, s, events)
 	case "CreateContainerConfigError":
-		return configMissing(c, w.Message, fmt.Sprintf("container %s cannot be made: %s", s.Name, cmp.Or(w.Message, w.Reason)))
+		switch {
+		case missingObject.MatchString(w.Message) || missingKey.MatchString(w.Message):
+			return configMissing(c, w.Message, w.Message)
+		case strings.Contains(w.Message, "subPath"):
+			return ofNode(c, m, stage.Found(answer.VolumeMount, "container %s cannot be made: %s", s.Name, w.Message).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
+		}
+		return notStarted(c, m, s)
 	case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError":
-		return stage.Found(answer.CrashLoop, "container %s cannot be started (%s): %s", s.Name, w.Reason, cmp.Or(w.Message, "no reason was given")).
-			Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+		return notStarted(c, m, s)
 	case "CrashLoopBackOff":
-		return crash(c, m, s)
+		return crash(c, m, s, events)
 	}
 	return nil
+}
+
+// notStarted finds that the kubelet cannot make or start a container.
+func notStarted(c *stage.Context, m gang.Member, s corev1.ContainerStatus) *stage.Finding {
+	w := s.State.Waiting
+	return ofNode(c, m, stage.Found(answer.CrashLoop, "container %s cannot be started (%s): %s", s.Name, w.Reason, cmp.Or(w.Message, "no reason was given")).
+		Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
 }
 
 // missingObject is how the kubelet names what it did not find, missingKey how it names a part of it.
@@ -119,32 +130,6 @@ func configMissing(c *stage.Context, report, message string) *stage.Finding {
 		create = append(create, "generic")
 	}
 	return f.Fact("kind", kind).Fact("name", name).Run(c.Kubectl(append(create, name, "--from-literal=KEY=VALUE")...))
-}
-
-// crash finds that a container has ended badly, perhaps again and again. Its log is that of the run before this one only where the container is to run once more.
-func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus) *stage.Finding {
-	restarts, last, log := phrase.Count(s.RestartCount, "restart"), s.State.Terminated, []string{"logs", m.Pod.Name, "-c", s.Name}
-	if last == nil && s.LastTerminationState.Terminated != nil {
-		last, log = s.LastTerminationState.Terminated, append(log, "--previous")
-	}
-	f := stage.Found(answer.CrashLoop, "container %s crashes again and again, %s", s.Name, restarts).
-		Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl(log...))
-	if last == nil {
-		return f
-	}
-	f.SinceTime(last.FinishedAt.Time).Fact("exitCode", last.ExitCode)
-	if last.Reason != "OOMKilled" {
-		f.Message = fmt.Sprintf("container %s exits with code %d (%s), %s", s.Name, last.ExitCode, cmp.Or(last.Reason, "Error"), restarts)
-		return details(f, last.Message)
-	}
-	limit := "its limit"
-	for _, container := range m.Pod.Spec.Containers {
-		if q, ok := container.Resources.Limits[corev1.ResourceMemory]; ok && container.Name == s.Name {
-			limit = "its memory limit of " + q.String()
-		}
-	}
-	f.Message = fmt.Sprintf("container %s is out of memory (OOMKilled) at %s, %s", s.Name, limit, restarts)
-	return f.Detail("last killed %s ago; the logs before it show how far it came", phrase.Age(c.View.Age(last.FinishedAt.Time)))
 }
 
 // pulling finds that nothing is wrong yet; the image is on its way, or the kubelet has not begun.
@@ -199,7 +184,7 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			return crash(c, m, s)
+			return crash(c, m, s, nil)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(f)
 		return stage.OK("")
 	}
-	first, members := map[answer.Code]*stage.Finding{}, map[answer.Code][]string{}
+	var all troubles
 	placed := false
 	for _, m := range c.Gang.Members {
 		if m.State != gang.Starting && m.State != gang.Failed {
@@ -39,40 +39,26 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Denied(c, "events", c.Gang.Meta.Namespace)
 		}
 		placed = true
-		f := member(c, m)
-		if f == nil {
-			continue
+		if f := Member(c, m); f != nil {
+			all.add(m.Name(), m.Pod, f)
 		}
-		if first[f.Code] == nil {
-			first[f.Code] = f
-		}
-		members[f.Code] = append(members[f.Code], m.Name())
 	}
 	if !placed {
 		return stage.Skipped("no member has a node")
 	}
 	whole := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= c.Gang.Min
-	for _, code := range answer.Codes() {
-		if f := first[code]; f != nil && (whole || f.Verdict != answer.Starting) {
-			out.Add(forAll(c, f, members[code]))
+	for _, t := range all.sorted() {
+		if whole || t.Verdict != answer.Starting {
+			out.Add(t.finding(c))
 		}
 	}
 	return stage.OK(phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), c.Gang.Total()))
 }
 
-// forAll makes what was found of one member the finding for all members that it is true of.
-func forAll(c *stage.Context, f *stage.Finding, members []string) *stage.Finding {
+// fractions are how many members are up, and how many have a node, of all.
+func fractions(c *stage.Context) (up, bound string) {
 	total := c.Gang.Total()
-	up := phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), total)
-	bound := phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded), total)
-	f.Fact("members", members)
-	if f.Verdict == answer.Starting {
-		f.Message = fmt.Sprintf("%s have a node: %s", bound, f.Message)
-		unplaced(c, f)
-		return f.Detail("%s run; still starting: %s", up, phrase.Names(members))
-	}
-	f.Message = fmt.Sprintf("%s: %s", phrase.Names(members), f.Message)
-	return f.Detail("%s members have a node, %s run; %s %s this trouble", bound, up, phrase.Names(members), phrase.Verb(len(members), "has", "have"))
+	return phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), total), phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded), total)
 }
 
 // unplaced adds the members that have no node and find none, and what of it they lack: the gang has its minimum without them, but those that start may wait
@@ -94,16 +80,17 @@ func unplaced(c *stage.Context, f *stage.Finding) {
 	}
 }
 
-// member finds what keeps one member from running, by the kubelet, the container runtime and the attach controller; nil if nothing
+// Member finds what keeps one member from running, by the kubelet, the container runtime and the attach controller; nil if nothing
 // is known.
-func member(c *stage.Context, m gang.Member) *stage.Finding {
+func Member(c *stage.Context, m gang.Member) *stage.Finding {
 	pod := m.Pod
 	if m.State == gang.Failed {
 		return refusedByNode(c, m)
 	}
-	events := eventsOf(c, pod)
+	all := eventsOf(c, pod)
+	events, passing := divided(c, all)
 	for i, s := range pod.Status.InitContainerStatuses {
-		if f := initContainer(c, m, i, s); f != nil {
+		if f := initContainer(c, m, i, s, events); f != nil {
 			return f
 		}
 	}
@@ -115,13 +102,17 @@ func member(c *stage.Context, m gang.Member) *stage.Finding {
 	if f := outlived(c, m); f != nil {
 		return f
 	}
-	if f := volume(c, m, events); f != nil {
+	if f := volume(c, m, all); f != nil {
 		return f
 	}
-	if e := stage.LatestUnless(events, "FailedCreatePodSandBox", "Pulling", "Pulled", "Created", "Started"); e != nil {
-		return stage.Found(answer.SandboxFailed, "node %s cannot set up the pod: %s", pod.Spec.NodeName, e.Message).SinceTime(e.First)
+	if e := stage.LatestUnless(events, sandboxFailed, "Pulling", "Pulled", "Created", "Started"); e != nil {
+		return stage.Found(answer.SandboxFailed, "node %s cannot set up the pod: %s", pod.Spec.NodeName, e.Message).SinceTime(e.First).Fact("node", pod.Spec.NodeName)
 	}
-	return pulling(c, m, events)
+	f := pulling(c, m, events)
+	for _, e := range passing {
+		f.Detail("reported %s ago, and tried again since: %s", phrase.Age(c.View.Age(e.Last)), e.Message)
+	}
+	return f
 }
 
 // eventsOf are those about a pod, and not about an earlier one of the same name; the latest first.
@@ -142,7 +133,9 @@ func failsAgain(c *stage.Context) *stage.Finding {
 		return nil // evicted, for example: its controller makes another one
 	}
 	reason := f.Message
-	f = forAll(c, f, []string{failed[0].Name})
+	var one troubles
+	one.add(failed[0].Name, failed[0], f)
+	f = one.all[0].finding(c)
 	f.Message = fmt.Sprintf("its pods fail, %s so far, and the controller waits longer each time: %s", phrase.Count(len(failed), "pod"), reason)
 	return f.Fact("failed", len(failed))
 }

@@ -1,7 +1,6 @@
 package start
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,73 +10,149 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// attachVolume is how the attach controller names the volume.
-var attachVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
+// The reasons of events about volumes: the kubelet reports mounts, the attach controller reports attachments.
+const (
+	mountFailed  = "FailedMount"
+	attachFailed = "FailedAttachVolume"
+	attached     = "SuccessfulAttachVolume"
+)
+
+// allMounted are the reasons of events that a kubelet reports of a pod once all of its volumes are mounted.
+var allMounted = []string{sandboxFailed, "Pulling", "Pulled", "Created", "Started"}
+
+// mountTimeout begins what a kubelet reports every other minute while a volume is missing, whatever the reason; unmountedVolumes is which those are, by their names in
+// the pod.
+const mountTimeout = "Unable to attach or mount volumes"
+
+var unmountedVolumes = regexp.MustCompile(`unmounted volumes=\[([^\]]*)\]`)
+
+// eventVolume is how kubelets and the attach controller name the volume: by its name in the pod, or by that of its PersistentVolume.
+var eventVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
 
 // volume finds that the kubelet waits for a volume, or for a secret or config map that is mounted as one.
 func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
-	e := stage.LatestUnless(events, "FailedMount", "Pulling", "Pulled", "Created", "Started")
-	if attach := stage.LatestUnless(events, "FailedAttachVolume", "SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started"); attach != nil && (e == nil || attach.Last.After(e.Last)) {
-		e = attach
-	}
-	if e == nil || !e.Warning {
+	e, timeout := volumeEvents(c, m.Pod, events)
+	switch {
+	case e == nil && timeout == nil:
 		return nil
-	}
-	if strings.Contains(e.Message, "Multi-Attach") {
+	case e == nil:
+		return timedOut(c, m, *timeout)
+	case strings.Contains(e.Message, "Multi-Attach"):
 		return multiAttach(c, m, *e)
-	}
-	if missingObject.MatchString(e.Message) || strings.Contains(e.Message, "references non-existent") {
+	case missingObject.MatchString(e.Message) || strings.Contains(e.Message, "references non-existent"):
 		return configMissing(c, e.Message, e.Message).SinceTime(e.First)
 	}
-	return stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	return ofNode(c, m, stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
 }
 
-// multiAttach finds that a volume for one node is needed on two.
-func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
-	f := stage.Found(answer.VolumeMultiAttach, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)).
-		Detail("members on several nodes need a ReadWriteMany volume, or one claim per member")
-	v := attachVolume.FindStringSubmatch(e.Message)
-	if v == nil {
-		return f
-	}
-	var claim *corev1.PersistentVolumeClaim
-	for _, pvc := range c.View.Snap.Claims {
-		if pvc.Namespace == c.Gang.Meta.Namespace && pvc.Spec.VolumeName == v[1] {
-			claim = pvc
+// volumeEvents are the latest event that reports why a volume is not there, and the latest that only reports that one is not; nil if there is none, or it has passed.
+// The first may be much older: a Multi-Attach error is reported once.
+func volumeEvents(c *stage.Context, pod *corev1.Pod, events []view.Event) (reason, timeout *view.Event) {
+	healed := map[string]bool{} // volumes that were attached in the end
+	for i := range events {
+		e := &events[i]
+		switch {
+		case slices.Contains(allMounted, e.Reason):
+			return reason, timeout
+		case e.Reason == attached:
+			healed[volumeIn(e)] = true
+		case !e.Warning || e.Reason != mountFailed && e.Reason != attachFailed || passes(c, *e):
+		case strings.HasPrefix(e.Message, mountTimeout):
+			if timeout == nil {
+				timeout = e
+			}
+		case reason != nil || e.Reason == attachFailed && healed[volumeIn(e)]:
+		case timeout == nil || awaited(c, pod, timeout, volumeIn(e)):
+			reason = e
 		}
 	}
-	if claim == nil {
-		return f
+	return reason, timeout
+}
+
+// volumeIn is the volume that an event names; "" if it names none.
+func volumeIn(e *view.Event) string {
+	if named := eventVolume.FindStringSubmatch(e.Message); named != nil {
+		return named[1]
 	}
-	var nodes []string
-	for _, a := range c.View.Snap.VolumeAttachments {
-		if a.Spec.Source.PersistentVolumeName != nil && *a.Spec.Source.PersistentVolumeName == v[1] && a.Spec.NodeName != m.Pod.Spec.NodeName {
-			nodes = append(nodes, a.Spec.NodeName)
+	return ""
+}
+
+// unmounted are the volumes of a pod that are missing by a report of a timeout.
+func unmounted(pod *corev1.Pod, timeout *view.Event) []corev1.Volume {
+	report := unmountedVolumes.FindStringSubmatch(timeout.Message)
+	if report == nil {
+		return nil
+	}
+	names := strings.Fields(report[1])
+	return slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return !slices.Contains(names, v.Name) })
+}
+
+// awaited reports whether a volume is missing by a report of a timeout: what an older event reports of one that is mounted by now has passed. One that
+// cannot be identified counts as missing.
+func awaited(c *stage.Context, pod *corev1.Pod, timeout *view.Event, name string) bool {
+	is := func(v corev1.Volume) bool {
+		if v.Name == name {
+			return true
+		}
+		claim := claimOf(c, v)
+		return claim != nil && claim.Spec.VolumeName == name
+	}
+	missing := unmounted(pod, timeout)
+	return len(missing) == 0 || slices.ContainsFunc(missing, is) || !slices.ContainsFunc(pod.Spec.Volumes, is)
+}
+
+// claimOf is the claim that a volume of a member is made of; nil if there is none.
+func claimOf(c *stage.Context, v corev1.Volume) *corev1.PersistentVolumeClaim {
+	if v.PersistentVolumeClaim == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.View.Snap.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.Namespace == c.Gang.Meta.Namespace && claim.Name == v.PersistentVolumeClaim.ClaimName
+	})
+	if i < 0 {
+		return nil
+	}
+	return c.View.Snap.Claims[i]
+}
+
+// timedOut finds what keeps a volume from a member of which only that is reported, from the state of the cluster where that shows it: events expire.
+func timedOut(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
+	var made []string
+	for _, v := range unmounted(m.Pod, &e) {
+		if claim := claimOf(c, v); claim != nil && attachedElsewhere(c, m, claim) {
+			return inUse(c, m, claim, e.First)
+		}
+		if of := madeOf(v); of != "" {
+			made = append(made, fmt.Sprintf("volume %s is %s", v.Name, of))
 		}
 	}
-	elsewhere := func(p *corev1.Pod) bool {
-		return p != m.Pod && p.Namespace == m.Pod.Namespace && p.Spec.NodeName != "" && p.Spec.NodeName != m.Pod.Spec.NodeName && stage.Mounts(p, claim.Name)
+	f := stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	if len(made) > 0 {
+		f.Detail("%s", phrase.And(made))
 	}
-	for _, p := range c.View.Snap.Pods {
-		if elsewhere(p) {
-			nodes = append(nodes, p.Spec.NodeName)
-		}
+	return f
+}
+
+// madeOf is what a volume is made of; "" where that needs nothing that could be missing.
+func madeOf(v corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return "claim " + v.PersistentVolumeClaim.ClaimName
+	case v.Secret != nil:
+		return "secret " + v.Secret.SecretName
+	case v.ConfigMap != nil:
+		return "configmap " + v.ConfigMap.Name
+	case v.NFS != nil:
+		return v.NFS.Server + ":" + v.NFS.Path
+	case v.CSI != nil:
+		return "made by CSI driver " + v.CSI.Driver
+	case v.HostPath != nil:
+		return "the path " + v.HostPath.Path + " of the node"
 	}
-	slices.Sort(nodes)
-	for _, h := range c.Others() {
-		if i := slices.IndexFunc(h.Pods, elsewhere); i >= 0 {
-			f.Detail("pod %s of %s has it on %s%s", h.Pods[i].Name, c.Title(h), h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i]))
-		}
-	}
-	mode := corev1.ReadWriteOnce
-	if len(claim.Spec.AccessModes) > 0 {
-		mode = claim.Spec.AccessModes[0]
-	}
-	f.Message = fmt.Sprintf("volume claim %s is %s and in use on %s, so it cannot be mounted on %s", claim.Name, mode,
-		cmp.Or(strings.Join(slices.Compact(nodes), ", "), "another node"), m.Pod.Spec.NodeName)
-	return f.Fact("claim", claim.Name).Fact("accessMode", string(mode)).Fact("nodes", slices.Compact(nodes))
+	return ""
 }

@@ -1,0 +1,173 @@
+package start
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// detachTakes is how long the attach controller waits for a kubelet to unmount a volume before it detaches it all the same, from a node that is not healthy.
+const detachTakes = 6 * time.Minute
+
+// maxUsers is how many pods that use a volume are described.
+const maxUsers = 4
+
+// severalNodes is what members that share a volume need.
+const severalNodes = "members on several nodes need a ReadWriteMany volume, or one claim per member"
+
+// multiAttach finds that a volume for one node is needed on two, as the attach controller reports it.
+func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
+	for _, claim := range c.View.Snap.Claims {
+		if name := volumeIn(&e); name != "" && claim.Namespace == c.Gang.Meta.Namespace && claim.Spec.VolumeName == name {
+			return inUse(c, m, claim, e.First)
+		}
+	}
+	return stage.Found(answer.VolumeMultiAttach, "%s", e.Message).Detail(severalNodes).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+}
+
+// attachments are the nodes that the volume of a claim is attached to, but that of a member; here reports whether it is attached there.
+func attachments(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim) (nodes []string, here bool) {
+	for _, a := range c.View.Snap.VolumeAttachments {
+		switch name := a.Spec.Source.PersistentVolumeName; {
+		case name == nil || *name != claim.Spec.VolumeName:
+		case a.Spec.NodeName != m.Pod.Spec.NodeName:
+			nodes = append(nodes, a.Spec.NodeName)
+		case a.Status.Attached:
+			here = true
+		}
+	}
+	return nodes, here
+}
+
+// attachedElsewhere reports whether a volume for one node is attached to another than a member's.
+func attachedElsewhere(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim) bool {
+	nodes, here := attachments(c, m, claim)
+	return len(nodes) > 0 && !here && !placement.SeveralNodes(claim)
+}
+
+// usedBy are the pods that use a claim on another node than a member's.
+type usedBy struct {
+	// nodes are where the volume is, names those of the pods; each line is about one of these.
+	nodes, names, lines []string
+	// stuck are pods that should have gone. members are those of the gang that stay, others pods of others that do.
+	stuck           []*corev1.Pod
+	members, others []string
+}
+
+// usersOf finds the pods that use a claim on another node than a member's. One that has ended uses nothing, and one that waits for the volume as the member does has not
+// got it.
+func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim) usedBy {
+	var u usedBy
+	u.nodes, _ = attachments(c, m, claim)
+	own, consumers := map[*corev1.Pod]string{}, map[*corev1.Pod]*view.Consumer{}
+	for _, member := range c.Gang.Members {
+		if member.Pod != nil {
+			own[member.Pod] = member.Name()
+		}
+	}
+	for _, h := range c.Others() {
+		for _, p := range h.Pods {
+			consumers[p] = h
+		}
+	}
+	attachedTo := u.nodes
+	for _, p := range c.View.Snap.Pods {
+		node := p.Spec.NodeName
+		has := slices.Contains(attachedTo, node) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed || len(attachedTo) == 0 && p.Status.Phase == corev1.PodRunning
+		if !has || p.Namespace != m.Pod.Namespace || node == "" || node == m.Pod.Spec.NodeName || !stage.Mounts(p, claim.Name) {
+			continue
+		}
+		u.nodes, u.names = append(u.nodes, node), append(u.names, p.Name)
+		u.add(c, p, own[p], consumers[p])
+	}
+	slices.Sort(u.nodes)
+	u.nodes = slices.Compact(u.nodes)
+	return u
+}
+
+// add adds a pod, with the name of the member that it is, or else who has it.
+func (u *usedBy) add(c *stage.Context, p *corev1.Pod, member string, h *view.Consumer) {
+	of, prospects := "", ""
+	switch {
+	case member != "":
+		of = ", " + member + ","
+	case c.Gang.Owns(p) && p.DeletionTimestamp != nil:
+		of = ", an earlier one of " + c.Gang.Meta.Name + ","
+	case c.Gang.Owns(p):
+		of = " of " + c.Gang.Meta.Name
+	case h != nil && (h.Kind != "Pod" || h.Name != p.Name):
+		of = " of " + c.Title(h)
+	}
+	if h != nil {
+		prospects = c.Prospects(h, p)
+	}
+	switch {
+	case view.Stuck(p, c.View.Now):
+		u.stuck = append(u.stuck, p)
+		prospects = fmt.Sprintf(", and should have been gone %s ago: %s", phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), c.HeldBy(p))
+	case p.DeletionTimestamp != nil:
+		prospects = cmp.Or(prospects, ", is going")
+	case member != "":
+		u.members = append(u.members, member)
+	default:
+		u.others = append(u.others, p.Name)
+		if h != nil && c.EndsAlone(h, p) {
+			prospects = cmp.Or(prospects, ", until it ends")
+		}
+	}
+	u.lines = append(u.lines, fmt.Sprintf("pod %s%s has it on %s%s", p.Name, of, p.Spec.NodeName, prospects))
+}
+
+// inUse finds that a member cannot have the volume of a claim, which is in use on another node, and who has to act.
+func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim, since time.Time) *stage.Finding {
+	u, mode := usersOf(c, m, claim), corev1.ReadWriteOnce
+	if len(claim.Spec.AccessModes) > 0 {
+		mode = claim.Spec.AccessModes[0]
+	}
+	f := stage.Found(answer.VolumeMultiAttach, "volume claim %s is %s and in use on %s, so it cannot be mounted on %s", claim.Name, mode,
+		cmp.Or(strings.Join(u.nodes, ", "), "another node"), m.Pod.Spec.NodeName).
+		Fact("claim", claim.Name).Fact("accessMode", string(mode)).Fact("nodes", u.nodes).Fact("usedBy", u.names).
+		SinceTime(since).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	details(f, u.lines[:min(len(u.lines), maxUsers)]...)
+	switch {
+	case len(u.stuck) > 0:
+		return cleared(c, f, u.stuck).As(answer.Blocked, answer.Admin)
+	case len(u.members) > 0:
+		return f.Detail(severalNodes)
+	case len(u.others) > 0:
+		return f.Detail("use a ReadWriteMany volume, or end %s", phrase.Names(u.others))
+	case len(u.names) == 0 && len(u.nodes) == 0 && !c.View.Snap.CanList("volumeattachments.storage.k8s.io", ""):
+		return f.Detail(severalNodes)
+	case len(u.names) == 0 && len(u.nodes) > 0 && c.View.Age(since) > detachTakes:
+		return f.Detail("no pod uses it there, and it has not been detached for %s: see why at the attach controller and the driver of the volume", phrase.Age(c.View.Age(since))).As(answer.Blocked, answer.Admin)
+	case len(u.names) == 0 && len(u.nodes) > 0:
+		f.Detail("no pod uses it there: it is to be detached, which takes up to %s where the node does not answer", phrase.Age(detachTakes))
+	}
+	return f.As(answer.Waiting, answer.Nobody)
+}
+
+// cleared adds what to do about pods that should have gone, and keep a volume.
+func cleared(c *stage.Context, f *stage.Finding, pods []*corev1.Pod) *stage.Finding {
+	for _, p := range pods {
+		if n := c.View.Cluster().Node(p.Spec.NodeName); n != nil && !view.NodeReady(n) && len(p.Finalizers) == 0 {
+			f.Detail("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
+				n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))).
+				Run(command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"))
+			continue
+		}
+		f.Run(command.Clear(p))
+	}
+	return f
+}

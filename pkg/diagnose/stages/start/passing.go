@@ -1,0 +1,38 @@
+package start
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+)
+
+// sandboxFailed is the reason of the event that a kubelet cannot make the sandbox of a pod, which it does when the volumes are mounted.
+const sandboxFailed = "FailedCreatePodSandBox"
+
+// passingGrace is how long a kubelet may try again what often succeeds the next time.
+const passingGrace = time.Minute
+
+// notYetWatched is how a kubelet reports that it does not know a Secret or ConfigMap yet: it starts to watch those of a pod when the pod arrives.
+var notYetWatched = regexp.MustCompile(`(?i)\bnot registered\b|failed to sync (secret|configmap) cache`)
+
+// divided divides the events of a pod: those of troubles that the kubelet has only just met, and that often pass by themselves, are apart.
+func divided(c *stage.Context, events []view.Event) (lasting, passing []view.Event) {
+	for _, e := range events {
+		if passes(c, e) {
+			passing = append(passing, e)
+		} else {
+			lasting = append(lasting, e)
+		}
+	}
+	return lasting, passing
+}
+
+// passes reports whether what an event reports often passes by itself, and has had no time to.
+func passes(c *stage.Context, e view.Event) bool {
+	if c.View.Age(e.First) >= passingGrace {
+		return false
+	}
+	return e.Reason == mountFailed && notYetWatched.MatchString(e.Message) || e.Reason == sandboxFailed && e.Count == 1
+}
