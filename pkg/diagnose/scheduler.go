@@ -39,6 +39,7 @@ func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	room := r.Placement != nil && r.Placement.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 	switch {
 	case !unschedulable.MatchString(message) || r.Verdict == answer.Uncertain || g.Deleted():
+	case r.Primary == nil && g.Count(gang.Pending, gang.Gated) > 0: // about a member that the gang does without
 	case room && ofNodes.MatchString(message): // about what is not the reason here, and perhaps about a part of the gang
 	default:
 		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced

@@ -104,7 +104,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 			conclude(d, record(d, c, answer.StagePods, r).Findings)
 			return d
 		}
-		d.Verdict, d.Notes = answer.Running, runningNotes(v, g)
+		d.Verdict, d.Notes = answer.Running, runningNotes(ctx, v, g, opts)
 		return d
 	}
 	d.Gang = withScheduler(v, g)
@@ -245,30 +245,4 @@ func podsUnreadable(c *stage.Context) stage.Result {
 			Fact("missing", missing).Run(command.Kubectl(c.Gang.Meta.Namespace, "auth", "can-i", "list", "pods")))
 	}
 	return r
-}
-
-// runningNotes are what is worth a remark in a gang that runs.
-func runningNotes(v *view.View, g *gang.Gang) []string {
-	var r stage.Result
-	job.Notes(g, &r)
-	if g.Deleted() {
-		r.Note("it is being deleted, for %s", phrase.Age(v.Age(g.Meta.DeletionTimestamp.Time)))
-	}
-	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
-		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
-	}
-	for _, m := range g.Members {
-		if m.State != gang.Running && m.State != gang.Starting && m.State != gang.Failed || m.Pod == nil {
-			continue
-		}
-		for _, s := range m.Pod.Status.ContainerStatuses {
-			if t := s.LastTerminationState.Terminated; s.RestartCount > 0 && t != nil {
-				r.Note("%s: container %s has restarted %s, last %s ago: %s", m.Name(), s.Name, phrase.Count(s.RestartCount, "time"), phrase.Age(v.Age(t.FinishedAt.Time)), phrase.Ending(t))
-			}
-		}
-	}
-	if e := stage.LatestEvent(v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name), "FailedCreateService"); e != nil {
-		r.Note("a Service by which members find each other could not be created, as reported %s ago: %s", phrase.Age(v.Age(e.Last)), e.Message)
-	}
-	return r.Notes
 }
