@@ -166,7 +166,7 @@ func headline(r *stage.Diagnosis) string {
 	running, done := g.Count(gang.Running), g.Count(gang.Succeeded)
 	switch {
 	case r.Primary != nil:
-		if g.Title() == g.Meta.Name && slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
+		if !r.Primary.Helper && g.Title() == g.Meta.Name && slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
 			return r.Primary.Message
 		}
 		return g.Title() + ": " + r.Primary.Message

@@ -38,6 +38,9 @@ func idleSince(w *view.View, r *stage.Diagnosis, up time.Time) time.Time {
 	left, p := firstLeft(w, r.Gang), r.Primary
 	switch {
 	case !left.IsZero():
+		if p != nil && p.Stage == answer.StageLife && p.Since != nil && p.Since.Before(left) {
+			left = *p.Since // the loss that the answer is about: of some members nothing shows it but their node
+		}
 		return view.Later(up, left)
 	case p == nil, p.Stage == answer.StageStart && neverRan(r.Gang):
 		return up
@@ -60,7 +63,11 @@ func firstLeft(w *view.View, g *gang.Gang) (first time.Time) {
 	for _, m := range g.Members {
 		switch m.State {
 		case gang.Terminating:
-			add(view.DeletionRequested(m.Pod))
+			at := view.DeletionRequested(m.Pod)
+			if lost := w.NodeLostAt(m.Pod.Spec.NodeName); !lost.IsZero() && lost.Before(at) {
+				at = lost
+			}
+			add(at)
 		case gang.Failed:
 			add(w.EndedAt(m.Pod))
 		case gang.Pending, gang.Gated:

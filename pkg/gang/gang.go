@@ -34,6 +34,8 @@ type Declared struct {
 	Named Key
 	// FirstPods is how many pods of the group are no members of the job: they end before the members are made, and count for the minimum of the group.
 	FirstPods int32
+	// Apart is how many members have a node and are in another group: they do not count for the minimum of this one.
+	Apart int32
 	// Ignored are further group objects of the job, which the pods' scheduler does not read.
 	Ignored []Declaration
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
@@ -86,7 +88,11 @@ func (g *Gang) minimum() int32 {
 	case g.Whole():
 		return g.Total()
 	case g.Decl != nil:
-		return max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
+		least := max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
+		if g.Apart == 0 {
+			return least
+		}
+		return min(g.Total(), Sum(least, g.Apart))
 	case g.MinMember != nil:
 		return *g.MinMember
 	case g.Elastic != nil:

@@ -125,39 +125,47 @@ func (a *AntiAffinity) list(t *existingTerm, sign int) {
 // pod itself, or that of the other one.
 func (c *Cluster) KeptOff(pod *corev1.Pod) func(there *corev1.Pod) []string {
 	own, namespace := podInfo(pod).RequiredAntiAffinityTerms, c.namespaceLabels(pod.Namespace)
-	return func(there *corev1.Pod) (nodes []string) {
+	domains := map[string]map[string][]string{} // the nodes by their value of a label: many pods close the same ones
+	return func(there *corev1.Pod) []string {
 		at, ok := c.byName[there.Spec.NodeName]
 		if !ok {
 			return nil
 		}
-		var keys []string
+		var nodes []string
+		closes := func(key string) {
+			if domains[key] == nil {
+				domains[key] = c.nodesBy(key)
+			}
+			if value, ok := c.nodes[at].obj.Labels[key]; ok {
+				nodes = append(nodes, domains[key][value]...)
+			}
+		}
 		for _, term := range own {
 			if term.Matches(there, c.namespaceLabels(there.Namespace)) {
-				keys = append(keys, term.TopologyKey)
+				closes(term.TopologyKey)
 			}
 		}
 		if KeepsApart(there) {
 			for _, term := range podInfo(there).RequiredAntiAffinityTerms {
 				if term.Matches(pod, namespace) {
-					keys = append(keys, term.TopologyKey)
+					closes(term.TopologyKey)
 				}
 			}
 		}
-		if len(keys) == 0 {
-			return nil
-		}
-		domains := c.nodes[at].obj.Labels
-		for _, n := range c.nodes {
-			if slices.ContainsFunc(keys, func(key string) bool {
-				value, labelled := domains[key]
-				other, ok := n.obj.Labels[key]
-				return labelled && ok && other == value
-			}) {
-				nodes = append(nodes, n.obj.Name)
-			}
-		}
-		return nodes
+		slices.Sort(nodes)
+		return slices.Compact(nodes)
 	}
+}
+
+// nodesBy are the names of the nodes that have a label, by its value.
+func (c *Cluster) nodesBy(key string) map[string][]string {
+	nodes := map[string][]string{}
+	for _, n := range c.nodes {
+		if value, ok := n.obj.Labels[key]; ok {
+			nodes[value] = append(nodes[value], n.obj.Name)
+		}
+	}
+	return nodes
 }
 
 // termKey is equal for terms that select the same pods.

@@ -51,7 +51,7 @@ import (
 
 const (
 	// memory is what the process may have in its heap, whatever it reads.
-	memory = 256 << 20
+	memory = 384 << 20
 	// patience is how long one input may take: a hundred times what it does on a machine that is busy.
 	patience = 20 * time.Second
 

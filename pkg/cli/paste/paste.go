@@ -195,6 +195,9 @@ var notCarried = []string{"namespace", "request-timeout"}
 // identity are the flags that are about who makes the requests.
 var identity = []string{"client-certificate", "client-key", "token", "as", "as-uid", "as-group", "user"}
 
+// impersonation are those of them with which the requests are another one's: of a command that says who, all are its own.
+var impersonation = []string{"as", "as-uid", "as-group"}
+
 // anyCluster are the flags that mean the same with another context.
 var anyCluster = []string{"kubeconfig", "as", "as-uid", "as-group"}
 
@@ -204,7 +207,7 @@ func (c *Completer) flags(l line, counts func(*pflag.Flag) bool) []string {
 	elsewhere := l.has("--context")
 	c.connection.VisitAll(func(flag *pflag.Flag) {
 		if counts(flag) && !slices.Contains(notCarried, flag.Name) && !l.has("--"+flag.Name) &&
-			!(l.admin && slices.Contains(identity, flag.Name)) && (!elsewhere || slices.Contains(anyCluster, flag.Name)) {
+			!(l.admin && slices.Contains(identity, flag.Name)) && !(l.has("--as") && slices.Contains(impersonation, flag.Name)) && (!elsewhere || slices.Contains(anyCluster, flag.Name)) {
 			all = append(all, assigned(flag)...)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -68,26 +69,38 @@ func (w *View) whole(g *gang.Gang) *gang.Job {
 	if _, own := owners[gang.IdentityOf(&g.Meta)]; len(owners) < 2 || !own {
 		return nil
 	}
-	s := w.bare(w.naming(g.Named)[0])
-	s.Maker = nil
+	pods := slices.DeleteFunc(slices.Clone(w.naming(g.Named)), func(pod *corev1.Pod) bool { _, live := owners[w.root(pod)]; return !live })
+	s := w.bare(pods[0])
+	s.Maker, s.Bare, s.Roles[0].Replicas = nil, pods, int32(len(pods))
 	s.Meta.CreationTimestamp, s.Parts = g.Meta.CreationTimestamp, slices.Sorted(maps.Values(owners))
 	return s
 }
 
-// sharing are those that own pods of the group that a gang names, with their names.
+// sharing are the jobs whose pods are in the group that a gang names, with their names. Pods that a job of the same name has left which is gone, or that leave or have ended with
+// their job gone, make none.
 func (w *View) sharing(g *gang.Gang) map[gang.Identity]string {
 	owners := map[gang.Identity]string{}
 	if g.Named.Name == "" {
 		return owners
 	}
-	for _, pod := range w.naming(g.Named) {
+	type named struct{ kind, name string }
+	there := map[named]bool{}
+	pods := w.naming(g.Named)
+	for _, pod := range pods {
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && w.byIdentity()[w.root(pod)] != nil {
+			there[named{ref.Kind, ref.Name}] = true
+		}
+	}
+	for _, pod := range pods {
 		ref := metav1.GetControllerOfNoCopy(pod)
 		if ref == nil {
 			continue
 		}
 		id := w.root(pod)
-		if owners[id] = ref.Name; w.byIdentity()[id] != nil {
-			owners[id] = w.byIdentity()[id].Meta.Name
+		if job := w.byIdentity()[id]; job != nil {
+			owners[id] = job.Meta.Name
+		} else if !there[named{ref.Kind, ref.Name}] && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod) {
+			owners[id] = ref.Name
 		}
 	}
 	return owners
@@ -206,7 +219,7 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem, all.TopologyProblem = &d, err, d.TopologyProblem
 	}
-	all.FirstPods = dialect.First(job, key)
+	all.FirstPods, all.Apart = dialect.First(job, key), dialect.Apart(members, key)
 	w.addTopology(job, pods, &all)
 	for _, d := range found {
 		if d.Key != key && (all.Decl == nil || d.UID != all.Decl.UID) {

@@ -58,27 +58,36 @@ type nodePool struct {
 
 // NodeClaim finds the one of a name. It is nil if there is none; known is false where it is not known which there are.
 func (w *View) NodeClaim(name string) (claim *NodeClaim, known bool) {
-	for _, claim := range w.nodeClaims() {
-		if claim.GetName() == name {
-			return claim, true
-		}
+	claims := w.nodeClaims()
+	if claim := claims.byName[name]; claim != nil {
+		return claim, true
 	}
 	const resource = "nodeclaims." + karpenterGroup
 	served := slices.ContainsFunc(w.Snap.Server.Resources, func(r string) bool { return strings.HasPrefix(r, resource+"/") })
-	return nil, (served || len(w.nodeClaims()) > 0) && w.Snap.CanList(resource, "")
+	return nil, (served || len(claims.all) > 0) && w.Snap.CanList(resource, "")
 }
 
 // nodeClaims are those that can be read.
-func (w *View) nodeClaims() []*NodeClaim {
+type nodeClaims struct {
+	all    []*NodeClaim
+	byName map[string]*NodeClaim
+}
+
+func (w *View) nodeClaims() nodeClaims {
 	type key struct{}
-	return Once(w, key{}, func() (all []*NodeClaim) {
+	return Once(w, key{}, func() nodeClaims {
+		if w.base != nil && w.same(nodeClaimKind()) {
+			return w.base.nodeClaims()
+		}
+		claims := nodeClaims{byName: map[string]*NodeClaim{}}
 		for _, u := range w.Snap.Custom[nodeClaimKind()] {
 			claim := &NodeClaim{Unstructured: u}
 			if w.readField(u, "spec", &claim.Spec) && w.readField(u, "status", &claim.Status) {
-				all = append(all, claim)
+				claims.all = append(claims.all, claim)
+				claims.byName[claim.GetName()] = claim
 			}
 		}
-		return all
+		return claims
 	})
 }
 
@@ -149,7 +158,7 @@ func (w *View) startupTaints() startupTaints {
 				all.byPool[u.GetName()] = pool.Spec.Template.Spec.StartupTaints
 			}
 		}
-		for _, claim := range w.nodeClaims() {
+		for _, claim := range w.nodeClaims().all {
 			if claim.Status.NodeName != "" {
 				all.byNode[claim.Status.NodeName] = claim.Spec.StartupTaints
 			}

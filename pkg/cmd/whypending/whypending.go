@@ -185,7 +185,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--source has no effect with --from: the answer is from the file").WithHint("leave out one of them")
 	case o.Apply.given() && o.From != "":
 		return failure.Usagef("--apply needs a cluster: a saved file cannot be changed").WithHint("leave out --from, or see the commands with `-v`")
-	case o.Apply.given() && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):
+	case o.Apply.given() && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || typed("source") && o.Source == sourceScheduler):
 		return failure.Usagef("--apply needs the name of a job and goes with neither --watch, --quiet, --save, --output nor --source=scheduler").WithHint("gangctl why-pending NAME --apply N")
 	case typed("yes") && !o.Apply.given():
 		return failure.Usagef("--yes has no effect without --apply").WithHint("add --apply N, or leave out --yes")

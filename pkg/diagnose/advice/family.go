@@ -27,7 +27,11 @@ func (s *search) families(all []*view.Consumer, order func([]*view.Consumer) []*
 func (s *search) widened(set, all []*view.Consumer) family {
 	alone := family{set, len(set)}
 	members, last := slices.Clone(set), len(set)-1
-	for _, h := range all[:min(len(all), len(set)+maxSingles)] {
+	others := maxSingles
+	if len(s.w.Cluster().Nodes()) > large {
+		others = maxFew
+	}
+	for _, h := range all[:min(len(all), len(set)+others)] {
 		if !slices.Contains(set, h) && s.does(slices.Concat(set[:last], []*view.Consumer{h})) {
 			members = append(members, h)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -54,10 +56,10 @@ func Shortages(all []placement.Shortage) string {
 
 // roomOn is the part of a room that is on some of its nodes.
 func roomOn(r placement.Room, nodes []string) placement.Room {
-	part := r
+	part, among := r, sets.New(nodes...)
 	part.Nodes, part.Free, part.Total = nil, 0, 0
 	for _, n := range r.Nodes {
-		if slices.Contains(nodes, n.Node) {
+		if among.Has(n.Node) {
 			part.Nodes, part.Free, part.Total = append(part.Nodes, n), part.Free+n.Free, part.Total+n.Total
 		}
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Lift removes the cause of a refusal that only the API server knows: after it, creates are accepted.
+// Lift removes the cause of a refusal that only the API server knows: after it, creates of pods are accepted.
 func Lift(g *gang.Gang, r Refusal, who answer.Who, text, command string) stage.Fix {
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: who, Text: text, Command: command, Change: map[string]any{"refusal": string(r.Kind), "object": r.Object}},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			s = whatif.WithoutEvents(s, func(e *corev1.Event) bool { return e.Namespace == g.Meta.Namespace && e.Message == r.Raw })
-			return whatif.AcceptingProbes(whatif.WithoutProbes(s, "Pod"), "PodGroup")
+			return whatif.WithoutProbes(s, "Pod")
 		},
 	}
 }

@@ -153,6 +153,17 @@ func (c *Context) AfterDeletions() *placement.Cluster {
 	return c.Without(leaving)
 }
 
+// AfterPreemption is the cluster without all of a lower priority, and without the pods that leave anyway.
+func (c *Context) AfterPreemption(priority int32) *placement.Cluster {
+	goes := func(h *view.Consumer, p *corev1.Pod) bool {
+		return !view.Stuck(p, c.View.Now) && (h.Priority() < priority || p.DeletionTimestamp != nil)
+	}
+	if c.usesNoNode() {
+		return c.View.Common(fmt.Sprint("without those below ", priority), func() *placement.Cluster { return c.Without(goes) })
+	}
+	return c.Without(goes)
+}
+
 // Without is the cluster after pods of other consumers that match are gone.
 func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
 	var gone []types.UID

@@ -118,8 +118,8 @@ func (c *Context) For(request view.PlacementRequest) *Context {
 // On returns the context of the same gang in a cluster in which something is different, such as nodes that are not there yet.
 func (c *Context) On(v *view.View) *Context {
 	other := c.For(c.Request)
-	other.View = v
-	now := other.Fit(v.Cluster(), nil)
+	other.View, other.cluster = v, v.Without(leaving(c.Gang))
+	now := other.Fit(other.cluster, nil)
 	other.Placement, other.Matrices = &now, make(map[string]placement.Matrix, len(c.Request.Roles))
 	for _, r := range c.Request.Roles {
 		other.Matrices[r.Name] = other.Matrix(r)

@@ -530,10 +530,10 @@ func TestMembership(t *testing.T) {
 		return func(p *corev1.Pod) { p.Annotations["scheduling.k8s.io/group-name"] = name }
 	}
 	check(t, []testCase{
-		{name: "one names another scheduler", code: answer.BelowQuorum, exit: 4, first: `3 of 4 members count for PodGroup.scheduling.volcano.sh gang, and it needs 4: worker-3 names scheduler "default-scheduler"`, fix: "write schedulerName: volcano", build: func(c *clustertest.Cluster) {
+		{name: "one names another scheduler, which lives", code: answer.Fits, exit: 3, wantText: []string{`worker-3 names scheduler "default-scheduler": placed apart from the gang, one by one`}, build: func(c *clustertest.Cluster) {
 			volcano(c).Schedules("default-scheduler").Add(gangOf(4, 8, young, of(3, scheduler("default-scheduler"))))
 		}},
-		{name: "the first names another scheduler, and so do more than do not", code: answer.BelowQuorum, exit: 4, first: `1 of 4 members count for .*: worker-0, worker-1, worker-2 name scheduler "default-scheduler"`, fix: "write schedulerName: volcano", build: func(c *clustertest.Cluster) {
+		{name: "the first names another scheduler, and so do more than do not", code: answer.Fits, exit: 3, wantText: []string{`worker-0, worker-1, worker-2 name scheduler "default-scheduler": placed apart`}, build: func(c *clustertest.Cluster) {
 			volcano(c).Schedules("default-scheduler").Add(gangOf(4, 8, young, func(g *clustertest.Gang) {
 				g.Volcano, g.Scheduler = "q", "default-scheduler"
 				g.Pod = func(i int, p *corev1.Pod) {

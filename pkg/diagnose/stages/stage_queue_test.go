@@ -117,20 +117,24 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
 		{name: "admitted without minResources: nothing is reserved for it", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16", wantText: []string{"team/other uses 16"}, fix: "to 32", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("16"))
-			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(nil)))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, scheduledBy("volcano"), reserves(nil)))
 		}},
 		{name: "admitted with minResources that leave the device out", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("16"))
-			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(map[string]any{"cpu": "16"})))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Volcano: "q"}).Add(gangOf(2, 8, scheduledBy("volcano"), reserves(map[string]any{"cpu": "16"})))
 		}},
 		{name: "it runs in part, and its own use is no one else's", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.QueueQuota}, wantText: []string{"queue q has 0 of 16 GPUs left, and the gang needs 8: 16 are used", "the gang itself uses 8", "nvidia.com/gpu of queue q to 24"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("16"))
-			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(2, 8, reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(2, 8, scheduledBy("volcano"), reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
 		}},
 		{name: "it runs in part, and the whole is too much", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.QueueTooSmall}, wantText: []string{"queue q allows 8 GPUs in all, and the gang needs 16"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("8"))
-			c.Nodes(4, 8).Add(gangOf(2, 8, reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
+			c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), reserves(nil), func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }))
 		}},
 		{name: "members that have done their work need no more", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.QueueQuota, answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
@@ -201,8 +205,9 @@ func TestVolcanoAdmission(t *testing.T) {
 			}},
 		{name: "minResources state more than the cluster has", code: answer.QueueTooSmall, exit: 6,
 			first: "queue q allows 32 GPUs in all, as many as the cluster has, and minResources of PodGroup gang are 64", fix: "minResources of PodGroup gang to 16", build: func(c *clustertest.Cluster) {
+				c.Schedules("volcano")
 				c.Queue("q", "Open", nil)
-				c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), states("64")))
+				c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q"), states("64")))
 			}},
 		{name: "the members request more than the cluster has: that is no matter of queues", code: answer.TooBig, exit: 6, never: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
@@ -215,15 +220,17 @@ func TestVolcanoAdmission(t *testing.T) {
 		}},
 		{name: "guaranteed to another queue", code: answer.QueueTooSmall, exit: 6,
 			first: "queue q allows 8 GPUs in all, as of the 32 GPUs of the cluster 24 are guaranteed to prod, and the gang needs 16", fix: "lower the guarantee of nvidia.com/gpu of queue prod to 16", build: func(c *clustertest.Cluster) {
+				c.Schedules("volcano")
 				c.Queue("q", "Open", gpus("16"))
 				guarantee(c.Queue("prod", "Open", nil), "24")
-				c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+				c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q")))
 			}},
 		{name: "others use what is not guaranteed to another queue", code: answer.QueueQuota, exit: 3,
 			first: "queue q has 8 of 24 GPUs left, as of the 32 GPUs of the cluster 8 are guaranteed to prod, and the gang needs 16: 16 are used", wantText: []string{"team/other uses 16"}, fix: "lower the guarantee of nvidia.com/gpu of queue prod to 0", build: func(c *clustertest.Cluster) {
+				c.Schedules("volcano")
 				c.Queue("q", "Open", nil)
 				guarantee(c.Queue("prod", "Open", nil), "8")
-				c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, inQueue("q")))
+				c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q")))
 			}},
 		{name: "its own guarantee is no one else's", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			guarantee(c.Queue("q", "Open", nil), "16")
@@ -231,12 +238,13 @@ func TestVolcanoAdmission(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), young))
 		}},
 		{name: "guaranteed to another queue below the same one", code: answer.QueueTooSmall, exit: 6, first: "queue b allows 8 GPUs in all, as of the 16 GPUs of queue company 8 are guaranteed to a,", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("company", "Open", gpus("16"))
 			a := c.Queue("a", "Open", nil)
 			set("company", "spec", "parent")(a.Object)
 			set("company", "spec", "parent")(c.Queue("b", "Open", nil).Object)
 			guarantee(a, "8")
-			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("b")))
+			c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("b")))
 		}},
 		{name: "above all queues of a hierarchy nothing is kept", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("company", "Open", nil)
@@ -245,16 +253,18 @@ func TestVolcanoAdmission(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("a"), young))
 		}},
 		{name: "admitted, and others use what its pods need", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left, and the gang needs 16: 16 are used", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("16"))
-			c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano = "q" }))
+			c.Nodes(4, 8).Add(other(2, same, "n1", "n2")).Add(gangOf(2, 8, scheduledBy("volcano"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
 		{name: "admitted, and what is reserved for others does not keep its pods", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(other(2, young)).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
 		{name: "what others use above their minimum keeps its pods, though not the PodGroup", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", wantText: []string{"team/other uses 16"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", gpus("16"))
-			c.Nodes(4, 8).Add(other(2, func(g *clustertest.Gang) { g.Min = 1 }, "n1", "n2")).Add(gangOf(1, 8, inQueue("q")))
+			c.Nodes(4, 8).Add(other(2, func(g *clustertest.Gang) { g.Min = 1 }, "n1", "n2")).Add(gangOf(1, 8, scheduledBy("volcano"), inQueue("q")))
 		}},
 		{name: "reserved for one that runs with its minimum", code: answer.QueueQuota, exit: 3, first: "queue q has 0 of 16 GPUs left", wantText: []string{"team/other has 16 reserved and uses 8"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
@@ -273,40 +283,10 @@ func TestVolcanoAdmission(t *testing.T) {
 			}))
 		}},
 		{name: "more members than the queue takes pods", code: answer.QueueTooSmall, exit: 6, first: "queue q allows 1 pod slot in all, and the gang needs 2", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
 			c.Queue("q", "Open", map[string]any{"pods": "1"})
-			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+			c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q")))
 		}},
-	})
-}
-
-// TestVolcanoWeight is about shares by weight: Volcano places no more of a queue, although nodes have it.
-func TestVolcanoWeight(t *testing.T) {
-	shared := func(big int, change func(c *clustertest.Cluster)) func(c *clustertest.Cluster) {
-		return func(c *clustertest.Cluster) {
-			c.Queue("q", "Open", nil)
-			c.Queue("p", "Open", nil)
-			c.Nodes(4, 8).Add(clustertest.Gang{Name: "runs", Workers: 1, GPUs: 8, Volcano: "p", Nodes: []string{"n1"}})
-			c.Add(clustertest.Gang{Name: "big", Workers: big, GPUs: 8, Volcano: "p", Pod: nowhere})
-			c.Add(gangOf(3, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
-			change(c)
-		}
-	}
-	check(t, []testCase{
-		{name: "pods of another queue request the rest, and find no place", code: answer.QueueQuota, exit: 3, first: "queue q has 16 of 16 GPUs left that it gets by its weight, and the gang needs 24: other queues request the rest",
-			wantText: []string{"requested 24, used 0, limit 16 of the 32 of the cluster", "queue p requests 72 and uses 8, by weight 1"}, fix: "raise the weight of queue q to 3", build: shared(8, func(*clustertest.Cluster) {})},
-		{name: "by a larger weight", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
-			set(int64(3), "spec", "weight")(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0].Object)
-		})},
-		{name: "what one queue does not request the other gets", code: answer.Fits, exit: 3, build: shared(0, func(*clustertest.Cluster) {})},
-		{name: "guaranteed", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
-			guarantee(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0], "24")
-		})},
-		{name: "by another plugin nothing is shared by weight", code: answer.Fits, exit: 3, build: shared(8, func(c *clustertest.Cluster) {
-			set(map[string]any{"nvidia.com/gpu": "8"}, "spec", "deserved")(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][0].Object)
-		})},
-		{name: "nodes are in use: that is the reason", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.QueueQuota}, build: shared(8, func(c *clustertest.Cluster) {
-			c.Runs("a", 8, "n2", "n3")
-		})},
 	})
 }
 

@@ -72,6 +72,23 @@ func First(job *gang.Job, key gang.Key) (n int32) {
 	return n
 }
 
+// Apart is how many members have a node and are in another group than the gang's.
+func Apart(members []gang.Member, key gang.Key) (n int32) {
+	reader, known := ReaderOf(key.Dialect)
+	if !known || reader.Implied {
+		return 0
+	}
+	for _, m := range members {
+		if m.Pod == nil || m.Pod.Spec.NodeName == "" {
+			continue
+		}
+		if name, ok := reader.GroupOf(m.Pod); ok && name != key.Name {
+			n++
+		}
+	}
+	return n
+}
+
 // named is the gang that a pod references, as far as the pod shows.
 func named(pod *corev1.Pod) (key gang.Key, ok bool) {
 	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })

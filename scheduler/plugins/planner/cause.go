@@ -150,8 +150,13 @@ func (q *query) reason(ctx context.Context, proof placement.Result, r placement.
 	requests := phrase.Wants(r) + phrase.InAll(r)
 	switch {
 	case len(r.Nodes) == 0:
-		m := q.kept.MatrixWithin(context.WithoutCancel(ctx), r.Role.Pod)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
+		defer cancel()
+		m := q.kept.MatrixWithin(limited, r.Role.Pod)
 		code, who := closed(m)
+		if len(m.Rows) == 0 {
+			return code, answer.Blocked, who, "the cluster has no node"
+		}
 		return code, answer.Blocked, who, fmt.Sprintf("no node may be used by %s: %s", requests, strings.Join(phrase.Rejections(m, placement.Constraint.Static), ", "))
 	case r.PerMember > r.LargestTotal:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and no node that it may use has more than %s",
@@ -177,6 +182,9 @@ func (q *query) reason(ctx context.Context, proof placement.Result, r placement.
 // closed is the code where no node is open to a role, and who has to act: those who run the nodes if one would be open that is cordoned, not ready or being deleted, else
 // whoever chose what they select.
 func closed(m placement.Matrix) (answer.Code, answer.Who) {
+	if len(m.Rows) == 0 {
+		return answer.TooBig, answer.Admin
+	}
 	unmatched := 0
 	for _, row := range m.Rows {
 		repairable := true

@@ -28,7 +28,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	seen := handled || reported(c, job)
 	kueueController(c, out)
 	if len(job.Reader.Controller.Images) == 0 {
-		return byKubernetes(c, out, seen)
+		state := byKubernetes(c, out, seen)
+		if !c.NoPods && !out.NoPods && g.Count(gang.Missing) > 0 && !g.Suspended && g.End == nil {
+			forbidden(c, out)
+		}
+		return state
 	}
 	pending := (!seen || g.Count(gang.Missing, gang.NotDue) > 0 && !g.Suspended) && g.Before == ""
 	if !pending || c.NoPods {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -149,8 +150,13 @@ func mayNotCreate(c *stage.Context, r refusal.Refusal) *stage.Finding {
 // others block. The message does not have the account: it is that of the operator's Deployment.
 func mayNotFinalize(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	job := component.Next(c.Gang.Job)
-	resource := job.Reader.Resource + "." + job.Kind.Group + "/finalizers"
-	f := stage.Found(answer.OperatorRBAC, "the operator may not update %s in namespace %s, without which it creates nothing for a %s: %s", resource, c.Gang.Meta.Namespace, job.Kind.Kind, r.Message)
+	kind, name := job.Kind.GroupKind(), job.Reader.Resource
+	if m := c.Gang.Maker; m != nil && name == "" { // no job owns the pods, but what makes them does
+		kind, name = m.Controller.Kind, strings.ToLower(m.Controller.Kind.Kind)+"s"
+	}
+	owner := schema.GroupResource{Group: kind.Group, Resource: name}.String()
+	resource := owner + "/finalizers"
+	f := stage.Found(answer.OperatorRBAC, "the operator may not update %s in namespace %s, without which it creates nothing for a %s: %s", resource, c.Gang.Meta.Namespace, kind.Kind, r.Message)
 	do, who := "", "the operator"
 	for _, d := range component.Operators(c.View, job) {
 		if !c.Reader.Sees(d.Namespace) {
@@ -158,9 +164,9 @@ func mayNotFinalize(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		}
 		account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 		who = "system:serviceaccount:" + d.Namespace + ":" + account
-		do = command.Then(command.Kubectl("", "create", "clusterrole", job.Reader.Resource+"-finalizers", "--verb=update", "--resource="+resource),
-			command.Kubectl("", "create", "clusterrolebinding", job.Reader.Resource+"-finalizers", "--clusterrole="+job.Reader.Resource+"-finalizers", "--serviceaccount="+d.Namespace+":"+account))
-		f.Fact("subject", who).Run(c.Kubectl("auth", "can-i", "update", job.Reader.Resource+"."+job.Kind.Group, "--subresource=finalizers", "--as", who))
+		do = command.Then(command.Kubectl("", "create", "clusterrole", name+"-finalizers", "--verb=update", "--resource="+resource),
+			command.Kubectl("", "create", "clusterrolebinding", name+"-finalizers", "--clusterrole="+name+"-finalizers", "--serviceaccount="+d.Namespace+":"+account))
+		f.Fact("subject", who).Run(c.Kubectl("auth", "can-i", "update", owner, "--subresource=finalizers", "--as", who))
 		break
 	}
 	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+who+" update "+resource, do))

@@ -28,6 +28,8 @@ func byKubernetes(c *stage.Context, out *stage.Result, seen bool) stage.State {
 		state = stage.OK("pods are made by " + g.Maker.String())
 	case g.LeftTo != "":
 		state = stage.OK("left to " + g.LeftTo)
+	case len(g.Parts) > 0:
+		state = stage.OK("") // the jobs that are one gang may be of several
 	}
 	if c.NoPods || c.View.Assumed || g.Suspended || g.End != nil || g.Count(gang.Missing) == 0 || queueing.Elsewhere(c.View, g) {
 		return state

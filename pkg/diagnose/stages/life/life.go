@@ -110,7 +110,11 @@ func gangBypassed(c *stage.Context) *stage.Finding {
 func incomplete(c *stage.Context) *stage.Finding {
 	idle, since := stage.IdleDevices(c.Gang)
 	tail := "the others find none"
-	if c.Placement != nil && c.Placement.Fits() {
+	why := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StagePodGroup && f.Verdict == answer.Blocked })
+	switch {
+	case why >= 0:
+		tail = "the others are not placed, as " + c.Findings[why].Message
+	case c.Placement != nil && c.Placement.Fits():
 		tail = "the others have room, but are not placed"
 	}
 	return stage.Found(answer.MemberLost, "%s members have a node and %s: %s idle",

@@ -119,19 +119,29 @@ func remember(c *stage.Context, l *lostMember) {
 
 // rememberPod takes that from the latest pod that the member had before and that has failed, where pods have other names each time, and the earlier ones stay.
 func rememberPod(c *stage.Context, l *lostMember) {
-	place := c.Gang.Reader.RoleIndexOf
-	if place == nil || c.Gang.Reader.PodName != nil {
+	if c.Gang.Reader.RoleIndexOf == nil || c.Gang.Reader.PodName != nil {
 		return
 	}
-	for _, p := range c.View.PodsOf(c.Gang.Job) {
-		at, ok := place(c.Gang.Job, p)
-		if p == l.Pod || p.Status.Phase != corev1.PodFailed || !ok || at.Index != l.Index || !strings.EqualFold(at.Role, l.Role) {
-			continue
-		}
-		if end := c.View.EndedAt(p); l.node == "" || end.After(l.since) {
+	for _, p := range failedPods(c)[gang.RoleIndex{Role: strings.ToLower(l.Role), Index: l.Index}] {
+		if end := c.View.EndedAt(p); p != l.Pod && (l.node == "" || end.After(l.since)) {
 			l.node, l.since, l.how = p.Spec.NodeName, end, failure(p)
 		}
 	}
+}
+
+// failedPods are the pods of the gang's job that have failed, by the member that each was, with its role in lower case.
+func failedPods(c *stage.Context) map[gang.RoleIndex][]*corev1.Pod {
+	type failedOf struct{ job *gang.Job }
+	return view.Once(c.View, failedOf{c.Gang.Job}, func() map[gang.RoleIndex][]*corev1.Pod {
+		failed := map[gang.RoleIndex][]*corev1.Pod{}
+		for _, p := range c.View.PodsOf(c.Gang.Job) {
+			if at, ok := c.Gang.Reader.RoleIndexOf(c.Gang.Job, p); ok && p.Status.Phase == corev1.PodFailed {
+				at.Role = strings.ToLower(at.Role)
+				failed[at] = append(failed[at], p)
+			}
+		}
+		return failed
+	})
 }
 
 // failure is how a pod failed, by its status.
@@ -156,7 +166,7 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 		}
 	}
 	for _, n := range c.Cluster().Nodes() {
-		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) {
+		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) || !l.since.IsZero() && n.CreationTimestamp.After(l.since) {
 			continue
 		}
 		for _, cond := range n.Status.Conditions {
@@ -198,7 +208,12 @@ func history(c *stage.Context, out *stage.Result) {
 			names, last = append(names, m.Name()), l
 		}
 	}
-	if len(names) > 0 {
-		out.Note("it ran before: %s %s lost, %s ago: %s", phrase.Names(names), phrase.Verb(len(names), "was", "were"), phrase.Age(c.View.Age(last.since)), last.how)
+	if len(names) == 0 {
+		return
 	}
+	when := ""
+	if !last.since.IsZero() {
+		when = fmt.Sprintf(", %s ago", phrase.Age(c.View.Age(last.since)))
+	}
+	out.Note("it ran before: %s %s lost%s: %s", phrase.Names(names), phrase.Verb(len(names), "was", "were"), when, last.how)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // memberLost finds that members that ran are gone, and the gang cannot run without them.
@@ -38,6 +37,8 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 		tail = ", and no pod that replaces " + phrase.Verb(len(names), "it", "them") + " is accepted"
 	case c.Placement == nil:
 		tail = ""
+	case c.Placement.Fits() && slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StageQueue }):
+		tail = ", and nodes have room again, but its queue has not"
 	case c.Placement.Fits():
 		tail = ", and there is room again"
 	}
@@ -122,17 +123,22 @@ func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
 	if c.Placement == nil || c.Placement.Fits() {
 		return nil
 	}
-	short := c.Lacking().Resource
-	came := map[*corev1.Pod]bool{}
+	short, roles := c.Lacking().Resource, simulated(c)
+	first := map[string]time.Time{} // by role: who came after a later loss came after this one, too
 	for _, l := range lost {
-		role := simulated(c, l.Member)
-		if l.since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
-			continue
+		role, ok := roles[l.Name()]
+		if at, known := first[role]; ok && !l.since.IsZero() && c.Matrices[role].Rows != nil && (!known || l.since.Before(at)) {
+			first[role] = l.since
 		}
-		nodes := sets.New(c.Matrices[role.Name].Usable()...)
+	}
+	came := map[*corev1.Pod]bool{}
+	for role, since := range first {
+		nodes := sets.New(c.Matrices[role].Usable()...)
 		for _, h := range c.Others() {
 			for _, p := range h.Pods {
-				came[p] = came[p] || p.Status.StartTime != nil && p.Status.StartTime.After(l.since) && nodes.Has(p.Spec.NodeName) && request.OfResource(p, short) > 0
+				if p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && request.OfResource(p, short) > 0 {
+					came[p] = true
+				}
 			}
 		}
 	}
@@ -160,12 +166,13 @@ func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
 	return those
 }
 
-// simulated is the role that stands for a member in the simulation; nil if it is not to be placed.
-func simulated(c *stage.Context, m gang.Member) *placement.Role {
-	for i, r := range c.Request.Roles {
-		if slices.ContainsFunc(c.Request.Members[r.Name], func(other gang.Member) bool { return other.Name() == m.Name() }) {
-			return &c.Request.Roles[i]
+// simulated are the roles that stand in the simulation for the members that are to be placed, by the member's name.
+func simulated(c *stage.Context) map[string]string {
+	roles := map[string]string{}
+	for _, r := range c.Request.Roles {
+		for _, m := range c.Request.Members[r.Name] {
+			roles[m.Name()] = r.Name
 		}
 	}
-	return nil
+	return roles
 }

@@ -89,7 +89,7 @@ func fits(c *stage.Context) *stage.Finding {
 }
 
 // succeed makes of the finding that the gang fits that it does once members have ended that are being deleted, if it waits for that: their successors have the
-// same names, or their controller makes none before.
+// same names, or their controller makes none before, or the others need the room that they hold.
 func succeed(c *stage.Context, f *stage.Finding) bool {
 	var names []string
 	var since, end time.Time
@@ -99,7 +99,7 @@ func succeed(c *stage.Context, f *stage.Finding) bool {
 		}
 	}
 	others := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.Pending, gang.NotDue)
-	if len(names) == 0 || others >= c.Gang.Min || replacedAtOnce(c.Gang) && c.Fit(c.View.Cluster(), nil).Fits() {
+	if len(names) == 0 || (others >= c.Gang.Min || replacedAtOnce(c.Gang)) && c.Fit(c.View.Cluster(), nil).Fits() {
 		return false
 	}
 	for _, m := range c.Gang.Members {
@@ -108,8 +108,12 @@ func succeed(c *stage.Context, f *stage.Finding) bool {
 		}
 	}
 	f.Become(answer.VictimsTerminating)
-	f.Message = fmt.Sprintf("%s %s being deleted, until %s at the latest, and %s made after that: there is %s", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
-		phrase.Clock(end, c.View.Now), phrase.Verb(len(names), "its successor is", "their successors are"), strings.TrimPrefix(f.Message, "fits now: "))
+	then := phrase.Verb(len(names), "its successor is", "their successors are") + " made after that: there is "
+	if others >= c.Gang.Min {
+		then = phrase.Verb(len(names), "holds", "hold") + " room until then that the others need: after that there is "
+	}
+	f.Message = fmt.Sprintf("%s %s being deleted, until %s at the latest, and %s%s", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
+		phrase.Clock(end, c.View.Now), then, strings.TrimPrefix(f.Message, "fits now: "))
 	f.Detail("at most %s left (deletionTimestamp)", phrase.Age(max(0, end.Sub(c.View.Now)))).Fact("successors", names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
 	return true
 }

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,17 +53,33 @@ func onUsable(c *stage.Context, pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !usable.Has(p.Spec.NodeName) })
 }
 
+// maxFirst is how many jobs are listed that come first by nomination; a longer list is not read.
+const maxFirst = 20
+
 // comeFirst reports the jobs of nominated pods as those that come first: once they have the room, the gang waits for them.
 func comeFirst(c *stage.Context, out *stage.Result, nominated []*corev1.Pod) {
 	jobs := view.Once(c.View, "jobs of nominated pods", func() map[types.NamespacedName]*gang.Job { return jobsOfNominated(c) })
+	seen, listed, more := sets.New[*gang.Job](), 0, 0
+	for _, a := range out.Ahead {
+		seen.Insert(a.Rival)
+	}
 	for _, p := range nominated {
 		job := jobs[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
-		if job == nil || slices.ContainsFunc(out.Ahead, func(a stage.Ahead) bool { return a.Rival == job }) {
+		if job == nil || seen.Has(job) {
 			continue
 		}
+		seen.Insert(job)
+		if listed == maxFirst {
+			more++
+			continue
+		}
+		listed++
 		needs := whatif.Needs(job.Roles, job.Total())
 		name := c.Reader.Name(audience.New(job.Kind.Kind, job.Meta.Namespace, job.Meta.Name).Sized(needs, corev1helpers.PodPriority(p)))
 		out.Ahead = append(out.Ahead, stage.Ahead{Rival: job, Ahead: answer.Ahead{Job: name, Reason: byNomination, Needs: needs}})
+	}
+	if more > 0 {
+		out.Note("%s nominated first, too", phrase.Verb(more, "1 more job was", fmt.Sprintf("%d more jobs were", more)))
 	}
 }
 

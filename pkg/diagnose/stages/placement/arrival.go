@@ -65,7 +65,7 @@ func (a *arrivals) addOrders(c *stage.Context) {
 			a.coming, counts = a.coming+1, true
 		}
 		for _, g := range o.groups {
-			models := groupNodes(a.view.Cluster(), g.name)
+			models := groupNodes(a.view, g.name)
 			missing := g.to - len(models) // some may have come already
 			if len(models) > 0 && missing > 0 && more.like(a.view.Cluster(), g.name, models, min(missing, most-len(more.nodes))) {
 				a.coming, counts = a.coming+missing, true

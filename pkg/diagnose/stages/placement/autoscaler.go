@@ -5,10 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -50,20 +50,24 @@ func groupLimits(c *stage.Context, f *stage.Finding) {
 }
 
 // groupSize is how many nodes carry the name of a node group as a label.
-func groupSize(c *stage.Context, group string) int { return len(groupNodes(c.Cluster(), group)) }
+func groupSize(c *stage.Context, group string) int { return len(groupNodes(c.View, group)) }
 
-// groupNodes are the nodes of a cluster that carry the name of a node group as a label.
-func groupNodes(cluster *placement.Cluster, group string) []*corev1.Node {
-	var nodes []*corev1.Node
-	for _, n := range cluster.Nodes() {
-		for _, value := range n.Labels {
-			if value == group {
-				nodes = append(nodes, n)
-				break
+// inGroup is the key of the nodes of a group.
+type inGroup struct{ name string }
+
+// groupNodes are the nodes of a cluster that carry the name of a node group as a label. The caller does not change the list.
+func groupNodes(v *view.View, group string) []*corev1.Node {
+	return view.Once(v, inGroup{group}, func() (nodes []*corev1.Node) {
+		for _, n := range v.Cluster().Nodes() {
+			for _, value := range n.Labels {
+				if value == group {
+					nodes = append(nodes, n)
+					break
+				}
 			}
 		}
-	}
-	return nodes
+		return nodes
+	})
 }
 
 // pools are the labels by which clouds and node provisioners name the group that a node was made in.

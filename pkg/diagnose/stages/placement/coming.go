@@ -23,7 +23,7 @@ func passes(c *stage.Context, coming *arrivals, out *stage.Result) bool {
 		out.Add(victims(c, "and then it fits"))
 		return true
 	}
-	if coming != nil && c.Fit(coming.view.Cluster(), nil).Fits() {
+	if coming != nil && coming.in(c).Placement.Fits() {
 		out.Add(coming.finding(c, ", and then it fits"))
 		return true
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // scalingTakes is how long after its decision an autoscaler is still taken to be bringing nodes.
@@ -56,8 +57,16 @@ func (o orders) refused() bool {
 	return len(o.refusals) > 0 && (len(o.open) == 0 || o.refusals[0].Last.After(o.open[0].at))
 }
 
-// ordersOf reads the events about the members of the gang.
-func ordersOf(c *stage.Context) (all orders) {
+// ordersKey is the key of what was ordered for a gang.
+type ordersKey struct{ *gang.Gang }
+
+// ordersOf are the orders for the members of the gang. The caller does not change the lists.
+func ordersOf(c *stage.Context) orders {
+	return view.Once(c.View, ordersKey{c.Gang}, func() orders { return readOrders(c) })
+}
+
+// readOrders reads the events about the members of the gang.
+func readOrders(c *stage.Context) (all orders) {
 	decided := sets.New[string]()
 	for _, e := range c.View.PodEvents(c.Gang) {
 		o, orders := readOrder(e)
@@ -170,7 +179,7 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 		}
 		coming, unknown := 0, ""
 		for _, g := range o.groups {
-			there := len(groupNodes(c.Cluster(), g.name))
+			there := len(groupNodes(c.View, g.name))
 			coming += max(0, g.to-max(g.from, there))
 			if there == 0 {
 				if unknown = "no node of the group exists yet"; g.from > 0 {

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
@@ -30,7 +27,7 @@ func preemption(c *stage.Context, f *stage.Finding) {
 			by = " by PriorityClass " + class
 		}
 		f.Detail("its preemptionPolicy is %s%s: it may not preempt %s", mine.Policy, by, names)
-	case !c.Fit(preempted(c, mine.Priority), nil).Fits():
+	case !c.Fit(c.AfterPreemption(mine.Priority), nil).Fits():
 		f.Detail("preempting %s would not make room for all", names).Fact("victims", false)
 	default:
 		f.Detail("its scheduler may preempt %s, and has not yet", names)
@@ -49,11 +46,4 @@ func below(c *stage.Context, priority int32) (lower []*view.Consumer) {
 		}
 	}
 	return lower
-}
-
-// preempted is the cluster without all of a lower priority, and without the pods that leave anyway.
-func preempted(c *stage.Context, priority int32) *placement.Cluster {
-	return c.Without(func(h *view.Consumer, p *corev1.Pod) bool {
-		return !view.Stuck(p, c.View.Now) && (h.Priority() < priority || p.DeletionTimestamp != nil)
-	})
 }

@@ -1,7 +1,10 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -12,7 +15,7 @@ import (
 // shortages are what is short for one member of a room on which nodes, if no resource is short on all of them: one node lacks cpu, another memory. It is nil where a
 // resource is short on all, or that of the room on none.
 func shortages(c *stage.Context, cluster *placement.Cluster, r placement.Room) []placement.Shortage {
-	all := c.MatrixOn(cluster, r.Role).Shortages(r.Role.Ignore.Union(c.Unreadable))
+	all := shortFor(c, cluster, r.Role)
 	if !slices.ContainsFunc(all, func(s placement.Shortage) bool { return s.Of(r.Resource) }) {
 		return nil
 	}
@@ -24,6 +27,14 @@ func shortages(c *stage.Context, cluster *placement.Cluster, r placement.Room) [
 	return all
 }
 
+// shortFor are what is short for one member of a role on which nodes. The caller does not change the list.
+func shortFor(c *stage.Context, cluster *placement.Cluster, role placement.Role) []placement.Shortage {
+	ignore := role.Ignore.Union(c.Unreadable)
+	return stage.OnceForRole(c, cluster, role, fmt.Sprint("shortages ", sets.List(ignore)), func() []placement.Shortage {
+		return c.MatrixOn(cluster, role).Shortages(ignore)
+	})
+}
+
 // scattered finds that nodes are short of different resources.
 func scattered(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, alone bool, all []placement.Shortage) *stage.Finding {
 	f := stage.Found(answer.Shortage(string(r.Resource), r.Requested <= r.Usable), "%s", phrase.Scattered(r, all, alone)).DescribeRoom(c, cluster, r)
@@ -31,8 +42,9 @@ func scattered(c *stage.Context, cluster *placement.Cluster, causes placement.Ca
 	defaulted(c, f, r.Role, r)
 	var facts []map[string]any
 	for _, s := range all {
+		first := s.Nodes[:min(len(s.Nodes), answer.PublishedNodes)]
 		for _, v := range s.Short {
-			facts = append(facts, map[string]any{"nodes": s.Nodes, "resource": string(v.Resource), "requested": v.Requested, "free": max(0, v.Available), "total": v.Total})
+			facts = append(facts, map[string]any{"nodes": first, "count": len(s.Nodes), "resource": string(v.Resource), "requested": v.Requested, "free": max(0, v.Available), "total": v.Total})
 			listed(f, c.ConsumersOn(s.Nodes, v.Resource))
 		}
 	}

@@ -23,33 +23,36 @@ func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
 // services finds that what keeps the gang from its place never ends: of each cause who has what on which nodes, and the numbers of the cause.
 func services(c *stage.Context, s shortfall) *stage.Finding {
 	causes := s.causes
-	if len(causes.All) == 0 { // what binds was not found out in time
-		return short(c, s.cluster, causes, s.room, false).Become(answer.NodesBusy).As(answer.Blocked, answer.Admin).Fact("services", []string{})
-	}
-	if causes.First().Constraint == placement.VolumeClaim {
+	if len(causes.All) > 0 && causes.First().Constraint == placement.VolumeClaim {
 		if f, _ := inUse(c); f != nil {
 			return f
 		}
 	}
-	var f *stage.Finding
 	var all []string
-	for _, cause := range causes.Ordered() {
-		one := s.lack(c, cause)
-		if text, names := unending(c, usages(c, s.cluster, cause.Constraint, c.RoomOf(s.cluster, causes, cause))); text != "" {
-			one.Message = text + ": " + one.Message
+	named := func(f *stage.Finding, constraint placement.Constraint, r placement.Room) *stage.Finding {
+		if text, names := unending(c, usages(c, s.cluster, constraint, r)); text != "" {
+			f.Message = text + ": " + f.Message
 			all = append(all, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name) })...)
 		}
-		if f == nil {
-			f = one.Become(answer.NodesBusy).As(answer.Blocked, answer.Admin)
-			continue
-		}
-		and(f, one)
-		listed(f, one.Details)
+		return f
 	}
+	var f *stage.Finding
+	for _, cause := range causes.Ordered() {
+		if one := named(s.lack(c, cause), cause.Constraint, c.RoomOf(s.cluster, causes, cause)); f == nil {
+			f = one
+		} else {
+			and(f, one)
+			listed(f, one.Details)
+		}
+	}
+	if f == nil { // what binds was not found out in time
+		f = named(short(c, s.cluster, causes, s.room, false), placement.Resource(s.room.Resource), s.room)
+	}
+	f.Become(answer.NodesBusy).As(answer.Blocked, answer.Admin)
 	if s.cluster != c.Cluster() {
 		f.Detail("nodes that have to be repaired or opened count as if they were")
 	}
-	if len(all) > 0 && startsWithout(c) {
+	if len(causes.All) > 0 && len(all) > 0 && startsWithout(c) { // without causes there is no time for two more searches
 		f.Detail("without %s it would start when jobs end, without any action", phrase.Names(all))
 	}
 	return f.Fact("services", all)

@@ -140,7 +140,7 @@ func largest(r placement.Room) (total int64) {
 // shortOn are the nodes that have too little for one member, and all else that could come free; all of those of the room, if each has enough for one.
 func shortOn(c *stage.Context, cluster *placement.Cluster, r placement.Room) []string {
 	var names []string
-	for _, s := range c.MatrixOn(cluster, r.Role).Shortages(r.Role.Ignore.Union(c.Unreadable)) {
+	for _, s := range shortFor(c, cluster, r.Role) {
 		if s.Of(r.Resource) {
 			names = append(names, s.Nodes...)
 		}

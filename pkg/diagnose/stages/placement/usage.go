@@ -91,13 +91,14 @@ func keepsOff(cluster *placement.Cluster, r placement.Room) usage {
 			among.Insert(n.Node)
 		}
 	}
-	closes := func(p *corev1.Pod) sets.Set[string] { return among.Intersection(sets.New(keptOff(p)...)) }
 	return usage{
-		uses: func(p *corev1.Pod) bool { return closes(p).Len() > 0 },
+		uses: func(p *corev1.Pod) bool { return slices.ContainsFunc(keptOff(p), among.Has) },
 		clause: func(consumers int, pods []*corev1.Pod) string {
 			nodes := sets.New[string]()
 			for _, p := range pods {
-				nodes = nodes.Union(closes(p))
+				if nodes.Len() < among.Len() { // else there is nothing more to find
+					nodes.Insert(slices.DeleteFunc(keptOff(p), func(name string) bool { return !among.Has(name) })...)
+				}
 			}
 			return fmt.Sprintf("%s %ss off %s by pod anti-affinity", phrase.Verb(consumers, "keeps", "keep"), phrase.Noun(r), phrase.Names(sets.List(nodes)))
 		},

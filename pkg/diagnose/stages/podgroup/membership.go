@@ -41,7 +41,10 @@ func membership(c *stage.Context, out *stage.Result) {
 	}
 	scheduler := commonScheduler(c)
 	all, named := outsiders(g, reader, scheduler)
-	if len(all) == 0 || !named { // no pod names it: the job owns it
+	if !named { // no pod names it: the job owns it
+		return
+	}
+	if all = apart(c, out, all, scheduler); len(all) == 0 {
 		return
 	}
 	var names, schedulers []string
@@ -51,14 +54,14 @@ func membership(c *stage.Context, out *stage.Result) {
 			schedulers = append(schedulers, o.scheduler)
 		}
 	}
-	counts := g.Total() - int32(len(names))
-	message := fmt.Sprintf("%d of %d members count for %s, and it needs %d: %s", counts, g.Total(), stage.DescribeGroup(*g.Decl), g.Min, phrase.NamesOf(all, outside.String))
-	if counts >= g.Min {
+	counts, needs := g.Total()-int32(len(names)), g.Min-g.Apart
+	message := fmt.Sprintf("%d of %d members count for %s, and it needs %d: %s", counts, g.Total(), stage.DescribeGroup(*g.Decl), needs, phrase.NamesOf(all, outside.String))
+	if counts >= needs {
 		out.Note("%s", message)
 		return
 	}
 	f := stage.Found(answer.BelowQuorum, "%s", message).As(answer.Blocked, answer.User).
-		Fact("counted", counts).Fact("needed", g.Min).Fact("outside", names[:min(len(names), maxOutside)]).Fact("scheduler", scheduler).
+		Fact("counted", counts).Fact("needed", needs).Fact("outside", names[:min(len(names), maxOutside)]).Fact("scheduler", scheduler).
 		Run(c.Kubectl("get", "pods", "-o", "custom-columns=NAME:.metadata.name,SCHEDULER:.spec.schedulerName,LABELS:.metadata.labels,ANNOTATIONS:.metadata.annotations"))
 	if len(schedulers) < len(all) {
 		f.Detail("a pod names its group itself: %s", howNamed(*g.Decl))
@@ -68,6 +71,28 @@ func membership(c *stage.Context, out *stage.Result) {
 		f.Fix(refusal.Rename(g, "schedulerName", phrase.Names(schedulers), scheduler, func(spec *corev1.PodSpec) { spec.SchedulerName = scheduler }, refusal.Refusal{}))
 	}
 	out.Add(f)
+}
+
+// apart remarks which members another scheduler, which lives, will place one by one, and returns the others: those count once they are placed. Our own scheduler
+// never counts pods of another one.
+func apart(c *stage.Context, out *stage.Result, all []outside, scheduler string) []outside {
+	if component.Ours(c.View, scheduler) {
+		return all
+	}
+	later := slices.DeleteFunc(slices.Clone(all), func(o outside) bool { return !o.lives(c) })
+	if len(later) > 0 {
+		out.Note("%s: placed apart from the gang, one by one", phrase.NamesOf(later, outside.String))
+	}
+	return slices.DeleteFunc(all, func(o outside) bool { return o.lives(c) })
+}
+
+// lives reports whether it is another scheduler, and one that works.
+func (o outside) lives(c *stage.Context) bool {
+	if o.scheduler == "" {
+		return false
+	}
+	s := component.FindScheduler(c.View, o.scheduler, c.Gang.Meta.Namespace)
+	return !s.LastSeen.IsZero() && !s.Down(c.View.Now)
 }
 
 // outsiders are the members whose pods do not count, by reason; named reports whether a pod names the gang's group.

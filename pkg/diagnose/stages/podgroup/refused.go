@@ -132,7 +132,10 @@ func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
 			}
 		}
 	}
-	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", ""))
+	fix := refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", "")
+	lifted := fix.Apply
+	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.AcceptingProbes(lifted(s), "PodGroup") }
+	return f.Fix(fix)
 }
 
 // serves reports whether a Deployment is named as a Service is, as that of its pods is as a rule.

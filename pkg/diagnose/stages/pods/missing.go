@@ -21,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // existing are the names of the objects of the kind that a refusal names.
@@ -194,12 +195,19 @@ func implied(c *stage.Context, missing []absent) []refusal.Refusal {
 	return all
 }
 
-// invalid are refusals that follow from the templates alone. Where one of those that were seen is of that, it has its times.
+// made reports whether a member of a role has a pod: what the API server takes of the role has what its template lacks, as from a webhook.
+func made(c *stage.Context, role string) bool {
+	return slices.ContainsFunc(c.Gang.Members, func(m gang.Member) bool { return m.Role == role && m.Pod != nil })
+}
+
+// invalid are refusals that follow from the templates alone. Where one of those that were seen is of that, it has its times; where pods of a role were accepted, only
+// such a one shows that others are not.
 func invalid(c *stage.Context, missing []absent, seen []refusal.Refusal) []refusal.Refusal {
 	var all []refusal.Refusal
+	said := slices.ContainsFunc(seen, func(s refusal.Refusal) bool { return strings.Contains(s.Raw, " is invalid: ") })
 	for _, m := range missing {
 		message := fault(c.Gang.RoleByName(m.Role).Template.Spec, c.View.Virtual(c.Gang, m.Member).Spec)
-		if message == "" {
+		if message == "" || made(c, m.Role) && !said {
 			continue
 		}
 		r := refusal.Refusal{Kind: refusal.Other, Message: message, Role: m.Role}

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
@@ -20,9 +18,8 @@ import (
 func mandatory(c *stage.Context, out *stage.Result, missing []absent) {
 	for _, q := range c.View.Snap.ResourceQuotas {
 		for _, m := range missing {
-			made := func(other gang.Member) bool { return other.Role == m.Role && other.Pod != nil }
 			pod := c.View.Virtual(c.Gang, m.Member)
-			if lacks := quota.UnstatedIn(q, pod); len(lacks) > 0 && !slices.ContainsFunc(c.Gang.Members, made) {
+			if lacks := quota.UnstatedIn(q, pod); len(lacks) > 0 && !made(c, m.Role) {
 				out.Add(unstated(c, q, m.Role, pod, lacks))
 				return
 			}

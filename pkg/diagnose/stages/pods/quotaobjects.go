@@ -74,8 +74,8 @@ func creates(c *stage.Context, resource string) bool {
 	}
 }
 
-// submitted reports whether the job is only assumed to be submitted: there is nothing of it.
-func submitted(c *stage.Context) bool { return c.View.Assumed && c.View.Before() == nil }
+// submitted reports whether the job is only assumed to be submitted: there is nothing of it in what was read, whatever else is assumed on that.
+func submitted(c *stage.Context) bool { return c.View.Present().Assumed }
 
 // objectsOf is how many objects of a resource there are for so many members of a role: a Job for each part, and of others one for each member.
 func objectsOf(role gang.Role, resource string, members int64) int64 {

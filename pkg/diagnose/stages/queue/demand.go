@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -57,6 +58,9 @@ func demands(c *stage.Context, kind schema.GroupKind, name corev1.ResourceName, 
 	case queueing.Gated(c.Gang):
 		gate.want = request.Amount(name, d.MinResources[name])
 		gate.own = min(own, gate.want)
+		if component.Ours(c.View, c.Gang.Scheduler) { // which compares nothing when it places pods
+			return []demand{gate}
+		}
 		return []demand{gate, place}
 	}
 	return []demand{place}

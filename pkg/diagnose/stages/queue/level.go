@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -64,6 +65,9 @@ func (l level) names() string {
 // more than its members request. Those are left out of which it is not known how much there is, or of which the members request more than that: that is no matter of
 // queues.
 func levels(c *stage.Context, q *unstructured.Unstructured, need corev1.ResourceList) (all []level) {
+	if component.Ours(c.View, c.Gang.Scheduler) {
+		return nil // it keeps nothing for queues
+	}
 	queues := c.View.Snap.Custom[volcano.QueueKind()]
 	names := map[corev1.ResourceName]bool{}
 	for _, u := range queues {

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -81,15 +82,15 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	if len(out.Findings) == 0 {
 		queueRefused(c, out, name)
 	}
-	capacity(c, out, kind, q)
+	ours := component.Ours(c.View, c.Gang.Scheduler) // which has no queues: a gang that is admitted is placed, whatever others use
+	if !ours || queueing.Gated(c.Gang) {
+		capacity(c, out, kind, q)
+	}
 	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall, answer.ReservedByStuck) {
 		before := len(out.Findings)
 		if reserved(c, out, q); len(out.Findings) == before && !overused(c, out) {
 			reported(c, out, name)
 		}
-	}
-	if kind == volcano.QueueKind() && len(out.Findings) == 0 {
-		byWeight(c, out, q)
 	}
 	return stage.OK(name)
 }

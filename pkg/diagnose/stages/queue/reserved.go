@@ -99,8 +99,8 @@ func overused(c *stage.Context, out *stage.Result) bool {
 	need := needs(c)
 	for _, name := range statedResources(c.Gang.Decl) {
 		a := ofCluster(c, name)
-		if a.used <= a.limit-a.want {
-			continue
+		if a.used <= a.limit-a.want || held(c.Gang.ExistingPods(), name) > 0 {
+			continue // its own pods were placed without being admitted, and are among what is used
 		}
 		d := demand{name: name, want: a.want, need: request.Amount(name, need[name]), gate: true}
 		text := func(n int64) string { return phrase.Quantity(name, n) }

@@ -71,17 +71,6 @@ type usedBy struct {
 func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim) usedBy {
 	var u usedBy
 	u.nodes, _ = attachments(c, m, claim)
-	own, consumers := map[*corev1.Pod]string{}, map[*corev1.Pod]*view.Consumer{}
-	for _, member := range c.Gang.Members {
-		if member.Pod != nil {
-			own[member.Pod] = member.Name()
-		}
-	}
-	for _, h := range c.Others() {
-		for _, p := range h.Pods {
-			consumers[p] = h
-		}
-	}
 	attachedTo := u.nodes
 	for _, p := range c.View.Snap.Pods {
 		node := p.Spec.NodeName
@@ -90,7 +79,15 @@ func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClai
 			continue
 		}
 		u.nodes, u.names = append(u.nodes, node), append(u.names, p.Name)
-		u.add(c, p, own[p], consumers[p])
+		member, h := "", c.View.ConsumerOf(p)
+		if i := slices.IndexFunc(c.Gang.Members, func(own gang.Member) bool { return own.Pod == p }); i >= 0 {
+			member = c.Gang.Members[i].Name()
+		}
+		own := member != "" || c.Gang.Owns(p) || h != nil && h == c.View.ConsumerOf(m.Pod)
+		if own || h != nil && h.DaemonSet {
+			h = nil // of which nothing is to be said besides
+		}
+		u.add(c, p, member, h)
 	}
 	slices.Sort(u.nodes)
 	u.nodes = slices.Compact(u.nodes)

@@ -17,6 +17,9 @@ const passingGrace = time.Minute
 // notYetWatched is how a kubelet reports that it does not know a Secret or ConfigMap yet: it starts to watch those of a pod when the pod arrives.
 var notYetWatched = regexp.MustCompile(`(?i)\bnot registered\b|failed to sync (secret|configmap) cache`)
 
+// tookTooLong is how a kubelet reports that making a sandbox took too long. The second attempt often finds it made.
+var tookTooLong = regexp.MustCompile(`DeadlineExceeded|context deadline exceeded`)
+
 // divided divides the events of a pod: those of troubles that the kubelet has only just met, and that often pass by themselves, are apart.
 func divided(c *stage.Context, events []view.Event) (lasting, passing []view.Event) {
 	for _, e := range events {
@@ -34,5 +37,5 @@ func passes(c *stage.Context, e view.Event) bool {
 	if c.View.Age(e.First) >= passingGrace {
 		return false
 	}
-	return e.Reason == mountFailed && notYetWatched.MatchString(e.Message) || e.Reason == sandboxFailed && e.Count == 1
+	return e.Reason == mountFailed && notYetWatched.MatchString(e.Message) || e.Reason == sandboxFailed && e.Count == 1 && tookTooLong.MatchString(e.Message)
 }
