@@ -30,14 +30,7 @@ func overused(c *stage.Context, out *stage.Result) bool {
 		f := stage.Found(answer.ReservedByOthers, "it fits by what is free, but scheduler %s has not admitted it, as it reported %s ago: %s", c.Gang.Scheduler, phrase.Age(c.View.Age(e.Last)), e.Message).
 			At(answer.StageOrder).SinceTime(e.First).Fact("message", e.Message)
 		for _, name := range slices.Sorted(maps.Keys(d.MinResources)) {
-			var total, used int64
-			for _, n := range c.View.Cluster().Nodes() {
-				total = request.Sum(total, request.Amount(name, n.Status.Allocatable[name]))
-			}
-			for _, h := range c.View.Consumers() {
-				used = request.Sum(used, h.Total(name))
-			}
-			if total > 0 {
+			if total, used := queueing.InCluster(c.View, name); total > 0 {
 				f.Detail("%s: minResources of the PodGroup are %s, %s of %s are used", name, phrase.Quantity(name, request.Amount(name, d.MinResources[name])), phrase.Quantity(name, used), phrase.Quantity(name, total))
 			}
 		}

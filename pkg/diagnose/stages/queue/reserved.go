@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -43,12 +44,7 @@ func (a admission) limited() string {
 // ofCluster is what the whole cluster is compared by, of one resource.
 func ofCluster(c *stage.Context, name corev1.ResourceName) admission {
 	a := admission{name: name, want: request.Amount(name, c.Gang.Decl.MinResources[name])}
-	for _, n := range c.View.Cluster().Nodes() {
-		a.total = request.Sum(a.total, request.Amount(name, n.Status.Allocatable[name]))
-	}
-	for _, h := range c.View.Consumers() {
-		a.used += h.Total(name)
-	}
+	a.total, a.used = queueing.InCluster(c.View, name)
 	a.limit = int64(overcommit * float64(a.total))
 	return a
 }
