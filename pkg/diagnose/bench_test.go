@@ -51,6 +51,13 @@ func shapes(nodes int) map[string]func() *snapshot.Snapshot {
 		"mixed-nodes": func() *snapshot.Snapshot {
 			return large(nodes, mixed, func(i int) int64 { return min(1, mixed(i)) }).Add(waiting(16, 8)).Done()
 		},
+		"new-nodes": func() *snapshot.Snapshot { // which lack the devices of those like them
+			s := large(nodes, mixed, all(0)).Add(waiting(16, 8)).Done()
+			for _, n := range s.Nodes {
+				n.CreationTimestamp, n.Labels[corev1.LabelInstanceTypeStable] = clustertest.Ago(time.Minute), "large"
+			}
+			return s
+		},
 		"apart": func() *snapshot.Snapshot {
 			g := waiting(16, 8)
 			g.Spec = func(s *corev1.PodSpec) { s.Affinity = clustertest.Apart(g.Name) }

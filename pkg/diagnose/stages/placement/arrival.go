@@ -242,11 +242,9 @@ func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
 			add(name, q)
 		}
 	}
-	for _, other := range c.View.Snap.Nodes {
-		if len(devices) == 0 && alike(n, other) {
-			for name, q := range devicesOf(other) {
-				add(name, q)
-			}
+	if len(devices) == 0 {
+		for name, q := range deviceModelsOf(c.View).like(n) {
+			add(name, q)
 		}
 	}
 	byLabel := len(devices) == 0
@@ -267,29 +265,6 @@ func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
 		n.Status.Allocatable[name] = q
 	}
 	return n
-}
-
-// alike reports whether two nodes are of the same kind: of one instance type, or, where that is not known, of one pool.
-func alike(a, b *corev1.Node) bool {
-	if kind, other := a.Labels[corev1.LabelInstanceTypeStable], b.Labels[corev1.LabelInstanceTypeStable]; kind != "" && other != "" {
-		return kind == other
-	}
-	pool := PoolOf(a)
-	return pool != "" && pool == PoolOf(b)
-}
-
-// isDevice reports whether a resource is one of devices.
-func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
-
-// devicesOf are the devices that a node offers.
-func devicesOf(n *corev1.Node) corev1.ResourceList {
-	devices := corev1.ResourceList{}
-	for name, q := range n.Status.Allocatable {
-		if isDevice(name) && !q.IsZero() {
-			devices[name] = q
-		}
-	}
-	return devices
 }
 
 // notYet is what a new node lacks until it is as it will be.

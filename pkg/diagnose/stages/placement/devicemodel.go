@@ -1,0 +1,72 @@
+package placement
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+)
+
+// deviceModels are the devices that nodes of a kind offer, by the kind: those of the node that offers the most of them, the first of several.
+// They are found once for a view, as a cluster of which all nodes are new has as many queries as nodes.
+type deviceModels struct {
+	// byType is by instance type, byPool by pool, and byPoolOnly by pool of the nodes without an instance type.
+	byType, byPool, byPoolOnly map[string]corev1.ResourceList
+}
+
+// deviceModelsOf are those of a view.
+func deviceModelsOf(v *view.View) *deviceModels {
+	type key struct{}
+	return view.Once(v, key{}, func() *deviceModels {
+		m := &deviceModels{map[string]corev1.ResourceList{}, map[string]corev1.ResourceList{}, map[string]corev1.ResourceList{}}
+		for _, n := range v.Snap.Nodes {
+			m.add(n)
+		}
+		return m
+	})
+}
+
+func (m *deviceModels) add(n *corev1.Node) {
+	devices := devicesOf(n)
+	if len(devices) == 0 {
+		return
+	}
+	keep := func(of map[string]corev1.ResourceList, kind string) {
+		if kind != "" && len(devices) > len(of[kind]) {
+			of[kind] = devices
+		}
+	}
+	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], PoolOf(n)
+	keep(m.byType, kind)
+	keep(m.byPool, pool)
+	if kind == "" {
+		keep(m.byPoolOnly, pool)
+	}
+}
+
+// like are the devices of nodes of the same kind as a node: of its instance type, or, where that of one of them is not known, of its pool.
+func (m *deviceModels) like(n *corev1.Node) corev1.ResourceList {
+	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], PoolOf(n)
+	if kind == "" {
+		return m.byPool[pool]
+	}
+	if devices := m.byType[kind]; len(devices) > 0 {
+		return devices
+	}
+	return m.byPoolOnly[pool]
+}
+
+// isDevice reports whether a resource is one of devices.
+func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// devicesOf are the devices that a node offers.
+func devicesOf(n *corev1.Node) corev1.ResourceList {
+	devices := corev1.ResourceList{}
+	for name, q := range n.Status.Allocatable {
+		if isDevice(name) && !q.IsZero() {
+			devices[name] = q
+		}
+	}
+	return devices
+}
