@@ -83,6 +83,13 @@ func batch(parallelism, completions, done int32) *gang.Job {
 	return &j
 }
 
+// unbounded is a Job without a number of completions.
+func unbounded(parallelism int32) *gang.Job {
+	j := batch(parallelism, parallelism, 0)
+	j.BatchJob.Spec.Completions = nil
+	return j
+}
+
 // indexed is a Job of which indexes have failed for good.
 func indexed(completions, done int32, failed string) *gang.Job {
 	mode, limit := batchv1.IndexedCompletion, int32(0)
@@ -145,6 +152,12 @@ func TestMembersAndStates(t *testing.T) {
 		{"a Job, one after the other, and the second waits", batch(1, 5, 1), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b")}, "Pending: worker-0=Pending worker-1=Succeeded"},
 		{"a Job, one after the other, and the second starts", batch(1, 5, 1), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", on("n1"))}, "Starting: worker-0=Starting worker-1=Succeeded"},
 		{"a Job, all done", batch(2, 2, 2), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", phase(corev1.PodSucceeded))}, "Running: worker-0=Succeeded worker-1=Succeeded"},
+		{"a Job, all done, and not counted yet", batch(2, 2, 0), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", phase(corev1.PodSucceeded))}, "Running: worker-0=Succeeded worker-1=Succeeded"},
+		{"a Job, one done, and not counted yet", batch(2, 2, 0), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", runs)}, "Running: worker-0=Running worker-1=Succeeded"},
+		{"a Job, its pods deleted", batch(2, 4, 2), []*corev1.Pod{pod("a", runs)}, "Running: worker-0=Running worker-1=Missing"},
+		{"a Job, one index done, and not counted yet", indexed(3, 0, ""), []*corev1.Pod{pod("a", at("0"), phase(corev1.PodSucceeded)), pod("b", at("1"), runs), pod("c", at("2"), runs)},
+			"Running: worker-0=Succeeded worker-1=Running worker-2=Running"},
+		{"a Job without completions, one done", unbounded(3), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", runs)}, "Running: worker-0=Running worker-1=Succeeded"},
 		{"elastic, and what is left waits", min2(tf(3)), []*corev1.Pod{pod("worker-0", phase(corev1.PodSucceeded)), pod("worker-1", phase(corev1.PodSucceeded)), pod("worker-2", refused)},
 			"Pending: worker-0=Succeeded worker-1=Succeeded worker-2=Pending"},
 		{"a Job's pod failed", batch(1, 1, 0), []*corev1.Pod{pod("a", phase(corev1.PodFailed))}, "Degraded: worker-0=Failed"},

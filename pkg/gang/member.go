@@ -144,7 +144,7 @@ func (a *assembly) members() []Member {
 func (a *assembly) indexes(role Role) []int {
 	var all []int
 	batch := a.job.Kind.Group == "batch"
-	left, reach := max(role.Replicas, 0), len(a.loose)+max(a.missing, 0)
+	left, reach := a.left(role), len(a.loose)+max(a.missing, 0)
 	name := strings.ToLower(role.Name)
 	done := func(index int) bool { return batch && succeeded(a.placed[RoleIndex{Role: name, Index: index}]) }
 	placed := a.placedIndexes(name)
@@ -174,6 +174,39 @@ func (a *assembly) indexes(role Role) []int {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// left is how many members a role is to have besides those that have succeeded. A Job of Kubernetes counts a pod a moment after it has succeeded; until then
+// the pod is not a member twice. One without a number of completions makes no pod once one has succeeded.
+func (a *assembly) left(role Role) int32 {
+	left, job := max(role.Replicas, 0), a.job.BatchJob
+	if job == nil {
+		return left
+	}
+	var done, alive int32
+	count := func(pod *corev1.Pod) {
+		switch pod.Status.Phase {
+		case corev1.PodSucceeded:
+			done++
+		case corev1.PodFailed:
+		default:
+			alive++
+		}
+	}
+	for _, pod := range a.placed {
+		count(pod)
+	}
+	for _, pod := range a.loose {
+		count(pod)
+	}
+	done = max(done, job.Status.Succeeded)
+	switch completions := job.Spec.Completions; {
+	case completions != nil:
+		return min(left, max(0, *completions-done-a.job.FailedIndexes.Count()))
+	case done > 0:
+		return min(left, alive)
+	}
+	return left
 }
 
 // placedIndexes are those of a role's pods, sorted. The role is in lower case.

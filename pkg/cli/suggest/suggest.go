@@ -9,13 +9,25 @@ import (
 // Nearest returns the name that takes the fewest edits to make from the one typed, or "" if none is close enough to have been
 // meant.
 func Nearest(typed string, names []string) string {
-	best, distance := "", max(2, len(typed)/3)+1
+	best, distance := "", mostEdits(typed)+1
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if d := edits(typed, name); d < distance && name != typed {
 			best, distance = name, d
 		}
 	}
 	return best
+}
+
+// mostEdits is how many edits a slip takes at most. Of a name of one or two letters an edit makes another name.
+func mostEdits(typed string) int {
+	switch n := len(typed); {
+	case n < 3:
+		return 0
+	case n == 3:
+		return 1
+	default:
+		return max(2, n/3)
+	}
 }
 
 // maxSimilar is how many names [Similar] returns at most: a hint is one line.

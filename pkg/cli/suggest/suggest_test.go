@@ -23,7 +23,9 @@ func TestNearest(t *testing.T) {
 		{"b200", []string{"a100", "h100"}, ""}, // another model is no slip
 		{"run-3", []string{"run-4"}, "run-4"},
 		{"node-12", []string{"node-21", "node-98"}, "node-21"},
-		{"ab", []string{"ba"}, "ba"},
+		{"ab", []string{"ba", "ac"}, ""}, // which are other names, not slips
+		{"abc", []string{"abd", "xyc"}, "abd"},
+		{"abc", []string{"axy"}, ""},
 		{"abcdefghi", []string{"abcdef"}, "abcdef"},
 		{"abcdefghij", []string{"abcdef"}, ""},
 		{"same", []string{"sbme", "some", "same"}, "sbme"}, // of equals the first by name, whatever the order

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,13 +94,25 @@ func ReadJob(ctx context.Context, client *kube.Client, namespace, name string) (
 	return job, nil
 }
 
-// similarJobs are names of jobs in the namespace that resemble name. It is nil if the cluster does not list them in time.
+// similarJobs are what to type instead of a name that no job has: the job of another kind that has it, or names in the namespace that resemble it. It is
+// nil if the cluster does not list them in time. They come from the API server's cache, as whole jobs: to request their metadata alone takes a client of its
+// own, and completionBudget bounds what they may cost.
 func similarJobs(ctx context.Context, client *kube.Client, namespace, name string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionBudget)
 	defer cancel()
-	names, err := jobNames(ctx, client, namespace)
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
 	if err != nil {
 		return nil
+	}
+	var names, ofOtherKinds []string
+	for _, job := range all.Jobs {
+		names = append(names, job.Meta.Name)
+		if job.Meta.Name == name {
+			ofOtherKinds = append(ofOtherKinds, job.Reader.Argument(name))
+		}
+	}
+	if len(ofOtherKinds) > 0 {
+		return ofOtherKinds
 	}
 	return suggest.Similar(name, names)
 }
@@ -134,18 +145,4 @@ func ExplainName(err error) error {
 	default:
 		return failure.Errorf("%w", err).WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
 	}
-}
-
-// jobNames returns the names of all jobs that may be seen, sorted, from the API server's cache. It gets whole jobs: to request their
-// metadata alone takes a client of its own, and completionBudget bounds what they may cost.
-func jobNames(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
-	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all.Jobs))
-	for i, job := range all.Jobs {
-		names[i] = job.Meta.Name
-	}
-	return slices.Compact(names), nil
 }
