@@ -9,8 +9,11 @@ import (
 )
 
 // typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
-// those that are about one run.
-var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for", "from", "name", "node", "output", "overwrite", "save", "timeout", "wait"}
+// those that are about one run: what it does instead of the usual, what it confirms, and which part of a job it is about.
+var typedOnly = []string{
+	"abort", "all-namespaces", "apply", "diff", "dry-run", "failed", "file", "filename", "first-error", "for", "from", "index", "name", "node", "output", "overwrite",
+	"pre", "previous", "recreate", "replica", "save", "smoke", "timeout", "wait", "watch", "what-fits", "yes",
+}
 
 // notSettings are all flags that make no sense as a default.
 var notSettings = append([]string{"help", "profile"}, typedOnly...)

@@ -88,6 +88,9 @@ func Quantity(flags *pflag.FlagSet, p **resource.Quantity, name, usage string) {
 	flags.Var(&quantity{p: p}, name, usage)
 }
 
+// mostQuantity is more than any node has of anything, and the sum of the members of the largest gang is still a number that Kubernetes has.
+const mostQuantity = "128Ti"
+
 type quantity struct{ p **resource.Quantity }
 
 func (q *quantity) String() string {
@@ -103,6 +106,9 @@ func (q *quantity) Set(s string) error {
 	parsed, err := resource.ParseQuantity(s)
 	if err != nil || parsed.Sign() <= 0 {
 		return fmt.Errorf("must be a quantity greater than zero, such as 500m, 4 or 16Gi")
+	}
+	if most := resource.MustParse(mostQuantity); parsed.Cmp(most) > 0 { // which Kubernetes cuts at the largest number that it has, and sums wrongly
+		return fmt.Errorf("must be a quantity up to %s", mostQuantity)
 	}
 	*q.p = &parsed
 	return nil

@@ -16,10 +16,10 @@ func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
 			return failure.Usagef("argument %d is empty", i+1).WithHint("give it a value, or leave it out")
 		}
 	}
-	everywhere := cmd.Root().PersistentFlags() // those of the connection are as with kubectl
+	everywhere := cmd.Root().PersistentFlags() // those of the connection are as with kubectl, but an empty namespace, which is mostly a variable that is not set
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		value := flag.Value.String()
-		if err == nil && everywhere.Lookup(flag.Name) == nil && (value == "" || value == "[]") && !config.MayBeEmpty(flag.Name) {
+		if err == nil && (everywhere.Lookup(flag.Name) == nil || flag.Name == "namespace") && (value == "" || value == "[]") && !config.MayBeEmpty(flag.Name) {
 			err = failure.Usagef("--%s is empty", flag.Name).WithHint("give it a value, or leave it out")
 		}
 	})

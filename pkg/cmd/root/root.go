@@ -114,8 +114,9 @@ func rootCommand(f *cmdutil.Factory) *cobra.Command {
 
 Flags can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
 ($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that are about one
-run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --file, --filename, --for, --from, --name,
---node, --output, --overwrite, --save, --timeout and --wait.`,
+run, or differ between commands, can only be typed: --abort, --all-namespaces, --apply, --diff, --dry-run, --failed, --file,
+--filename, --first-error, --for, --from, --index, --name, --node, --output, --overwrite, --pre, --previous, --recreate,
+--replica, --save, --smoke, --timeout, --wait, --watch, --what-fits and --yes.`,
 		Example: `  # submit, look, remove
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
   gangctl list
@@ -136,9 +137,25 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	cmd.SetOut(f.IO.Out)
 	cmd.SetErr(f.IO.ErrOut)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		f.IO.SetColor(typedColor(f.Args))
 		return failure.Usagef("%w", err).WithHint("see '%s --help'", cmd.CommandPath())
 	})
 	return cmd
+}
+
+// typedColor is the value of --color in a command line that has a flag that is not known, at which the parser stopped.
+func typedColor(args []string) (color iostreams.ColorMode) {
+	flags := pflag.NewFlagSet("color", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	typed := flags.String("color", "", "")
+	if err := flags.Parse(args); err != nil {
+		return iostreams.ColorAuto
+	}
+	switch mode := iostreams.ColorMode(*typed); mode {
+	case iostreams.ColorAlways, iostreams.ColorNever:
+		return mode
+	}
+	return iostreams.ColorAuto
 }
 
 func addCommands(cmd *cobra.Command, f *cmdutil.Factory, further []*cobra.Command) {

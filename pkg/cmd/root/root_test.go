@@ -118,10 +118,10 @@ func TestUsageErrorsPointToHelp(t *testing.T) {
 	}
 }
 
-// Settings are defaults for jobs: `diff` is that of resize. What is installed, and what is deleted, is only what was typed. Where the cluster is
+// Settings are defaults for jobs: `no-fit` is that of resize. What is installed, and what is deleted, is only what was typed. Where the cluster is
 // counts for all commands.
 func TestSettingsLeaveTheInstallationAlone(t *testing.T) {
-	const settings = "diff: true\nyes: true\nforce-conflicts: true\nnamespace: team\nimage: i\ncontext: lab\n"
+	const settings = "no-fit: true\nyes: true\nforce-conflicts: true\nnamespace: team\nimage: i\ncontext: lab\n"
 	for line, own := range map[string]bool{"upgrade": true, "uninstall": true, "install scheduler": true, "install operator": true, "resize llama": false} {
 		root, f, output := newRoot(t, strings.Fields(line)...)
 		environment := f.Getenv
@@ -146,8 +146,8 @@ func TestSettingsLeaveTheInstallationAlone(t *testing.T) {
 					t.Errorf("%s: --%s is %s, want %s", line, flag.Name, got, flag.DefValue)
 				}
 			})
-			if diff := cmd.Flag("diff"); !own && diff.Value.String() != "true" {
-				t.Errorf("%s: --diff is %s", line, diff.Value)
+			if noFit := cmd.Flag("no-fit"); !own && noFit.Value.String() != "true" {
+				t.Errorf("%s: --no-fit is %s", line, noFit.Value)
 			}
 			return nil
 		}

@@ -28,6 +28,9 @@ import (
 func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	var names []string
 	o := &FileOptions{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix}
+	unknownKind := func(typed string) error {
+		return failure.Usagef("submit %q: the kinds of job are: %s", typed, strings.Join(names, ", ")).WithHint("jobs of other kinds are submitted from a file: gangctl submit -f FILE")
+	}
 	cmd := &cobra.Command{
 		Use:   "submit KIND | -f FILE",
 		Short: "Submit a gang job",
@@ -72,9 +75,15 @@ quota and its share of a queue. The exit code is then the worst.`,
 			if len(args) == 0 {
 				return failure.Usagef("submit needs the kind of job, or a file").WithHint("gangctl submit tf --help, or gangctl submit -f FILE")
 			}
-			return failure.Usagef("submit %q: the kinds of job are: %s", args[0], strings.Join(names, ", ")).WithHint("gangctl submit tf --help")
+			return unknownKind(args[0])
 		},
 	}
+	cmd.SetFlagErrorFunc(func(failed *cobra.Command, err error) error {
+		if typed := failed.Flags().Args(); failed == cmd && len(typed) > 0 {
+			return unknownKind(typed[0]) // whose flags are not known, either
+		}
+		return cmd.Root().FlagErrorFunc()(failed, err)
+	})
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVarP(&o.Files, "filename", "f", nil, "File that holds the job, once for each; - is standard input")
