@@ -99,6 +99,7 @@ var kinds = []kind{
 	builtin(nodev1.SchemeGroupVersion, "RuntimeClass", func(s *Snapshot) *[]*nodev1.RuntimeClass { return &s.RuntimeClasses }),
 	builtin(resourcev1.SchemeGroupVersion, "DeviceClass", func(s *Snapshot) *[]*resourcev1.DeviceClass { return &s.DeviceClasses }),
 	builtin(resourcev1.SchemeGroupVersion, "ResourceSlice", func(s *Snapshot) *[]*resourcev1.ResourceSlice { return &s.ResourceSlices }),
+	builtin(resourcev1.SchemeGroupVersion, "DeviceTaintRule", func(s *Snapshot) *[]*resourcev1.DeviceTaintRule { return &s.DeviceTaintRules }),
 	builtin(resourcev1.SchemeGroupVersion, "ResourceClaimTemplate", func(s *Snapshot) *[]*resourcev1.ResourceClaimTemplate { return &s.ResourceClaimTemplates }),
 	builtin(resourcev1.SchemeGroupVersion, "ResourceClaim", func(s *Snapshot) *[]*resourcev1.ResourceClaim { return &s.ResourceClaims }),
 	builtin(policyv1.SchemeGroupVersion, "PodDisruptionBudget", func(s *Snapshot) *[]*policyv1.PodDisruptionBudget { return &s.DisruptionBudgets }),

@@ -66,6 +66,7 @@ type Snapshot struct {
 	ResourceClaimTemplates []*resourcev1.ResourceClaimTemplate
 	ResourceClaims         []*resourcev1.ResourceClaim
 	ResourceSlices         []*resourcev1.ResourceSlice
+	DeviceTaintRules       []*resourcev1.DeviceTaintRule
 	DeviceClasses          []*resourcev1.DeviceClass
 	// ClusterRoles and ClusterRoleBindings are what accounts may do in all namespaces.
 	ClusterRoles        []*rbacv1.ClusterRole

@@ -21,7 +21,7 @@ func (w *View) buildCluster(earlier placement.Known) *placement.Cluster {
 	return earlier.Cluster(placement.Objects{
 		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
 		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments,
-		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: s.ResourceSlices,
+		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: placement.TaintedSlices(s.ResourceSlices, s.DeviceTaintRules),
 		DeviceClasses: s.DeviceClasses,
 	})
 }
@@ -85,6 +85,6 @@ func sameRest(a, b *snapshot.Snapshot) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Volumes, b.Volumes) && slices.Equal(a.Claims, b.Claims) &&
 		slices.Equal(a.StorageClasses, b.StorageClasses) && slices.Equal(a.CSINodes, b.CSINodes) && slices.Equal(a.CSIDrivers, b.CSIDrivers) &&
 		slices.Equal(a.VolumeAttachments, b.VolumeAttachments) && slices.Equal(a.ResourceClaims, b.ResourceClaims) &&
-		slices.Equal(a.ResourceClaimTemplates, b.ResourceClaimTemplates) && slices.Equal(a.ResourceSlices, b.ResourceSlices) &&
+		slices.Equal(a.ResourceClaimTemplates, b.ResourceClaimTemplates) && slices.Equal(a.ResourceSlices, b.ResourceSlices) && slices.Equal(a.DeviceTaintRules, b.DeviceTaintRules) &&
 		slices.Equal(a.DeviceClasses, b.DeviceClasses)
 }

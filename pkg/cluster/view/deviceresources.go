@@ -31,7 +31,9 @@ func offerDevices(s *snapshot.Snapshot) *snapshot.Snapshot {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deviceBudget)
 	defer cancel()
-	devices := placement.NewCluster(placement.Objects{ResourceClaims: s.ResourceClaims, ResourceSlices: s.ResourceSlices, DeviceClasses: s.DeviceClasses})
+	devices := placement.NewCluster(placement.Objects{
+		ResourceClaims: s.ResourceClaims, ResourceSlices: placement.TaintedSlices(s.ResourceSlices, s.DeviceTaintRules), DeviceClasses: s.DeviceClasses,
+	})
 	offered := *s
 	offered.Nodes = slices.Clone(s.Nodes)
 	for _, n := range names {

@@ -324,7 +324,7 @@ var entries = []Entry{
 	{
 		Code: GPUUnhealthy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
 		Meaning:  "A node has fewer healthy devices than it should, and they would be enough.",
-		Evidence: "`capacity` above `allocatable`; in ResourceSlices, taints of devices, and pools of which slices are missing",
+		Evidence: "`capacity` above `allocatable`; in ResourceSlices and DeviceTaintRules, taints of devices, and pools of which slices are missing",
 		Remedy:   "Drain and repair the node.",
 	},
 	{

@@ -98,7 +98,7 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "what the queue allows is unknown"
 	case "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "csidrivers", "volumeattachments":
 		return "where volumes can be used is not all known"
-	case "resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses":
+	case "resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses", "devicetaintrules":
 		return "which claimed devices are free is unknown"
 	}
 	return "whose pods hold the nodes, and whether they end, is not all known"

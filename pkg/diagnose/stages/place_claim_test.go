@@ -124,6 +124,17 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpu")
 			c.Add(gangOf(2, 0, claims("one")))
 		}},
+		{name: "tainted by a rule", code: answer.GPUUnhealthy, exit: 5, first: "^devices on n2 are withheld, and the others are too few: 1/2 members fit$", wantText: []string{"DeviceTaintRule sick gives 1 device of n2 taint vendor/xid:NoSchedule"},
+			never: []answer.Code{answer.TooBig}, fix: "and then delete DeviceTaintRule sick", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 0)
+				devices(c, 1)
+				rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "sick"}}
+				rule.Spec.Taint = resourcev1.DeviceTaint{Key: "vendor/xid", Effect: resourcev1.DeviceTaintEffectNoSchedule}
+				rule.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Pool: &c.S.ResourceSlices[1].Spec.Pool.Name}
+				c.Put(rule)
+				template(c, "one", "gpu")
+				c.Add(gangOf(2, 0, claims("one")))
+			}},
 		{name: "of a pool that is not complete", code: answer.GPUUnhealthy, exit: 5, first: "devices on n2 are withheld", wantText: []string{"driver gpu.example.com has published 1 of 2 slices of pool n2"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

@@ -55,6 +55,7 @@ func builtin() []resource {
 		typed[resourcev1.ResourceClaim]("resource.k8s.io", "v1", "resourceclaims", everywhere, nothingMore()),
 		typed[resourcev1.ResourceClaimTemplate]("resource.k8s.io", "v1", "resourceclaimtemplates", own, nothingMore()),
 		typed[resourcev1.ResourceSlice]("resource.k8s.io", "v1", "resourceslices", cluster, nothingMore()),
+		typed[resourcev1.DeviceTaintRule]("resource.k8s.io", "v1", "devicetaintrules", cluster, nothingMore()),
 		typed[resourcev1.DeviceClass]("resource.k8s.io", "v1", "deviceclasses", cluster, nothingMore()),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -142,8 +143,13 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 
 // withheld finds that devices which drivers publish are given to no pod.
 func withheld(c *stage.Context, _ shortfall) *stage.Finding {
-	_, problems := placement.RepairedSlices(c.View.Snap.ResourceSlices)
-	var where []string
+	rules, problems := placement.WithheldByRules(c.View.Snap.ResourceSlices, c.View.Snap.DeviceTaintRules)
+	_, published := placement.RepairedSlices(c.View.Snap.ResourceSlices)
+	problems = append(problems, published...)
+	var where, names []string
+	for _, r := range rules {
+		names = append(names, r.Name)
+	}
 	for _, p := range problems {
 		where = append(where, p.Where)
 	}
@@ -158,14 +164,17 @@ func withheld(c *stage.Context, _ shortfall) *stage.Finding {
 		f.Detail("%s", p.Detail)
 	}
 	const look = "kubectl get resourceslices -o yaml"
-	return f.Run(look).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(where), Change: map[string]any{"nodes": where}, Command: look},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			s = s.Clone()
-			s.ResourceSlices, _ = placement.RepairedSlices(s.ResourceSlices)
-			return s
-		},
-	})
+	repair := answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(where), Change: map[string]any{"nodes": where}, Command: look}
+	if len(names) > 0 {
+		repair.Text += ", and then delete DeviceTaintRule " + phrase.Names(names)
+		repair.Change["rules"], repair.Command = names, command.Kubectl("", append([]string{"delete", "devicetaintrule"}, names...)...)
+	}
+	return f.Run(look).Fix(stage.Fix{Action: repair, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		s = s.Clone()
+		s.ResourceSlices, _ = placement.RepairedSlices(s.ResourceSlices)
+		s.DeviceTaintRules = slices.DeleteFunc(slices.Clone(s.DeviceTaintRules), func(r *resourceapi.DeviceTaintRule) bool { return slices.Contains(names, r.Name) })
+		return s
+	}})
 }
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
