@@ -55,15 +55,22 @@ func (h *Consumer) UIDs() []types.UID {
 	return ids
 }
 
-// Stuck are its pods that should have been gone for long.
-func (h *Consumer) Stuck(now time.Time) []*corev1.Pod {
-	var stuck []*corev1.Pod
-	for _, p := range h.Pods {
-		if Stuck(p, now) {
-			stuck = append(stuck, p)
-		}
+// Stuck reports whether a pod that is being deleted does not go by itself: it is long past its grace period, or the kubelet of its node does not report, and only
+// that can confirm that it has ended.
+func (w *View) Stuck(p *corev1.Pod) bool {
+	return Stuck(p, w.Now) || p.DeletionTimestamp != nil && w.abandoned(p.Spec.NodeName)
+}
+
+// abandoned reports whether the kubelet of a node does not report. Pods that are being deleted there stay until it does, unless an administrator has declared the node to
+// be out of service: then Kubernetes removes them.
+func (w *View) abandoned(name string) bool {
+	node := w.Cluster().Node(name)
+	if node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
+		return false
 	}
-	return stuck
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }
 
 // Stuck reports whether a pod is long past its grace period. The API's deletionTimestamp is the end of that period.

@@ -25,7 +25,7 @@ func (s evictor) evict() {
 		if partner != nil && h.String() == partner.String() {
 			return false // the finding that they wait for each other offers it
 		}
-		return h.Priority() < criticalPriority && len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || s.base.Stalled(h) || preempts && h.Priority() < mine)
+		return h.Priority() < criticalPriority && !slices.ContainsFunc(h.Pods, s.w.Stuck) && (!h.Ends || s.base.Stalled(h) || preempts && h.Priority() < mine)
 	})
 	for i, set := range s.minimal(victims, cheapest) {
 		if i == maxSets {

@@ -55,7 +55,7 @@ func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
 	for _, h := range s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
-		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0 && !s.base.Stalled(h)
+		return h.Ends && !deadlocked && !slices.ContainsFunc(h.Pods, s.w.Stuck) && !s.base.Stalled(h)
 	}) {
 		if part := h.Ending(s.needsDevices()); part != nil {
 			jobs = append(jobs, part)

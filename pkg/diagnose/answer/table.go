@@ -329,7 +329,7 @@ var entries = []Entry{
 	},
 	{
 		Code: StuckTerminating, Stages: []Stage{StagePlacement, StageLife}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "A pod that should be gone for long holds the room; or it is one of the gang's own, which is suspended, and has no successor before it is gone.",
+		Meaning:  "A pod that should be gone for long, or is being deleted on a node whose kubelet does not report, holds the room; or it is one of the gang's own, which is suspended, and has no successor before it is gone.",
 		Evidence: "`deletionTimestamp`, finalizers, its node",
 		Remedy:   "Clear the finalizer or force the deletion.",
 	},

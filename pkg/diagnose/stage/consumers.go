@@ -125,7 +125,7 @@ func (c *Context) isOf(h *view.Consumer) bool {
 // EndsAlone reports whether a pod goes without help: it belongs to a job that ends and takes it along, or is on its way out; but not
 // if it is stuck there.
 func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
-	if view.Stuck(pod, c.View.Now) {
+	if c.View.Stuck(pod) {
 		return false
 	}
 	return !h.Keeps(pod) && !c.Stalled(h) || pod.DeletionTimestamp != nil
@@ -142,7 +142,7 @@ func (c *Context) AfterEnds() *placement.Cluster {
 // AfterDeletions is the cluster when the pods of others that are being deleted are gone, and those are there for which their room is kept.
 func (c *Context) AfterDeletions() *placement.Cluster {
 	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
-		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
+		return p.DeletionTimestamp != nil && !c.View.Stuck(p)
 	}
 	if first := c.Nominated(); len(first) > 0 {
 		return c.Without(leaving).With(first...)
@@ -156,7 +156,7 @@ func (c *Context) AfterDeletions() *placement.Cluster {
 // AfterPreemption is the cluster without all of a lower priority, and without the pods that leave anyway.
 func (c *Context) AfterPreemption(priority int32) *placement.Cluster {
 	goes := func(h *view.Consumer, p *corev1.Pod) bool {
-		return !view.Stuck(p, c.View.Now) && (h.Priority() < priority || p.DeletionTimestamp != nil)
+		return !c.View.Stuck(p) && (h.Priority() < priority || p.DeletionTimestamp != nil)
 	}
 	if c.usesNoNode() {
 		return c.View.Common(fmt.Sprint("without those below ", priority), func() *placement.Cluster { return c.Without(goes) })
@@ -278,7 +278,7 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 		stay = fmt.Sprintf(", but %d of its pods stay then (cleanPodPolicy None)", kept)
 	}
 	switch {
-	case len(h.Stuck(now)) > 0:
+	case slices.ContainsFunc(h.Pods, c.View.Stuck):
 		return ", stuck in Terminating"
 	case h.Going(now):
 		return ", is going"

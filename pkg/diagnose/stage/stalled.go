@@ -47,7 +47,7 @@ func (c *Context) afterWhole() *placement.Cluster {
 		for _, h := range c.View.Consumers() {
 			runs := h.Job == nil || !slices.ContainsFunc(c.View.Gangs(h.Job), func(g *gang.Gang) bool { return !g.Placed() })
 			for _, p := range h.Pods {
-				if !h.DaemonSet && !view.Stuck(p, c.View.Now) && (p.DeletionTimestamp != nil || runs && !h.Keeps(p)) {
+				if !h.DaemonSet && !c.View.Stuck(p) && (p.DeletionTimestamp != nil || runs && !h.Keeps(p)) {
 					gone = append(gone, p)
 				}
 			}

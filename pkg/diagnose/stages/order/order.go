@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -58,7 +57,7 @@ func made(c *stage.Context) bool {
 
 // leftBehind reports whether a pod of the gang should have gone long ago: before it has there is no other that could be placed.
 func leftBehind(c *stage.Context) bool {
-	return slices.ContainsFunc(c.Gang.ExistingPods(), func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+	return slices.ContainsFunc(c.Gang.ExistingPods(), c.View.Stuck)
 }
 
 // queueOrder finds that in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes

@@ -54,7 +54,7 @@ func repairs(c *stage.Context) []repair {
 		nodes(c.Repaired, nodesNotReady),
 		nodes(placement.AtCapacity, unhealthy),
 		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.Cluster().DevicesRepaired() != c.Cluster()},
-		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
+		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return c.View.Stuck(p) }, stuck),
 		nodes(placement.Uncordoned, cordoned),
 		pods(neverGoes(c), services),
 	}

@@ -40,7 +40,7 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	pods, _ := inTheWay(c, c.Causes(c.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) })
+	pods, _ := inTheWay(c, c.Causes(c.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !c.View.Stuck(p) })
 	going := sets.New(pods...)
 	for _, h := range c.Others() {
 		var end time.Time

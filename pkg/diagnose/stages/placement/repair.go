@@ -236,25 +236,34 @@ func podName(c *stage.Context, p *corev1.Pod) string {
 	return c.NameOf("pod", p)
 }
 
+// givenUp is what it costs to clear a pod that is stuck in its deletion.
+const givenUp = "what the finalizer or the node was to finish is given up"
+
 // stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context, s shortfall) *stage.Finding {
-	var names, lines, commands []string
-	all, by := inTheWay(c, s.causes, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+	var names, lines, commands, looks []string
+	all, by := inTheWay(c, s.causes, c.View.Stuck)
 	for _, p := range all {
 		names = append(names, podName(c, p))
-		why := ""
+		why, overdue := "", "is being deleted"
 		if len(p.Finalizers) > 0 {
 			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
 		}
 		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
 			why += ", its node is not ready"
 		}
+		if p.DeletionTimestamp.Time.Before(c.View.Now) {
+			overdue = fmt.Sprintf("should have been gone %s ago", phrase.Age(c.View.Age(p.DeletionTimestamp.Time)))
+		}
 		has := "is on " + p.Spec.NodeName
 		if by != nil && by.uses(p) {
 			has = by.clause(1, []*corev1.Pod{p})
 		}
-		lines = append(lines, fmt.Sprintf("%s %s and should have been gone %s ago%s", c.TitleOf("pod", p), has, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
+		lines = append(lines, fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, overdue, why))
 		commands = append(commands, command.Clear(p))
+		if what, run, ok := c.BringBack(p); ok && !slices.Contains(lines, what) {
+			lines, looks = append(lines, what), append(looks, run)
+		}
 	}
 	has := phrase.Verb(len(names), "holds", "hold") + " room that it needs"
 	if by != nil {
@@ -267,11 +276,14 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	for _, line := range lines {
 		f.Detail("%s", line)
 	}
+	for _, run := range looks {
+		f.Run(run)
+	}
 	for _, p := range all {
 		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")
 	}
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + phrase.Names(names), Cost: "what the finalizer or the node was to finish is given up",
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + phrase.Names(names), Cost: givenUp,
 			Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, all) },
 	})

@@ -16,7 +16,7 @@ import (
 // neverGoes reports whether a pod stays whatever ends, of a service or of a job that idles. One that is stuck on its way out is another matter.
 func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
 	return func(h *view.Consumer, p *corev1.Pod) bool {
-		return (h.Keeps(p) || c.Stalled(h)) && !view.Stuck(p, c.View.Now)
+		return (h.Keeps(p) || c.Stalled(h)) && !c.View.Stuck(p)
 	}
 }
 

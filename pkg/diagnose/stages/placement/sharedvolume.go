@@ -6,10 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -43,14 +45,33 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 				continue
 			}
 			verdict, who := answer.Waiting, answer.Nobody
-			if !c.EndsAlone(h, h.Pods[i]) {
+			switch {
+			case c.View.Stuck(h.Pods[i]):
+				verdict, who = answer.Blocked, answer.Admin
+			case !c.EndsAlone(h, h.Pods[i]):
 				verdict, who = answer.Blocked, answer.User
 			}
-			return stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i])).At(answer.StagePlacement).As(verdict, who).
-				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String()), h
+			f := stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i])).At(answer.StagePlacement).As(verdict, who).
+				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String())
+			if c.View.Stuck(h.Pods[i]) {
+				cleared(c, f, h.Pods[i])
+			}
+			return f, h
 		}
 	}
 	return nil, nil
+}
+
+// cleared adds who has to act on a pod that is stuck in its deletion, and how it is cleared.
+func cleared(c *stage.Context, f *stage.Finding, p *corev1.Pod) {
+	f.Detail("%s", c.HeldBy(p))
+	if what, run, ok := c.BringBack(p); ok {
+		f.Detail("%s", what).Run(run)
+	}
+	f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + podName(c, p), Cost: givenUp, Change: map[string]any{"pods": []string{podName(c, p)}}, Command: command.Clear(p)},
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, []*corev1.Pod{p}) },
+	})
 }
 
 // claimsOf are the claims that members of the gang mount and that allow nothing but one mode of access.

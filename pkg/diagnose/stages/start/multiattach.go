@@ -158,10 +158,8 @@ func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim,
 // cleared adds what to do about pods that should have gone, and keep a volume.
 func cleared(c *stage.Context, f *stage.Finding, pods []*corev1.Pod) *stage.Finding {
 	for _, p := range pods {
-		if n := c.View.Cluster().Node(p.Spec.NodeName); n != nil && !view.NodeReady(n) && len(p.Finalizers) == 0 {
-			f.Detail("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
-				n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))).
-				Run(command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"))
+		if what, run, ok := c.BringBack(p); ok {
+			f.Detail("%s", what).Run(run)
 			continue
 		}
 		f.Run(command.Clear(p))
