@@ -70,7 +70,11 @@ func (s evictor) eviction(set []*view.Consumer) stage.Fix {
 		names = append(names, s.naming().Name(h))
 		texts = append(texts, s.naming().Title(h)+s.lower(h))
 		way := s.naming().GiveWay(h)
-		commands, costs = append(commands, way.Command), append(costs, fmt.Sprintf("%s %s", s.naming().Name(h), way.Cost))
+		cost := fmt.Sprintf("%s %s", s.naming().Name(h), way.Cost)
+		if guarded := s.naming().Guarded(h.Pods); guarded != "" {
+			cost += fmt.Sprintf("; %s, which the command does not respect", guarded)
+		}
+		commands, costs = append(commands, way.Command), append(costs, cost)
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -84,25 +82,7 @@ func (s mover) restarts(p *corev1.Pod, h *view.Consumer) bool {
 // permitted reports whether the disruption budgets let all these pods be evicted at once. The API server refuses to evict a
 // pod that has two budgets.
 func (s mover) permitted(pods []*corev1.Pod) bool {
-	taken := map[string]int32{}
-	for _, p := range pods {
-		budgets := 0
-		for _, b := range s.w.Snap.DisruptionBudgets {
-			if b.Namespace != p.Namespace || b.Spec.Selector == nil {
-				continue
-			}
-			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-			if err != nil || !selector.Matches(labels.Set(p.Labels)) {
-				continue
-			}
-			budgets++
-			key := b.Namespace + "/" + b.Name
-			if taken[key]++; budgets > 1 || taken[key] > b.Status.DisruptionsAllowed {
-				return false
-			}
-		}
-	}
-	return true
+	return len(s.w.ExceededBudgets(pods)) == 0 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(s.w.Budgets(p)) > 1 })
 }
 
 // service is how kubectl names what makes a pod of a service again.

@@ -44,14 +44,18 @@ func (s Scheduler) Down(now time.Time) bool {
 }
 
 // products are schedulers that need no flag to have a name: a part of the image's name with its path, the schedulerName, and the namespace in
-// which its releases run.
+// which its releases run; and whom it preempts for, where that is not any pod of a lower priority.
 var products = []product{
-	{"vc-scheduler", "volcano", "volcano-system"}, {"kube-batch", "kube-batch", "kube-batch"}, {"koord-scheduler", "koord-scheduler", "koordinator-system"},
-	{"yunikorn", "yunikorn", "yunikorn"}, {"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler"},
+	{"vc-scheduler", "volcano", "volcano-system",
+		"Volcano does so within a queue where its configuration has the action preempt, and between queues, by their weights, where it has reclaim; by default it has neither"},
+	{"kube-batch", "kube-batch", "kube-batch", "kube-batch does so where its configuration has the action preempt or reclaim"},
+	{"koord-scheduler", "koord-scheduler", "koordinator-system", ""},
+	{"yunikorn", "yunikorn", "yunikorn", "YuniKorn does so for queues that have less than they are guaranteed"},
+	{"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler", "KAI does so within a queue, and between queues by their shares"},
 }
 
 // product is a scheduler that people know by its image.
-type product struct{ image, name, home string }
+type product struct{ image, name, home, preempts string }
 
 func (p product) is(container corev1.Container) bool {
 	path, _, _ := strings.Cut(container.Image, "@")
@@ -219,6 +223,21 @@ func Ours(v *view.View, name string) bool {
 	return slices.ContainsFunc(FindScheduler(v, name, "").Deployments, func(d *appsv1.Deployment) bool {
 		return runs(d, d.Spec.Template.Spec.Containers[serving(d, name)], ours)
 	})
+}
+
+// PreemptsBy is by what other than priorities a scheduler decides whom it preempts, as a sentence; empty for one that preempts any pod of a lower priority, as
+// kube-scheduler and gangctl's own do.
+func PreemptsBy(v *view.View, name string) string {
+	if Ours(v, name) {
+		return ""
+	}
+	serving := FindScheduler(v, name, "").Deployments
+	for _, k := range products {
+		if k.name == name || slices.ContainsFunc(serving, func(d *appsv1.Deployment) bool { return slices.ContainsFunc(d.Spec.Template.Spec.Containers, k.is) }) {
+			return k.preempts
+		}
+	}
+	return ""
 }
 
 // ours is the program of gangctl's own scheduler.

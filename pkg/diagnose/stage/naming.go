@@ -1,10 +1,14 @@
 package stage
 
 import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -50,6 +54,22 @@ func (n Naming) TitleOf(kind string, o metav1.Object) string {
 // NameOf is NAMESPACE/NAME of an object to the reader.
 func (n Naming) NameOf(kind string, o metav1.Object) string {
 	return n.Reader.Name(audience.New(kind, o.GetNamespace(), o.GetName()))
+}
+
+// Guarded are the PodDisruptionBudgets that do not let all of some pods go at once, as a clause: PodDisruptionBudget serving/web lets none of its 2 pods go. It is
+// empty where there are none.
+func (n Naming) Guarded(pods []*corev1.Pod) string {
+	exceeded := n.View.ExceededBudgets(pods)
+	if len(exceeded) == 0 {
+		return ""
+	}
+	return phrase.NamesOf(exceeded, func(e view.Exceeded) string {
+		lets := "none"
+		if e.Status.DisruptionsAllowed > 0 {
+			lets = fmt.Sprint(e.Status.DisruptionsAllowed)
+		}
+		return fmt.Sprintf("%s lets %s of %s go", n.TitleOf("PodDisruptionBudget", e), lets, phrase.Count(e.Covered, "pod"))
+	})
 }
 
 // GroupName is NAMESPACE/NAME of a gang to the reader.

@@ -1,0 +1,43 @@
+package stages_test
+
+import (
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// guard adds a PodDisruptionBudget for the pods of a label, which lets so many go.
+func guard(c *clustertest.Cluster, namespace, name, key, value string, allowed int32) {
+	c.Put(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed}})
+}
+
+// What is known of preemption: against which budgets it would be, and that some schedulers do not go by priorities alone.
+func TestMayPreempt(t *testing.T) {
+	const jobName = "training.kubeflow.org/job-name"
+	check(t, []testCase{
+		{name: "against a budget", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a", "PodDisruptionBudget research/a lets none of 2 pods go: a scheduler goes against that only where nothing else makes room"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 0)
+		}},
+		{name: "within a budget", code: answer.NodesBusy, exit: 3, wantText: []string{"its scheduler may preempt TFJob research/a"}, not: []string{"PodDisruptionBudget"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 2)
+		}},
+		{name: "there are others without a budget", code: answer.NodesBusy, exit: 3, not: []string{"PodDisruptionBudget"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 0)
+		}},
+		{name: "by Volcano", code: answer.NodesBusy, exit: 3, not: []string{"its scheduler may preempt"},
+			wantText: []string{"whether its scheduler preempts TFJob research/a .priority 0 < 50. is not known: Volcano does so within a queue where its configuration has the action preempt"}, build: func(c *clustertest.Cluster) {
+				byVolcano, o := speaks(c, gang.Volcano, "volcano"), other("a", 8, "n1")
+				byVolcano(&o)
+				c.Nodes(1, 8).Add(o).Add(gangOf(1, 8, byVolcano, spec(priority(50))))
+			}},
+	})
+}
