@@ -112,6 +112,21 @@ func TestRelax(t *testing.T) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2")
 			c.Add(gangOf(2, 8, spec(zones(c, corev1.DoNotSchedule))))
 		}, []string{"Worker.topologySpread=ScheduleAnyway"}},
+		{"spread that counts a zone behind a taint", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			taint(c, 2, "dedicated", "infra")
+			taint(c, 3, "dedicated", "infra")
+			c.Add(gangOf(2, 8, spec(zones(c, corev1.DoNotSchedule))))
+		}, []string{"Worker.topologySpread=nodeTaintsPolicy=Honor", "Worker.topologySpread=ScheduleAnyway", "Worker.tolerations=dedicated=infra:NoSchedule"}},
+		{"spread that counts a zone that is not selected", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			label(c, "class", "a", "a", "b", "b")
+			in, ignore := zones(c, corev1.DoNotSchedule), corev1.NodeInclusionPolicyIgnore
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) {
+				in(p)
+				p.NodeSelector, p.TopologySpreadConstraints[0].NodeAffinityPolicy = map[string]string{"class": "a"}, &ignore
+			})))
+		}, []string{"Worker.nodeSelector.class=", "Worker.topologySpread=nodeAffinityPolicy=Honor", "Worker.topologySpread=ScheduleAnyway"}},
 		{"spread that is a wish already", func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2", "n3")
 			c.Add(gangOf(2, 8, spec(zones(c, corev1.ScheduleAnyway))))

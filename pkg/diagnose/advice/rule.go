@@ -30,6 +30,7 @@ func rules(spec corev1.PodSpec) []rule {
 			edit: func(p *corev1.PodSpec) { delete(p.NodeSelector, key) }})
 	}
 	all = append(all, affinities(spec.Affinity)...)
+	all = append(all, inclusions(spec.TopologySpreadConstraints)...)
 	if slices.ContainsFunc(spec.TopologySpreadConstraints, must) {
 		all = append(all, rule{key: "topologySpread", value: "ScheduleAnyway", text: "make the topology spread a preference (ScheduleAnyway)",
 			edit: func(p *corev1.PodSpec) {
@@ -39,6 +40,30 @@ func rules(spec corev1.PodSpec) []rule {
 			}})
 	}
 	return append(all, hostPorts(spec)...)
+}
+
+// inclusions are the rules that a spread counts domains of whose nodes a pod may use none: they stay behind, and hold the others back.
+func inclusions(constraints []corev1.TopologySpreadConstraint) (all []rule) {
+	honor := corev1.NodeInclusionPolicyHonor
+	add := func(name, which string, of func(*corev1.TopologySpreadConstraint) **corev1.NodeInclusionPolicy, unset bool) {
+		counts := func(t corev1.TopologySpreadConstraint) bool {
+			policy := *of(&t)
+			return must(t) && (policy == nil && unset || policy != nil && *policy == corev1.NodeInclusionPolicyIgnore)
+		}
+		if !slices.ContainsFunc(constraints, counts) {
+			return
+		}
+		all = append(all, rule{key: "topologySpread", value: name + "=Honor", text: fmt.Sprintf("leave nodes %s out of the topology spread (%s Honor)", which, name), edit: func(p *corev1.PodSpec) {
+			for i := range p.TopologySpreadConstraints {
+				if t := &p.TopologySpreadConstraints[i]; counts(*t) {
+					*of(t) = &honor
+				}
+			}
+		}})
+	}
+	add("nodeTaintsPolicy", "whose taints it does not tolerate", func(t *corev1.TopologySpreadConstraint) **corev1.NodeInclusionPolicy { return &t.NodeTaintsPolicy }, true)
+	add("nodeAffinityPolicy", "that it does not select", func(t *corev1.TopologySpreadConstraint) **corev1.NodeInclusionPolicy { return &t.NodeAffinityPolicy }, false)
+	return all
 }
 
 func must(t corev1.TopologySpreadConstraint) bool {

@@ -50,6 +50,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		for _, r := range c.Request.Roles {
 			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
+		brief(c, out, now)
 		oneNode(c, out, c.Cluster(), now)
 		shares(c, out)
 		tree(c, out)

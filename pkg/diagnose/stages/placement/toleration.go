@@ -59,6 +59,46 @@ func otherToleration(c *stage.Context, role placement.Role, was corev1.Toleratio
 		}))
 }
 
+// maxBrief is how many nodes are noted on which members stay for a time only.
+const maxBrief = 4
+
+// brief notes the nodes of a placement on which members stay for a time only: they tolerate a taint that evicts pods, for so long. Those of Kubernetes for the states of
+// nodes are none of these, which such nodes have later.
+func brief(c *stage.Context, out *stage.Result, found placement.Result) {
+	var notes []string
+	for _, a := range found.Placement {
+		i := slices.IndexFunc(c.Request.Roles, func(r placement.Role) bool { return r.Name == a.Role })
+		node := c.Cluster().Node(a.Node)
+		if i < 0 || node == nil {
+			continue
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Effect != corev1.TaintEffectNoExecute || strings.HasPrefix(taint.Key, ofNodes) {
+				continue
+			}
+			if left, limited := tolerated(c.Request.Roles[i].Pod.Spec.Tolerations, taint); limited {
+				note := fmt.Sprintf("%s has taint %s, which each %s there tolerates for %ds: then it is evicted", node.Name, taintText(taint), phrase.Member(a.Role), left)
+				if !slices.Contains(notes, note) {
+					notes = append(notes, note)
+				}
+			}
+		}
+	}
+	for _, note := range notes[:min(len(notes), maxBrief)] {
+		out.Note("%s", note)
+	}
+}
+
+// tolerated is for how many seconds a taint is tolerated that evicts pods; limited is false where it is for good, or not at all.
+func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) (seconds int64, limited bool) {
+	for _, t := range tolerations {
+		if t.TolerationSeconds != nil && tolerates(t, taint) && (!limited || *t.TolerationSeconds < seconds) {
+			seconds, limited = max(0, *t.TolerationSeconds), true
+		}
+	}
+	return seconds, limited
+}
+
 // tolerates is the rule of Kubernetes for one toleration and one taint.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	switch {
