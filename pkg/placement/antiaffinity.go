@@ -121,23 +121,28 @@ func (a *AntiAffinity) list(t *existingTerm, sign int) {
 	}
 }
 
-// KeptOff returns a function for the nodes that required anti-affinity keeps a pod off because of one that is there, ordered by name: the anti-affinity of the
-// pod itself, or that of the other one.
-func (c *Cluster) KeptOff(pod *corev1.Pod) func(there *corev1.Pod) []string {
+// Closed is a domain of a node label that required anti-affinity keeps a pod off: the nodes of one value, ordered by name.
+type Closed struct {
+	Key, Value string
+	Nodes      []string
+}
+
+// KeptOff returns a function for the domains that required anti-affinity keeps a pod off because of one that is there: the anti-affinity of the pod itself, or
+// that of the other one.
+func (c *Cluster) KeptOff(pod *corev1.Pod) func(there *corev1.Pod) []Closed {
 	own, namespace := podInfo(pod).RequiredAntiAffinityTerms, c.namespaceLabels(pod.Namespace)
 	domains := map[string]map[string][]string{} // the nodes by their value of a label: many pods close the same ones
-	return func(there *corev1.Pod) []string {
+	return func(there *corev1.Pod) (all []Closed) {
 		at, ok := c.byName[there.Spec.NodeName]
 		if !ok {
 			return nil
 		}
-		var nodes []string
 		closes := func(key string) {
 			if domains[key] == nil {
 				domains[key] = c.nodesBy(key)
 			}
-			if value, ok := c.nodes[at].obj.Labels[key]; ok {
-				nodes = append(nodes, domains[key][value]...)
+			if value, ok := c.nodes[at].obj.Labels[key]; ok && !slices.ContainsFunc(all, func(d Closed) bool { return d.Key == key }) {
+				all = append(all, Closed{key, value, domains[key][value]})
 			}
 		}
 		for _, term := range own {
@@ -152,8 +157,7 @@ func (c *Cluster) KeptOff(pod *corev1.Pod) func(there *corev1.Pod) []string {
 				}
 			}
 		}
-		slices.Sort(nodes)
-		return slices.Compact(nodes)
+		return all
 	}
 }
 

@@ -45,26 +45,17 @@ func (x *crossNode) addSpread(i int) {
 	if x.t.ignores(i, TopologySpread) {
 		return
 	}
-	var all []corev1.TopologySpreadConstraint
-	var keys []string
-	for _, c := range pod.Spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			all, keys = append(all, c), append(keys, c.TopologyKey)
-		}
-	}
 	var out []*spreadRule
 	moves := false
+	all, keys := requiredSpread(pod)
 	for _, c := range all {
 		selector, err := spreadSelector(c, pod)
 		if err != nil { // the plugin rejects the pod everywhere
 			x.addCheck(i, spreadCheck)
 			return
 		}
-		r := &spreadRule{
-			key: x.key(c.TopologyKey), skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), match: make([]bool, len(x.t.roles)),
-			constraint: c, keys: keys, namespace: pod.Namespace, selector: selector,
-		}
-		r.self = selector.Matches(labels.Set(pod.Labels))
+		r := newSpreadRule(pod, c, keys, selector)
+		r.key, r.match = x.key(c.TopologyKey), make([]bool, len(x.t.roles))
 		for b := range x.t.roles {
 			other := x.t.roles[b].rules.pod
 			r.match[b] = !selector.Empty() && other.Namespace == pod.Namespace && selector.Matches(labels.Set(other.Labels))
@@ -77,6 +68,24 @@ func (x *crossNode) addSpread(i int) {
 		return
 	}
 	x.spread[i] = out
+}
+
+// requiredSpread are the constraints that must be met, and their keys.
+func requiredSpread(pod *corev1.Pod) (all []corev1.TopologySpreadConstraint, keys []string) {
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			all, keys = append(all, c), append(keys, c.TopologyKey)
+		}
+	}
+	return all, keys
+}
+
+// newSpreadRule is a constraint of a pod, of which nothing has been counted.
+func newSpreadRule(pod *corev1.Pod, c corev1.TopologySpreadConstraint, keys []string, selector labels.Selector) *spreadRule {
+	return &spreadRule{
+		skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), self: selector.Matches(labels.Set(pod.Labels)),
+		constraint: c, keys: keys, namespace: pod.Namespace, selector: selector,
+	}
 }
 
 func spreadSelector(c corev1.TopologySpreadConstraint, pod *corev1.Pod) (labels.Selector, error) {
@@ -101,25 +110,25 @@ func (t *task) countSpread() {
 	for i, rules := range t.crossNode.spread {
 		for _, r := range rules {
 			if r.counted == nil {
-				r.count(t.crossNode, t.roles[i].rules)
+				r.count(t.c, t.crossNode.domain[r.key], t.crossNode.domains[r.key], t.roles[i].rules)
 			}
 		}
 	}
 }
 
-// count counts the matching pods of every domain on the nodes that the constraint includes.
-func (r *spreadRule) count(x *crossNode, rules *rules) {
-	r.counted = make([]bool, len(x.t.c.nodes))
-	r.base = make([]int, x.domains[r.key])
+// count counts the matching pods of every domain on the nodes that the constraint includes. domain is the number of each node's, of so many in all.
+func (r *spreadRule) count(c *Cluster, domain []int, domains int, rules *rules) {
+	r.counted = make([]bool, len(c.nodes))
+	r.base = make([]int, domains)
 	for d := range r.base {
 		r.base[d] = -1
 	}
-	for at, n := range x.t.c.nodes {
+	for at, n := range c.nodes {
 		if !r.counts(rules, n.obj) {
 			continue
 		}
 		r.counted[at] = true
-		d := x.domain[r.key][at]
+		d := domain[at]
 		r.base[d] = max(r.base[d], 0)
 		for _, p := range n.info.Pods {
 			if r.selects(p.GetPod()) {

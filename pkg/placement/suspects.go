@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -150,17 +149,6 @@ func CountVolumes(p *corev1.Pod) (count int) {
 		}
 	}
 	return count
-}
-
-// KeepsApart reports whether a pod keeps others off its domains, and itself off theirs, by required anti-affinity.
-func KeepsApart(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
-// KeepsOwnApart reports whether a pod keeps pods like itself off its domains by required anti-affinity, so that each has one of its own.
-func KeepsOwnApart(p *corev1.Pod) bool {
-	return KeepsApart(p) && slices.ContainsFunc(podInfo(p).RequiredAntiAffinityTerms, func(term fwk.AffinityTerm) bool { return term.Matches(p, nil) })
 }
 
 // DependsOnPods reports whether the place of a pod depends on where others are.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -43,7 +45,12 @@ func Domains(rooms []placement.DomainRoom) string {
 // Together is the sentence for a gang whose members must share a domain of a node label, none of which has room for them. rooms are those of the domains,
 // and at the domains of the members that have a node: any other member must go there.
 func Together(g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
-	return together("", "share one "+Domain(key), g, key, rooms, at)
+	return TogetherOf("", g, key, rooms, at)
+}
+
+// TogetherOf is Together for the members of a part of the gang, whom a text names as the end of a noun.
+func TogetherOf(which string, g placement.Gang, key string, rooms []placement.DomainRoom, at []string) string {
+	return together(which, "share one "+Domain(key), g, key, rooms, at)
 }
 
 // together is Together for the members that a text names, all of the gang if it is empty, and with what they must do.
@@ -113,6 +120,20 @@ func Domain(key string) string {
 		return title
 	}
 	return "value of " + key
+}
+
+// Place kinds that people have a name for, by the labels that nodes have for them.
+var namedDomains = map[string]string{
+	corev1.LabelHostname: "node", corev1.LabelTopologyZone: "zone", corev1.LabelTopologyRegion: "region", corev1.LabelFailureDomainBetaZone: "zone", corev1.LabelFailureDomainBetaRegion: "region",
+}
+
+// DomainName is what people call one domain of a node label: node, zone, or else as [Domain] has it.
+func DomainName(key string) string { return cmp.Or(namedDomains[key], Domain(key)) }
+
+// CountDomains is a number of domains of a node label: 1 node, 3 zones, 2 values of rack.
+func CountDomains[N int | int32](n N, key string) string {
+	noun, rest, _ := strings.Cut(DomainName(key), " ")
+	return strings.TrimSpace(Count(n, noun) + " " + rest)
 }
 
 // Level is what a key is called where it stands for all its domains: rack, or HyperNode of tier 1 or lower.

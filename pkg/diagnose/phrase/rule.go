@@ -53,9 +53,12 @@ func Rule(rule placement.Constraint, pod *corev1.Pod) string {
 func Sharing(key string) string { return "the rule that members share one " + Domain(key) }
 
 // Spread names the topology spread constraints of a pod that must be met.
-func Spread(pod *corev1.Pod) string {
+func Spread(pod *corev1.Pod) string { return SpreadOver(pod.Spec.TopologySpreadConstraints...) }
+
+// SpreadOver names those of some topology spread constraints that must be met.
+func SpreadOver(constraints ...corev1.TopologySpreadConstraint) string {
 	var parts []string
-	for _, s := range pod.Spec.TopologySpreadConstraints {
+	for _, s := range constraints {
 		if s.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}

@@ -26,8 +26,8 @@ func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, ca
 		if r, ok := c.tools.CauseRoom(cluster, c.Request.Gang, causes, cause); ok {
 			return r, true
 		}
-		limited := placement.Gang{Roles: cause.Roles}
-		return c.MainRoom(cluster, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
+		limited := c.Limited(cause.Roles)
+		return c.tools.MainRoom(cluster, limited, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
 	}
 	if !c.View.IsCommon(cluster) {
 		r, _ := measure()
@@ -61,9 +61,23 @@ func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
 	return c.tools.Devices(cluster, c.Request.Roles)
 }
 
+// Limited is the gang if only some of its roles mattered: all of their members count then, and it is the gang itself for all roles.
+func (c *Context) Limited(roles []placement.Role) placement.Gang {
+	g := c.Request.Gang
+	if len(roles) < len(g.Roles) {
+		g.Roles, g.MinMember, g.Bound = roles, 0, nil
+	}
+	return g
+}
+
 // Domains measures the room for the gang in each domain of a node label, on the cluster as it is.
 func (c *Context) Domains(key string) []placement.DomainRoom {
-	return c.tools.Domains(c.Cluster(), c.Request.Gang, key)
+	return c.DomainsOf(c.Cluster(), c.Request.Gang, key)
+}
+
+// DomainsOf measures the room for a gang in each domain of a node label on a cluster.
+func (c *Context) DomainsOf(cluster *placement.Cluster, g placement.Gang, key string) []placement.DomainRoom {
+	return c.tools.Domains(cluster, g, key)
 }
 
 // PartRooms measures the room for each part of the gang that must share a domain of its own, on the cluster as it is.

@@ -46,8 +46,8 @@ func TestServices(t *testing.T) {
 			serves(c, 0, func(p *corev1.Pod) { apartFrom(jobName, "gang", corev1.LabelHostname)(&p.Spec) }, "n1", "n2")
 			c.Add(gangOf(2, 8))
 		}},
-		{name: "the gang keeps away from its zone, where it is on another node", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web keeps workers off n1 by pod anti-affinity and never ends: .* 1 of 2 members fit",
-			wantText: []string{"Deployment serving/web keeps workers off n1 by pod anti-affinity, never ends"}, build: func(c *clustertest.Cluster) {
+		{name: "the gang keeps away from its zone, where it is on another node", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web keeps workers off zone=z1 .n1. by pod anti-affinity and never ends: .* 1 of 2 members fit",
+			wantText: []string{"Deployment serving/web keeps workers off zone=z1 .n1. by pod anti-affinity, never ends"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Node("cpu1", 0)
 				label(c, "zone", "z1", "z2", "z1")
 				serves(c, 0, web, "cpu1")

@@ -42,11 +42,15 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		if text := attraction(c, role); text != "" {
 			return fmt.Sprintf("%s: %s fit", text, fitted)
 		}
-		return fmt.Sprintf("all %d members must share one %s, and the largest has room for %d", max(c.Gang.Min, c.Request.MinMember), phrase.Domain(cmp.Or(topologyKey(c, role), "their topology label")), c.Placed(ideal))
+		key := topologyKey(c, role)
+		if g, which := sharing(c, cause.Roles); which != "" && key != "" {
+			return fmt.Sprintf("%s: %s fit", phrase.TogetherOf(which, g, key, c.DomainsOf(cluster, g, key), nil), fitted)
+		}
+		return fmt.Sprintf("all %d members must share one %s, and the largest has room for %d", max(c.Gang.Min, c.Request.MinMember), phrase.Domain(cmp.Or(key, "their topology label")), c.Placed(ideal))
 	case placement.TopologySpread:
-		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(cluster, role), fitted)
+		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(c, cluster, role, cause.Roles), fitted)
 	case placement.PodAntiAffinity:
-		return apartCeiling(r, ideal)
+		return apartCeiling(c, r)
 	case placement.HostPort:
 		if owners := portDaemons(c, role); len(owners) > 0 {
 			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)
@@ -70,6 +74,10 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, r.Role), ", "))
 	}
 	one, all := onNodes(c, cluster, causes, r)
+	nodes := ""
+	if all == wholeCluster {
+		nodes = " on " + phrase.Count(len(r.Nodes), "node")
+	}
 	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
 	taints := untolerated(c, cluster, causes, r)
 	switch {
@@ -80,9 +88,9 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	case r.PerMember > r.LargestFree:
 		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedOnLargest(c, cluster, r))
 	case r.Free < r.Requested:
-		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), onCount(r)+phrase.Elsewhere(r))
+		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), nodes+phrase.Elsewhere(r))
 	}
-	return fmt.Sprintf("it needs %s%s, and the whole cluster has room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), onCount(r), phrase.Gaps(r), phrase.Elsewhere(r))
+	return fmt.Sprintf("it needs %s%s, and %s room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), all, placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), nodes, phrase.Gaps(r), phrase.Elsewhere(r))
 }
 
 // besidesRole names the members of other roles that request the resource on the same nodes. It reads like: and 1 launcher with 40 cpu, with a space
@@ -106,8 +114,6 @@ func placedOf(c *stage.Context, r placement.Room, found placement.Result) string
 	}
 	return fmt.Sprintf("%d of all %d members", c.Placed(found), c.Gang.Total())
 }
-
-func onCount(r placement.Room) string { return " on " + phrase.Count(len(r.Nodes), "node") }
 
 // usedOnLargest is what is in use of the largest node, if that is why it is too small, and by whom of those that stay whatever ends: DaemonSets, static
 // pods, and the members that have a place.
@@ -145,8 +151,11 @@ func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Caus
 	if isElsewhere(c, cluster, causes, r) {
 		return "the largest node that it may use", allowed(c, causes, r) + has
 	}
-	return "the largest node", "the whole cluster has"
+	return "the largest node", wholeCluster
 }
+
+// wholeCluster stands for all nodes, with their verb, where no other has any of a resource.
+const wholeCluster = "the whole cluster has"
 
 // isElsewhere reports whether nodes that a role may not use have the resource of its room, too.
 func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) bool {
@@ -159,18 +168,6 @@ func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.
 	})
 }
 
-// apartCeiling is the sentence for members that keep each other, or that others keep, off nodes.
-func apartCeiling(r placement.Room, ideal placement.Result) string {
-	if !placement.KeepsOwnApart(r.Role.Pod) || ideal.Placed[r.Role.Name] > int32(len(r.Nodes)) {
-		return fmt.Sprintf("pod anti-affinity keeps %s from nodes with room", phrase.Members(r))
-	}
-	amounts := ""
-	if r.PerMember > 0 {
-		amounts = fmt.Sprintf(" (%s are there, %s requested)", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
-	}
-	return fmt.Sprintf("pod anti-affinity requires %d nodes, one for each %s, and there are %d%s", r.Members, phrase.Noun(r), len(r.Nodes), amounts)
-}
-
 // volumeCeiling is the sentence for a volume that is where too few nodes are.
 func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitted string) string {
 	places := boundPlaces(c, role)
@@ -181,18 +178,4 @@ func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitt
 		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
 	}
 	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
-}
-
-// describeSpread names the spread constraint of a role that must be met, with the domains that it counts and the room in each: one without room
-// keeps the others back.
-func describeSpread(cluster *placement.Cluster, role placement.Role) string {
-	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
-		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			if places := slotsBy(cluster, role, s.TopologyKey); len(places) > 0 {
-				return phrase.Spread(role.Pod) + " (" + phrase.Names(places) + ")"
-			}
-			break
-		}
-	}
-	return phrase.Spread(role.Pod)
 }

@@ -105,7 +105,8 @@ func devices(c *stage.Context) []string {
 
 func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName) *stage.Finding {
 	have := devices(c)
-	f := stage.Found(answer.ResourceNotOffered, "no node offers %s; there are: %s", name, phrase.Names(countOffers(c, have))).
+	same := func(r placement.Role) bool { return podrequest.OfResource(r.Pod, name) > 0 }
+	f := stage.Found(answer.ResourceNotOffered, "no node offers %s%s; there are: %s", name, onlyFor(c, role, "requested by", same), phrase.Names(countOffers(c, have))).
 		Fact("resource", string(name)).Fact("have", have).Fact("role", phrase.Role(role.Name))
 	nearest := nearestResource(c, name)
 	if nearest == "" {

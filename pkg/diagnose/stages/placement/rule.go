@@ -2,10 +2,7 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -25,16 +22,17 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {
 			parts(f, rooms)
 		} else {
-			rack(c, f, role)
+			rack(c, f, role, cause.Roles)
 		}
 	case answer.TopologySpread:
-		spread(c, f, role)
+		spread(c, f, role, cause.Roles)
 	case answer.VolumeZone:
 		volumeZone(c, f, r)
 	default:
 		f.Message = devicesTaken(c, f)
 	}
-	if code == answer.DRAUnallocatable {
+	switch code {
+	case answer.DRAUnallocatable, answer.TopologySpread:
 		return listed(f, users(c, usages(c, c.Cluster(), cause.Constraint, r)))
 	}
 	return listed(f, c.ConsumersOn(relevant(c, code, r), r.Resource))
@@ -68,9 +66,10 @@ func topologyKey(c *stage.Context, role placement.Role) string {
 }
 
 // rack finds that enough nodes are free, but not in one domain.
-func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
+func rack(c *stage.Context, f *stage.Finding, role placement.Role, roles []placement.Role) {
 	key := topologyKey(c, role)
-	rooms := c.Domains(key)
+	g, which := sharing(c, roles)
+	rooms := c.DomainsOf(c.Cluster(), g, key)
 	var free int32
 	var parts []string
 	for _, r := range rooms {
@@ -80,12 +79,34 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if len(rooms) > 0 {
 		f.Fact("bestDomain", rooms[0].Domain).Fact("bestFits", rooms[0].Members)
 	}
-	f.Message = phrase.Together(c.Request.Gang, key, rooms, c.Cluster().BoundDomains(c.Request.Bound, key))
+	f.Message = phrase.TogetherOf(which, g, key, rooms, c.Cluster().BoundDomains(g.Bound, key))
 	if text := attraction(c, role); text != "" {
 		f.Message = fmt.Sprintf("%s: %d of %d members fit there", text, c.Placed(*c.Placement), c.Gang.Total())
 	}
 	f.Detail("places by %s: %s", phrase.Level(key), phrase.Names(parts)).Fact("topologyKey", key).Fact("fitsAnywhere", free)
 	wider(c, f, role)
+}
+
+// sharing is the gang of those members that must share a domain, and which these are, as the end of a noun: all, or those of the roles with the rule.
+func sharing(c *stage.Context, roles []placement.Role) (g placement.Gang, which string) {
+	if c.Request.Topology.Required != "" {
+		return c.Request.Gang, ""
+	}
+	return c.Limited(roles), ofRoles(c, roles)
+}
+
+// ofRoles names the roles that a rule is about, as the end of a noun: of role Worker. It is empty for all roles of the gang.
+func ofRoles(c *stage.Context, roles []placement.Role) string {
+	if len(roles) == len(c.Request.Roles) {
+		return ""
+	}
+	var names []string
+	for _, r := range roles {
+		if name := phrase.Role(r.Name); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return fmt.Sprintf(" of %s %s", phrase.Verb(len(names), "role", "roles"), phrase.Names(names))
 }
 
 // partRooms is the room for each part of the gang; none if it is no rule for parts that keeps the roles of a cause from a placement.
@@ -146,54 +167,4 @@ func wider(c *stage.Context, f *stage.Finding, role placement.Role) {
 		f.Fact("widerKey", other).Fact("widerDomain", domain).Fix(otherTopology(c, role, key, other))
 		return
 	}
-}
-
-// withoutRules is the pod without rules about other pods.
-func withoutRules(pod *corev1.Pod) *corev1.Pod {
-	p := pod.DeepCopy()
-	p.Spec.TopologySpreadConstraints = nil
-	if p.Spec.Affinity != nil {
-		p.Spec.Affinity.PodAffinity = nil
-	}
-	return p
-}
-
-// spread finds that a topology spread constraint keeps members from the room that there is.
-func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
-	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
-		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
-			break
-		}
-	}
-	f.Message = phrase.Ruled(describeSpread(c.Cluster(), role), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
-}
-
-// slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.
-func slotsBy(cluster *placement.Cluster, role placement.Role, key string) (parts []string) {
-	if key == corev1.LabelHostname {
-		return nil // the nodes are listed anyway
-	}
-	slots := map[string]int64{}
-	for _, n := range cluster.Nodes() {
-		if value, ok := n.Labels[key]; ok {
-			slots[value] += 0
-		}
-	}
-	for _, s := range placement.Slots(cluster, withoutRules(role.Pod), role.Count, placement.Options{}) {
-		if value, ok := cluster.Node(s.Node).Labels[key]; ok {
-			slots[value] += s.Slots
-		}
-	}
-	for _, value := range slices.Sorted(maps.Keys(slots)) {
-		room := "none"
-		if n := slots[value]; n > 0 {
-			room = fmt.Sprint(n)
-		}
-		if len(parts) == 0 {
-			room = "room for " + room
-		}
-		parts = append(parts, room+" in "+value)
-	}
-	return parts
 }

@@ -156,6 +156,14 @@ func describeRequirements(spec corev1.PodSpec) string {
 	return strings.Join(append(parts, strings.Join(terms, " or ")), ", ")
 }
 
+// onlyFor ends what is so for a role of several, where it is not so for all. It reads like: , required for Launcher.
+func onlyFor(c *stage.Context, role placement.Role, how string, is func(placement.Role) bool) string {
+	if !slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool { return !is(r) }) {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s", how, phrase.Role(role.Name))
+}
+
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
 	values, keys := valuesOf(c, w.Key), map[string]bool{}
 	for _, n := range c.Cluster().Nodes() {
@@ -165,7 +173,8 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	}
 	maps.DeleteFunc(keys, func(key string, _ bool) bool { return networktopology.Derived(key) })
 	have := valueNames(values)
-	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s", w).
+	same := func(r placement.Role) bool { return slices.ContainsFunc(Requirements(r.Pod.Spec), w.Same) }
+	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, onlyFor(c, role, "required for", same)).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
 	if len(have) == 0 {
 		f.Detail("no node has a label %s at all", w.Key)

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -26,13 +27,15 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	if cause.Constraint == placement.VolumeLimits {
 		name = volumeLimit(c, r)
 	}
+	name += ofRoles(c, cause.Roles)
 	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name, c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
 	case !alone:
-		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
-	case cause.Constraint == placement.PodAntiAffinity && placement.KeepsOwnApart(r.Role.Pod):
-		f.Message = fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s",
-			phrase.Wants(r), phrase.Kinds(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
+		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", phrase.Rule(cause.Constraint, r.Role.Pod), phrase.Members(r))
+	case cause.Constraint == placement.PodAntiAffinity:
+		if text := apart(c, r); text != "" {
+			f.Message = text
+		}
 	}
 	return inPieces(c, f, r, users(c, usages(c, c.Cluster(), cause.Constraint, r))...).Fact("rule", string(cause.Constraint))
 }
@@ -66,7 +69,9 @@ func volumeLimit(c *stage.Context, r placement.Room) string {
 // inPieces adds what is free, some lines, and who has the rest.
 func inPieces(c *stage.Context, f *stage.Finding, r placement.Room, lines ...string) *stage.Finding {
 	f.DescribeRoom(c, c.Cluster(), r).Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
-	listed(listed(f, lines), c.ConsumersOn(r.NodeNames(), r.Resource))
+	if listed(f, lines); len(lines) == 0 || request.IsDevice(r.Resource) {
+		listed(f, c.ConsumersOn(r.NodeNames(), r.Resource))
+	}
 	autoscaler(c, f)
 	return f
 }

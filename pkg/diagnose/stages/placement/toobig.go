@@ -34,6 +34,9 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		wider(c, f, role)
 	}
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
+	if assumed := assumed(c, r); assumed != "" {
+		f.Detail("%s", assumed)
+	}
 	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
 	}
@@ -51,6 +54,32 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	}
 	autoscaler(c, f)
 	return tolerationHints(c, f, role)
+}
+
+// assumed names the nodes of a room that are not as they are counted, at their best.
+func assumed(c *stage.Context, r placement.Room) string {
+	var nodes byReason
+	for _, of := range r.Nodes {
+		n := c.Cluster().Node(of.Node)
+		if n == nil || of.Total == 0 {
+			continue
+		}
+		capacity, allocatable := n.Status.Capacity[r.Resource], n.Status.Allocatable[r.Resource]
+		switch {
+		case c.Repaired(n) != n:
+			nodes.add("not ready", n.Name)
+		case placement.Uncordoned(n) != n:
+			nodes.add("cordoned", n.Name)
+		case placement.AtCapacity(n) != n && capacity.Cmp(allocatable) > 0:
+			nodes.add(fmt.Sprintf("%s of %s healthy", allocatable.String(), capacity.String()), n.Name)
+		}
+	}
+	if len(nodes.reasons) == 0 {
+		return ""
+	}
+	return "counted as if they were open and well: " + phrase.NamesOf(nodes.reasons, func(reason string) string {
+		return fmt.Sprintf("%s (%s)", phrase.Names(nodes.names[reason]), reason)
+	})
 }
 
 // reasons are the constraints by which nodes reject a role, with counts.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,10 @@ func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.C
 			return []usage{keepsOff(cluster, r), amount}
 		}
 		return []usage{keepsOff(cluster, r)}
+	case placement.TopologySpread:
+		if s, _, ok := bindingSpread(c, cluster, r.Role); ok {
+			return spreadUsages(s, r)
+		}
 	}
 	if _, ok := constraint.ResourceName(); !ok {
 		return []usage{amount}
@@ -91,18 +96,54 @@ func keepsOff(cluster *placement.Cluster, r placement.Room) usage {
 			among.Insert(n.Node)
 		}
 	}
+	useful := func(d placement.Closed) bool { return slices.ContainsFunc(d.Nodes, among.Has) }
 	return usage{
-		uses: func(p *corev1.Pod) bool { return slices.ContainsFunc(keptOff(p), among.Has) },
+		uses: func(p *corev1.Pod) bool { return slices.ContainsFunc(keptOff(p), useful) },
 		clause: func(consumers int, pods []*corev1.Pod) string {
-			nodes := sets.New[string]()
+			places := map[string][]string{}
 			for _, p := range pods {
-				if nodes.Len() < among.Len() { // else there is nothing more to find
-					nodes.Insert(slices.DeleteFunc(keptOff(p), func(name string) bool { return !among.Has(name) })...)
+				for _, d := range keptOff(p) {
+					if len(d.Nodes) == 1 {
+						places[d.Nodes[0]] = nil
+					} else if useful(d) {
+						places[phrase.Place(d.Key, d.Value)] = slices.DeleteFunc(slices.Clone(d.Nodes), func(name string) bool { return !among.Has(name) })
+					}
 				}
 			}
-			return fmt.Sprintf("%s %ss off %s by pod anti-affinity", phrase.Verb(consumers, "keeps", "keep"), phrase.Noun(r), phrase.Names(sets.List(nodes)))
+			return fmt.Sprintf("%s %ss off %s by pod anti-affinity", phrase.Verb(consumers, "keeps", "keep"), phrase.Noun(r), phrase.NamesOf(slices.Sorted(maps.Keys(places)), func(place string) string {
+				if nodes := places[place]; len(nodes) > 0 {
+					return fmt.Sprintf("%s (%s)", place, phrase.Names(nodes))
+				}
+				return place
+			}))
 		},
 	}
+}
+
+// spreadUsages are how pods are in the way of a spread: those that it counts are where it lets no more in, others have the room where it would.
+func spreadUsages(s placement.SpreadCount, r placement.Room) []usage {
+	ahead := usage{
+		uses: func(p *corev1.Pod) bool {
+			d, counts := s.In(p)
+			return counts && s.Full(d)
+		},
+		clause: func(consumers int, pods []*corev1.Pod) string {
+			in := sets.New[string]()
+			for _, p := range pods {
+				if d, counts := s.In(p); counts {
+					in.Insert(d.Value)
+				}
+			}
+			return fmt.Sprintf("%s %s that the spread counts in %s", phrase.Verb(consumers, "has", "have"), phrase.Count(len(pods), "pod"), phrase.Names(sets.List(in)))
+		},
+	}
+	var behind []string
+	for _, node := range r.NodeNames() {
+		if d, counts := s.Of(node); counts && !s.Full(d) {
+			behind = append(behind, node)
+		}
+	}
+	return []usage{ahead, amountOf(r.Resource, behind)}
 }
 
 // maxUsers is how many of those are listed that use what a rule is about.

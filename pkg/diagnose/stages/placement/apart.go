@@ -1,0 +1,62 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// apartCeiling is the sentence for members that keep each other, or that others keep, off nodes or domains of a label, on the cluster at its best.
+func apartCeiling(c *stage.Context, r placement.Room) string {
+	a, ok := c.Best().Apart(c.Request.Gang, r.Role, r.NodeNames())
+	if !ok || !a.Short() {
+		return fmt.Sprintf("pod anti-affinity keeps %s from nodes with room", phrase.Members(r))
+	}
+	var there []string
+	if a.Key != corev1.LabelHostname && len(a.Domains) > 0 {
+		there = append(there, phrase.Names(a.Domains))
+	}
+	if r.PerMember > 0 && len(a.Roles) == len(r.Alike) {
+		there = append(there, fmt.Sprintf("%s are there, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested)))
+	}
+	numbers, taken := "", ""
+	if len(there) > 0 {
+		numbers = fmt.Sprintf(" (%s)", strings.Join(there, "; "))
+	}
+	if len(c.Request.Bound) > 0 {
+		taken = ", besides those of its members that have a node,"
+	}
+	of := membersApart(r, a)
+	return fmt.Sprintf("pod anti-affinity requires %s%s one for each %s%s, and there %s %d%s", phrase.CountDomains(a.Members, a.Key), cmp.Or(taken, ","), phrase.Noun(of), phrase.Kinds(of),
+		phrase.Verb(len(a.Domains), "is", "are"), len(a.Domains), numbers)
+}
+
+// apart is the sentence for members of which each needs a node or a domain of its own, and finds none; empty where there are enough of these.
+func apart(c *stage.Context, r placement.Room) string {
+	a, ok := c.Cluster().Apart(c.Request.Gang, r.Role, r.NodeNames())
+	if !ok || !a.Short() {
+		return ""
+	}
+	of := membersApart(r, a)
+	who := phrase.Members(of)
+	if len(a.Roles) == len(r.Alike) {
+		who = phrase.Wants(of)
+	}
+	if a.Key == corev1.LabelHostname {
+		return fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s", who, phrase.Kinds(of), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
+	}
+	return fmt.Sprintf("needs %s, each in a %s of its own by pod anti-affinity%s; %d of %s %s room for one: %s", who, phrase.DomainName(a.Key), phrase.Kinds(of),
+		len(a.Domains), phrase.CountDomains(a.All, a.Key), phrase.Verb(len(a.Domains), "has", "have"), phrase.Names(a.Domains))
+}
+
+// membersApart is a room for the members that keep apart, which may be of more roles.
+func membersApart(r placement.Room, a placement.Apart) placement.Room {
+	r.Alike, r.Members = a.Roles, a.Members
+	return r
+}
