@@ -13,13 +13,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Deletion is how a pod goes that is being deleted, and until when it may take.
+// Deletion is how a pod goes that is being deleted, and until when it may take, or why it does not go.
 func (c *Context) Deletion(p *corev1.Pod) string {
 	how := "it is being deleted"
 	if by := gang.Disruption(p); by != nil {
 		how = strings.TrimSpace(by.Reason + " " + by.Message)
 	}
-	if end := p.DeletionTimestamp.Time; end.After(c.View.Now) {
+	if end := p.DeletionTimestamp.Time; end.After(c.View.Now) && c.View.Stuck(p) {
+		how += "; it does not go by itself: " + c.HeldBy(p)
+	} else if end.After(c.View.Now) {
 		how += "; it ends at " + phrase.Clock(end, c.View.Now) + " at the latest"
 	}
 	return how

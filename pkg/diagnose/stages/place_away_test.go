@@ -47,6 +47,17 @@ func TestNodeAway(t *testing.T) {
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))
 			silent(c.S.Nodes[0])
 		}},
+		{name: "a member of the gang", code: answer.MemberLost, exit: 7, wantText: []string{"it does not go by itself: only the kubelet of its node can confirm that it has ended"}, not: []string{"at the latest"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 0 {
+						terminating(20*time.Second)(i, p)
+					}
+				}
+			}))
+			silent(c.S.Nodes[0])
+		}},
 		{name: "a volume for one pod", code: answer.VolumeMultiAttach, exit: 5, first: "claim data is ReadWriteOncePod, and user-worker-0 uses it on n1, stuck in Terminating", fix: "clear user-worker-0",
 			wantText: []string{"only the kubelet of its node can confirm that it has ended", outOfService}, build: func(c *clustertest.Cluster) {
 				boundClaim(c, "", corev1.ReadWriteOncePod)

@@ -55,6 +55,12 @@ func TestSelector(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200", "gb200"))))
 			label(c, "class", "h100", "h100")
 		}},
+		{name: "a node that is gone, by its name", code: answer.SelectorNoMatch, exit: 4, first: "^there is no node n9, which Worker requires$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n9"}}}}}}}}
+			})))
+		}},
 		{name: "a label that must exist", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label nvlink", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("nvlink", corev1.NodeSelectorOpExists))))
 		}},

@@ -141,11 +141,16 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	})
 }
 
+// withholding is why devices that drivers publish are given to no pod, and the rules among that.
+func withholding(c *stage.Context) (rules []*resourceapi.DeviceTaintRule, problems []placement.DeviceProblem) {
+	rules, problems = placement.WithheldByRules(c.View.Snap.ResourceSlices, c.View.Snap.DeviceTaintRules)
+	_, published := placement.RepairedSlices(c.View.Snap.ResourceSlices)
+	return rules, append(problems, published...)
+}
+
 // withheld finds that devices which drivers publish are given to no pod.
 func withheld(c *stage.Context, _ shortfall) *stage.Finding {
-	rules, problems := placement.WithheldByRules(c.View.Snap.ResourceSlices, c.View.Snap.DeviceTaintRules)
-	_, published := placement.RepairedSlices(c.View.Snap.ResourceSlices)
-	problems = append(problems, published...)
+	rules, problems := withholding(c)
 	var where, names []string
 	for _, r := range rules {
 		names = append(names, r.Name)

@@ -64,13 +64,20 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}) {
 		return
 	}
-	f := stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
-		Fact("role", phrase.Role(role.Name))
+	required := describeRequirements(role.Pod.Spec)
+	f := stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), required)
+	if strings.HasPrefix(required, nodeName) && !strings.ContainsAny(required, " ,") {
+		f = stage.Found(answer.SelectorNoMatch, "there is no node %s, which %s requires", strings.TrimPrefix(required, nodeName), phrase.Role(role.Name))
+	}
+	f.Fact("role", phrase.Role(role.Name))
 	for _, key := range comparedLabels(role.Pod.Spec) {
 		f.Detail("nodes have %s: %s", key, phrase.Names(valueNames(valuesOf(c, key))))
 	}
 	out.Add(f)
 }
+
+// nodeName begins a requirement of a node by its name.
+const nodeName = "metadata.name="
 
 // comparedLabels are the labels of nodes that an affinity compares with a number or a list, each once: what nodes have is the other half of why none
 // matches.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,12 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
 	if assumed := assumed(c, r); assumed != "" {
 		f.Detail("%s", assumed)
+	}
+	if slices.ContainsFunc(causes.All, func(cause placement.Cause) bool { return cause.Constraint == placement.DRADevices }) {
+		_, problems := withholding(c)
+		for _, p := range problems[:min(len(problems), maxReasons)] {
+			f.Detail("counted as if it were not so: %s", p.Detail)
+		}
 	}
 	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
