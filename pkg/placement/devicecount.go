@@ -17,8 +17,9 @@ type DeviceCount struct {
 	// Requested is what all members request; Members is how many of them do, and PerMember what each does: 0 if that differs.
 	Requested, PerMember int64
 	Members              int32
-	// Free are those of Total that are not allocated.
-	Free, Total int64
+	// Total is how many devices there are on the nodes that some of these members may use, Free those of them that are not allocated, nor withheld by a taint, and
+	// Elsewhere how many there are on other nodes.
+	Free, Total, Elsewhere int64
 }
 
 // DeviceCounts are the numbers of devices for the claims of some roles, a class each, in the order in which they are claimed. A claim that
@@ -37,8 +38,9 @@ func (c *Cluster) DeviceCounts(ctx context.Context, roles []Role) []DeviceCount 
 			return nil
 		}
 	}
+	usable := c.claimable(ctx, roles)
 	for i := range claimed.counts {
-		if !c.count(&claimed.counts[i], c.matching(ctx, claimed.counts[i].Class, claimed.selectors[i])) {
+		if !c.count(&claimed.counts[i], usable, c.matching(ctx, claimed.counts[i].Class, claimed.selectors[i])) {
 			return nil
 		}
 	}
@@ -83,8 +85,26 @@ func (s *deviceSum) add(claims []*resourceapi.ResourceClaim, members int32) (ok 
 	return true
 }
 
+// claimable reports for a node whether members of some roles with claims may use it.
+func (c *Cluster) claimable(ctx context.Context, roles []Role) func(node string) bool {
+	open := make([]bool, len(c.nodes))
+	for _, role := range roles {
+		if len(role.Pod.Spec.ResourceClaims) == 0 {
+			continue
+		}
+		_, usable := c.usableBy(ctx, role)
+		for i, is := range usable {
+			open[i] = open[i] || is
+		}
+	}
+	return func(node string) bool {
+		at, known := c.byName[node]
+		return known && open[at]
+	}
+}
+
 // count counts the devices that match, in the latest slices of each pool. ok is false if that cannot be.
-func (c *Cluster) count(d *DeviceCount, match func(*resourceapi.ResourceSlice, resourceapi.Device) (bool, error)) (ok bool) {
+func (c *Cluster) count(d *DeviceCount, usable func(node string) bool, match func(*resourceapi.ResourceSlice, resourceapi.Device) (bool, error)) (ok bool) {
 	if _, err := c.allocator(); err != nil {
 		return false
 	}
@@ -96,8 +116,12 @@ func (c *Cluster) count(d *DeviceCount, match func(*resourceapi.ResourceSlice, r
 		if !is {
 			continue
 		}
+		if s.Spec.NodeName != nil && !usable(*s.Spec.NodeName) {
+			d.Elsewhere++
+			continue
+		}
 		d.Total++
-		if !c.allocation.used(s, device.Name) {
+		if !c.allocation.used(s, device.Name) && !slices.ContainsFunc(device.Taints, withholds) {
 			d.Free++
 		}
 	}

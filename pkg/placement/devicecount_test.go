@@ -30,6 +30,7 @@ func TestDeviceCounts(t *testing.T) {
 		"roles that do not":   {c, []Role{w("one", 1), w("one", 2)}, []DeviceCount{{Class: "gpu", Members: 3, PerMember: 1, Requested: 3, Free: 6, Total: 8}}},
 		"by attribute":        {c, []Role{w("big", 4)}, []DeviceCount{{Class: "gpu", Members: 4, PerMember: 1, Requested: 4, Free: 3, Total: 4}}},
 		"the consumer gone":   {c.Without("uid-a"), []Role{w("one", 1)}, []DeviceCount{{Class: "gpu", Members: 1, PerMember: 1, Requested: 1, Free: 8, Total: 8}}},
+		"on other nodes":      {c, []Role{role("Worker", 1, aPod("w", nil, claiming("one"), selecting("class", "other")))}, []DeviceCount{{Class: "gpu", Members: 1, PerMember: 1, Requested: 1, Elsewhere: 8}}},
 		"all devices":         {c, []Role{w("all", 1)}, nil},
 		"no claims":           {c, []Role{role("Worker", 1, aPod("w", nil))}, nil},
 		"no such template":    {c, []Role{w("ten", 1)}, nil},

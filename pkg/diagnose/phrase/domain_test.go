@@ -34,3 +34,16 @@ func TestTogether(t *testing.T) {
 		}
 	}
 }
+
+func TestCountDomains(t *testing.T) {
+	for _, test := range []struct {
+		n         int
+		key, want string
+	}{
+		{1, "kubernetes.io/hostname", "1 node"}, {3, "topology.kubernetes.io/zone", "3 zones"}, {2, "topology.kubernetes.io/region", "2 regions"}, {2, "rack", "2 values of rack"}, {1, "rack", "1 value of rack"},
+	} {
+		if got := CountDomains(test.n, test.key); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}

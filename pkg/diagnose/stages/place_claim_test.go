@@ -135,6 +135,20 @@ func TestDeviceClaims(t *testing.T) {
 				template(c, "one", "gpu")
 				c.Add(gangOf(2, 0, claims("one")))
 			}},
+		{name: "on nodes that are not selected", code: answer.TooBig, exit: 6, first: "^2 workers claim 1 device of class gpu each, 2 in all, and the nodes that it may use have 1; 1 of 2 members could have theirs$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			label(c, "class", "x")
+			devices(c, 1)
+			template(c, "one", "gpu")
+			in := claims("one")
+			c.Add(gangOf(2, 0, in, func(g *clustertest.Gang) {
+				of := g.Spec
+				g.Spec = func(p *corev1.PodSpec) {
+					of(p)
+					p.NodeSelector = map[string]string{"class": "x"}
+				}
+			}))
+		}},
 		{name: "of a pool that is not complete", code: answer.GPUUnhealthy, exit: 5, first: "devices on n2 are withheld", wantText: []string{"driver gpu.example.com has published 1 of 2 slices of pool n2"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

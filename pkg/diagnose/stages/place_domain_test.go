@@ -118,6 +118,11 @@ func TestRulesOfRoles(t *testing.T) {
 			serves(c, 0, func(p *corev1.Pod) { port(&p.Spec) }, "n1", "n2", "n3", "n4")
 			c.Add(gangOf(2, 8, withPS(port, asIs)))
 		}},
+		{name: "workers that keep away from the server", code: answer.TooBig, exit: 6, first: "^pod anti-affinity to pods with training.kubeflow.org/replica-type=ps .same zone. keeps 2 workers from nodes with room$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			label(c, zone, "a", "a")
+			c.Add(gangOf(2, 2, withPS(asIs, apartFrom(roleName, "ps", zone))))
+		}},
 		{name: "a label for one role", code: answer.SelectorNoMatch, exit: 4, first: "^no node has the label pool=login, required for PS$", build: func(c *clustertest.Cluster) {
 			zones(c).Add(gangOf(2, 8, withPS(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "login"} }, asIs)))
 		}},

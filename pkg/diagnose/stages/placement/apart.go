@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -16,7 +17,7 @@ import (
 func apartCeiling(c *stage.Context, r placement.Room) string {
 	a, ok := c.Best().Apart(c.Request.Gang, r.Role, r.NodeNames())
 	if !ok || !a.Short() {
-		return fmt.Sprintf("pod anti-affinity keeps %s from nodes with room", phrase.Members(r))
+		return fmt.Sprintf("pod anti-affinity%s keeps %s from nodes with room", repulsion(r.Role.Pod), phrase.Members(r))
 	}
 	var there []string
 	if a.Key != corev1.LabelHostname && len(a.Domains) > 0 {
@@ -35,6 +36,19 @@ func apartCeiling(c *stage.Context, r placement.Room) string {
 	of := membersApart(r, a)
 	return fmt.Sprintf("pod anti-affinity requires %s%s one for each %s%s, and there %s %d%s", phrase.CountDomains(a.Members, a.Key), cmp.Or(taken, ","), phrase.Noun(of), phrase.Kinds(of),
 		phrase.Verb(len(a.Domains), "is", "are"), len(a.Domains), numbers)
+}
+
+// maxSelector is how much of a selector is repeated, in bytes.
+const maxSelector = 128
+
+// repulsion names the pods that a pod keeps away from by its first term, as the end of a noun: to pods with app=web (same zone). It is empty for a pod that others keep
+// away from.
+func repulsion(pod *corev1.Pod) string {
+	if !placement.KeepsApart(pod) {
+		return ""
+	}
+	term := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+	return fmt.Sprintf(" to pods with %s (same %s)", phrase.Shorten(metav1.FormatLabelSelector(term.LabelSelector), maxSelector), phrase.DomainName(term.TopologyKey))
 }
 
 // apart is the sentence for members of which each needs a node or a domain of its own, and finds none; empty where there are enough of these.

@@ -145,6 +145,9 @@ func devicesTaken(c *stage.Context, f *stage.Finding) string {
 	var parts []string
 	for _, d := range counts {
 		text := fmt.Sprintf("%d of %d %s free", d.Free, d.Total, phrase.Verb(int(d.Free), "is", "are"))
+		if d.Elsewhere > 0 {
+			text += " on the nodes that it may use"
+		}
 		if len(short) == 0 {
 			text += ", but not where its claims need them"
 		}
@@ -159,13 +162,21 @@ func tooFewDevices(c *stage.Context, fitted string) string {
 	var parts []string
 	for _, d := range c.Devices(c.Best()) {
 		if d.Requested > d.Total {
-			parts = append(parts, fmt.Sprintf("%s, and the whole cluster has %d", claiming(c, d), d.Total))
+			parts = append(parts, fmt.Sprintf("%s, and %s %d", claiming(c, d), devicesWhere(d), d.Total))
 		}
 	}
 	if len(parts) == 0 {
 		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
 	}
 	return fmt.Sprintf("%s; %s could have theirs", strings.Join(parts, "; "), fitted)
+}
+
+// devicesWhere are the nodes on which devices are counted, with their verb.
+func devicesWhere(d placement.DeviceCount) string {
+	if d.Elsewhere > 0 {
+		return "the nodes that it may use have"
+	}
+	return wholeCluster
 }
 
 // claiming reads like: 2 workers claim 1 device of class gpu each, 2 in all.
