@@ -3,6 +3,8 @@ package localfile
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -36,6 +38,47 @@ func packed(t *testing.T, text []byte) *bytes.Buffer {
 		t.Fatal(err)
 	}
 	return &out
+}
+
+// A pipe into which nothing is written keeps nobody waiting who interrupts.
+func TestOpenUntil(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := OpenUntil(ctx, path, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("open: got %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	from, to := io.Pipe()
+	in, err := OpenUntil(ctx, Stdin, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	go func() {
+		_, _ = to.Write([]byte("a: b")) // nothing is read of it once the test has failed
+		cancel()
+	}()
+	data, err := io.ReadAll(in)
+	if string(data) != "a: b" && len(data) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("read: got %q, %v", data, err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("a: b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := OpenUntil(t.Context(), file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if data, err := io.ReadAll(plain); err != nil || string(data) != "a: b" {
+		t.Errorf("file: got %q, %v", data, err)
+	}
 }
 
 func TestText(t *testing.T) {

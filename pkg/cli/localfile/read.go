@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,60 @@ func Open(path string, in io.Reader) (io.ReadCloser, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// OpenUntil is Open for what may keep a user waiting: opening and reading standard input, or what is no regular file, end with ctx.
+func OpenUntil(ctx context.Context, path string, in io.Reader) (io.ReadCloser, error) {
+	if info, err := os.Stat(path); path != Stdin && (err != nil || info.Mode().IsRegular()) {
+		return Open(path, in)
+	}
+	type opened struct {
+		from io.ReadCloser
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		from, err := Open(path, in)
+		done <- opened{from, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) // who waits for a writer ends with the program
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		return &interruptible{ReadCloser: o.from, ctx: ctx, buffer: make([]byte, 16*beginning)}, nil
+	}
+}
+
+// interruptible is a reader that does not wait for longer than a context.
+type interruptible struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // a reader has no other way to it
+	buffer []byte
+}
+
+// Read implements [io.Reader]. A read that is interrupted goes on into the buffer, which nothing reads after that.
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := r.ReadCloser.Read(r.buffer[:min(len(p), len(r.buffer))])
+		done <- result{n, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, context.Cause(r.ctx)
+	case got := <-done:
+		return copy(p, r.buffer[:got.n]), got.err
+	}
 }
 
 // Name is a path as messages name it.

@@ -12,11 +12,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
 // redacted stands for a value that is a secret. No API server takes it, so that a command with it acts for nobody else.
 const redacted = "REDACTED"
+
+// elsewhere stands for a file with what was read of standard input.
+const elsewhere = "FILE"
 
 // Completer adds to commands the flags of one run: those of the connection, -n, --profile and --from.
 type Completer struct {
@@ -36,8 +40,12 @@ func New(root *cobra.Command, connection *pflag.FlagSet, namespaced, unconnected
 
 // Run takes the flags of the command that runs.
 func (c *Completer) Run(cmd *cobra.Command) {
-	if flag := cmd.Flags().Lookup("from"); flag != nil {
-		c.from = flag.Value.String()
+	flag := cmd.Flags().Lookup("from")
+	if flag == nil {
+		return
+	}
+	if c.from = flag.Value.String(); c.from == localfile.Stdin || strings.HasPrefix(c.from, "/dev/") { // as standard input and <(…) are, which cannot be read a second time
+		c.from = elsewhere
 	}
 }
 
@@ -204,10 +212,10 @@ var anyCluster = []string{"kubeconfig", "as", "as-uid", "as-group"}
 // flags are the flags of the connection that count, as a command lacks them.
 func (c *Completer) flags(l line, counts func(*pflag.Flag) bool) []string {
 	var all []string
-	elsewhere := l.has("--context")
+	other := l.has("--context")
 	c.connection.VisitAll(func(flag *pflag.Flag) {
 		if counts(flag) && !slices.Contains(notCarried, flag.Name) && !l.has("--"+flag.Name) &&
-			!(l.admin && slices.Contains(identity, flag.Name)) && !(l.has("--as") && slices.Contains(impersonation, flag.Name)) && (!elsewhere || slices.Contains(anyCluster, flag.Name)) {
+			!(l.admin && slices.Contains(identity, flag.Name)) && !(l.has("--as") && slices.Contains(impersonation, flag.Name)) && (!other || slices.Contains(anyCluster, flag.Name)) {
 			all = append(all, assigned(flag)...)
 		}
 	})

@@ -73,6 +73,7 @@ func TestComplete(t *testing.T) {
 			"gangctl -n team list; gangctl list -A; gangctl get a -n b; gangctl top node; gangctl install x; kubectl get nodes"},
 		"from an administrator":    {[]string{"get", "--context", "c", "--as", "ann", "--token", "t"}, "ask an administrator to apply this: kubectl apply -f -", "ask an administrator to apply this: kubectl --context c apply -f -"},
 		"a file":                   {[]string{"why-pending", "--from", "a b.yaml"}, "gangctl why-pending x, gangctl list, gangctl top node", "gangctl why-pending --from 'a b.yaml' x, gangctl list, gangctl top node --from 'a b.yaml'"},
+		"standard input":           {[]string{"why-pending", "--from", "-"}, "gangctl why-pending x", "gangctl why-pending --from FILE x"},
 		"a file, not for a submit": {[]string{"why-pending", "--from", "f"}, "gangctl submit x", "gangctl submit x"},
 		"a file to write":          {[]string{"why-pending", "--from", "f"}, "gangctl why-pending --save FILE", "gangctl why-pending --save FILE"},
 		"another file":             {[]string{"why-pending", "--from", "f"}, "gangctl why-pending x --from g", "gangctl why-pending x --from g"},

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,12 @@ type header struct {
 // Open reads a snapshot from a file; "-" is in. One that is compressed with gzip is decompressed. Errors name the file, the
 // document's number and a line.
 func Open(path string, in io.Reader) (*Snapshot, error) {
-	f, err := localfile.Open(path, in)
+	return OpenUntil(context.Background(), path, in)
+}
+
+// OpenUntil is Open for users, who may name a pipe into which nothing is written: it ends with ctx.
+func OpenUntil(ctx context.Context, path string, in io.Reader) (*Snapshot, error) {
+	f, err := localfile.OpenUntil(ctx, path, in)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}

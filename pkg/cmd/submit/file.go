@@ -55,7 +55,7 @@ func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
 	if err := o.validate(cmd, args); err != nil {
 		return err
 	}
-	return o.run(cmd.Context(), func(context.Context) (*batch, error) { return o.batch() })
+	return o.run(cmd.Context(), o.batch)
 }
 
 func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
@@ -116,8 +116,8 @@ func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
 }
 
 // batch is the jobs that the file holds.
-func (o *FileOptions) batch() (*batch, error) {
-	m, err := o.read()
+func (o *FileOptions) batch(ctx context.Context) (*batch, error) {
+	m, err := o.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +228,14 @@ func (o *FileOptions) schedulers(job gang.Job) []string {
 const maxFile = 16 << 20
 
 // read reads the files, as if all were in one.
-func (o *FileOptions) read() (*manifest.Manifest, error) {
+func (o *FileOptions) read(ctx context.Context) (*manifest.Manifest, error) {
 	var all [][]byte
 	size := 0
 	for _, path := range o.Files {
-		data, err := o.open(path)
+		data, err := o.open(ctx, path)
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -254,8 +257,8 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 }
 
 // open reads a file.
-func (o *FileOptions) open(path string) ([]byte, error) {
-	in, err := localfile.Open(path, o.IO.In)
+func (o *FileOptions) open(ctx context.Context, path string) ([]byte, error) {
+	in, err := localfile.OpenUntil(ctx, path, o.IO.In)
 	if err != nil {
 		return nil, failure.Errorf("read the job: %w", err).WithHint("name a file with -f, once for each; -f - reads standard input")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
+	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -37,7 +38,7 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 
 // checkedFlags are the flags that checkValues looks at.
 var checkedFlags = []string{"scheduler", "queue", "priority-class", "gpu-resource", "env", "label", "annotation", "data", "host-path", "config-file", "env-from", "node-selector",
-	"toleration", "affinity-node", "affinity-domain", "topology", "topology-preferred", "sync-git", "device", "rdma", "image-pull-secret", "service-account"}
+	"toleration", "affinity-node", "affinity-domain", "topology", "topology-preferred", "sync-git", "device", "rdma", "image-pull-secret", "service-account", "set", "template"}
 
 // checkValues refuses a value that suits no job, whatever the other flags are: that of a setting, which is set without them.
 func (o *Options) checkValues() error {
@@ -54,12 +55,31 @@ func (o *Options) checkValues() error {
 		func() error { _, err := o.code(never); return err },
 		func() error { _, err := o.devices(o.GPUResource); return err },
 		o.validateAccounts,
+		o.checkSet,
+		o.checkTemplate,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkSet refuses assignments that no job takes.
+func (o *Options) checkSet() error {
+	if err := setpath.Check(o.Set...); err != nil {
+		return failure.Usagef("--set %w", err)
+	}
+	return nil
+}
+
+// checkTemplate refuses a template that there is not.
+func (o *Options) checkTemplate() error {
+	if o.Template == "" {
+		return nil
+	}
+	_, err := findTemplate(o.ConfigPath, o.Template)
+	return err
 }
 
 // refuseEmpty refuses an empty value that was typed: an unset variable of a script, rather than a default.

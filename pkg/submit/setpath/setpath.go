@@ -47,6 +47,20 @@ func Apply(object map[string]any, kind any, assignments ...string) (map[string]a
 	return changed, nil
 }
 
+// Check is what is wrong with assignments of whatever object they are made to: how they are written, and that others write what they set.
+func Check(assignments ...string) error {
+	for _, text := range assignments {
+		a, err := parse(text)
+		if err == nil {
+			err = writable(a.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writable refuses paths to what others write.
 func writable(p Path) error {
 	top, second := p[0].Key, ""
