@@ -35,38 +35,67 @@ type lead struct{ exists, unplaced, unready bool }
 // let reports whether the members that come after those are made.
 func (l lead) let(rule Lead) bool { return !l.unplaced && (rule.Placed || !l.unready) }
 
-// holdBack makes the members without a pod NotDue that come after others which are not so far. Where these have no pod either, nothing of the gang is
-// there, and it is to be placed as a whole; so is a part that has a topology domain to itself, which has to have room for all of it when its first member is placed.
-func holdBack(job *Job, members []Member) {
-	follows := func(r Role) bool { return r.Follows.Role != "" }
-	if job.Suspended || job.End != nil || !slices.ContainsFunc(job.Roles, follows) {
-		return
+// leads are the members of a gang that others come after, by the part that they lead.
+type leads struct {
+	roles map[string]Role
+	of    map[roleGroup]lead
+}
+
+// leadsOf are those of the members of a job; empty where no role comes after another.
+func leadsOf(job *Job, members []Member) leads {
+	all := leads{map[string]Role{}, map[roleGroup]lead{}}
+	if !slices.ContainsFunc(job.Roles, func(r Role) bool { return r.Follows.Role != "" }) {
+		return all
 	}
-	roles := map[string]Role{}
 	for _, r := range job.Roles {
-		roles[strings.ToLower(r.Name)] = r
+		all.roles[strings.ToLower(r.Name)] = r
 	}
-	leads := map[roleGroup]lead{}
 	for _, m := range members {
-		r := roles[strings.ToLower(m.Role)]
+		r := all.roles[strings.ToLower(m.Role)]
 		if p, first := partOf(r, m.Index); first || !strings.EqualFold(r.Follows.Role, r.Name) {
-			l := leads[p]
+			l := all.of[p]
 			l.exists = l.exists || m.Pod != nil
 			l.unplaced = l.unplaced || m.Node() == "" && m.State != Succeeded
 			l.unready = l.unready || m.State != Running && m.State != Succeeded
-			leads[p] = l
+			all.of[p] = l
 		}
 	}
+	return all
+}
+
+// hold reports whether a member comes after others, and these are not so far; and whether that is for want of their nodes.
+func (l leads) hold(m Member) (held, unplaced bool) {
+	r := l.roles[strings.ToLower(m.Role)]
+	p, first := partOf(r, m.Index)
+	if r.Follows.Role == "" || first && strings.EqualFold(r.Follows.Role, r.Name) {
+		return false, false
+	}
+	p.role = strings.ToLower(r.Follows.Role)
+	of := l.of[p]
+	return of.exists && !of.let(r.Follows), of.unplaced
+}
+
+// holdBack makes the members without a pod NotDue that come after others which are not so far. Where these have no pod either, nothing of the gang is
+// there, and it is to be placed as a whole; so is a part that has a topology domain to itself, which has to have room for all of it when its first member is placed:
+// these stay Missing, and [Gang.Awaits] reports them.
+func holdBack(job *Job, members []Member) {
+	if job.Suspended || job.End != nil {
+		return
+	}
+	all := leadsOf(job, members)
 	for i, m := range members {
-		r := roles[strings.ToLower(m.Role)]
-		p, first := partOf(r, m.Index)
-		if m.State != Missing || !follows(r) || first && strings.EqualFold(r.Follows.Role, r.Name) {
-			continue
-		}
-		p.role = strings.ToLower(r.Follows.Role)
-		if l := leads[p]; l.exists && !l.let(r.Follows) && !(l.unplaced && len(job.Exclusive) > 0) {
+		if held, unplaced := all.hold(m); m.State == Missing && held && !(unplaced && len(job.Exclusive) > 0) {
 			members[i].State = NotDue
 		}
+	}
+}
+
+// Awaits returns the function that reports whether a member without a pod comes after others which are not so far: its controller makes it then.
+func (g *Gang) Awaits() func(Member) bool {
+	all := leadsOf(g.Job, g.Members)
+	return func(m Member) bool {
+		held, _ := all.hold(m)
+		return m.Pod == nil && held
 	}
 }
 

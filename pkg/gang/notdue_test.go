@@ -58,6 +58,22 @@ func TestNotDue(t *testing.T) {
 	}
 }
 
+// Members of a part that has a domain to itself are missing while its first has no node, as they are placed with it, and come after it all the same.
+func TestAwaits(t *testing.T) {
+	job := &gang.Job{Reader: tfjob.Reader(), Meta: metav1.ObjectMeta{Namespace: "research", Name: "llama"}, Exclusive: []gang.Exclusive{{}},
+		Roles: []gang.Role{{Name: "worker", Replicas: 6, PartSize: 2, Follows: gang.Lead{Role: "worker", Placed: true}}}}
+	members, unlisted := gang.Assemble(job, podsLike("worker-0=waits worker-2=starts"), nil)
+	g := gang.New(job, members, unlisted, func(*gang.Job, []gang.Member) gang.Declared { return gang.Declared{} }, nil)
+	awaits := g.Awaits()
+	var got []string
+	for _, m := range g.Members {
+		got = append(got, fmt.Sprintf("%s:%v", m.State, awaits(m)))
+	}
+	if want := "Pending:false Missing:true Starting:false Missing:false Missing:false Missing:false"; strings.Join(got, " ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
+	}
+}
+
 // podsLike are pods in short: ROLE-INDEX=STATE.
 func podsLike(all string) []*corev1.Pod {
 	states := map[string]func(*corev1.Pod){"runs": runs, "starts": notReady, "waits": func(*corev1.Pod) {}, "done": phase(corev1.PodSucceeded)}

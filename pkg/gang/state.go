@@ -120,16 +120,18 @@ func StateOf(g *Gang, now time.Time) State {
 		return Running // an elastic gang above its minimum
 	case bound == 0 && !troubled:
 		return Pending
-	case troubled || g.crashing() || alive > 0 && g.stuck(now):
+	case troubled || g.crashing(now) || alive > 0 && g.stuck(now):
 		return Degraded
 	}
 	return Starting
 }
 
-// crashing reports whether a member has run before and is waiting to be started again.
-func (g *Gang) crashing() bool {
+// crashing reports whether a member has run before and is waiting to be started again, or is up between two crashes.
+func (g *Gang) crashing(now time.Time) bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {
-		return m.State == Starting && slices.ContainsFunc(m.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+		return m.State == Starting && slices.ContainsFunc(m.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.RestartCount > 0 && s.State.Running == nil || CrashLoops(s, now)
+		})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,6 +77,25 @@ func (w *View) abandoned(name string) bool {
 // Stuck reports whether a pod is long past its grace period. The API's deletionTimestamp is the end of that period.
 func Stuck(p *corev1.Pod, now time.Time) bool {
 	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > stuckAfter
+}
+
+// StuckJob reports whether a Job of Kubernetes should have been gone for long: that which is deleted with its pods goes after them.
+func (w *View) StuckJob(j *batchv1.Job) bool {
+	if j.DeletionTimestamp == nil {
+		return false
+	}
+	last := j.DeletionTimestamp.Time
+	for _, p := range w.PodsOfJob(j) {
+		if p.DeletionTimestamp != nil {
+			last = Later(last, p.DeletionTimestamp.Time)
+		}
+	}
+	return w.Age(last) > stuckAfter
+}
+
+// PodsOfJob are the pods of a Job of Kubernetes.
+func (w *View) PodsOfJob(j *batchv1.Job) []*corev1.Pod {
+	return w.byController().of(gang.IdentityOf(j))
 }
 
 // DeletionRequested is when the deletion of a pod was requested: its timestamp is when the grace period ends.

@@ -56,21 +56,6 @@ func exclusionOf(g *gang.Gang, rule gang.Exclusive) exclusion {
 	return x
 }
 
-// Followers returns the function that reports whether a member without a pod waits for the first of its part, which has no node yet: the controller makes it when that
-// has decided where the part is.
-func (w *View) Followers(g *gang.Gang) func(gang.Member) bool {
-	var all []exclusion
-	for _, rule := range g.Exclusive {
-		all = append(all, exclusionOf(g, rule))
-	}
-	return func(m gang.Member) bool {
-		return g.Sequential != "" && slices.ContainsFunc(all, func(x exclusion) bool {
-			part, in := x.divide(w.Virtual(g, m))
-			return in && !x.settled[part]
-		})
-	}
-}
-
 // keptOut finds the pods on nodes that members of a gang may not share a domain with: those of other jobs, which have other values of the rule's label than its own, and
 // those whose own anti-affinity selects the members by that label, whatever domain that is about.
 func (w *View) keptOut(g *gang.Gang, rule gang.Exclusive, own sets.Set[string]) map[string]sets.Set[string] {

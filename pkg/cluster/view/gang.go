@@ -1,8 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -135,25 +137,50 @@ func (w *View) Together(g *gang.Gang) *gang.Gang {
 // Partners are other jobs, each by itself, of which pods are, or will be, in the group that a gang names: they start together. Those that have ended make
 // none any more.
 func (w *View) Partners(g *gang.Gang) (all []*gang.Gang) {
-	reader, known := dialect.ReaderOf(g.Named.Dialect)
-	if !known || g.Named.Name == "" {
+	if _, known := dialect.ReaderOf(g.Named.Dialect); !known || g.Named.Name == "" {
 		return nil
 	}
-	owners := w.sharing(g)
-	for _, job := range w.Jobs() {
-		id := gang.IdentityOf(&job.Meta)
-		_, owns := owners[id]
-		if job.Meta.Namespace != g.Named.Namespace || job.End != nil || id == gang.IdentityOf(&g.Meta) || owns && len(g.Parts) > 0 {
-			continue
+	mine, owners := gang.IdentityOf(&g.Meta), w.sharing(g)
+	jobs := slices.Clone(w.jobsNaming()[g.Named])
+	for id := range owners {
+		if job := w.byIdentity()[id]; job != nil && job.Meta.Namespace == g.Named.Namespace {
+			jobs = append(jobs, job)
 		}
-		if owns || slices.ContainsFunc(job.Roles, func(r gang.Role) bool {
-			name, ok := reader.GroupOf(&corev1.Pod{ObjectMeta: r.Template.ObjectMeta, Spec: r.Template.Spec})
-			return ok && name == g.Named.Name
-		}) {
+	}
+	slices.SortFunc(jobs, func(a, b *gang.Job) int {
+		return cmp.Or(strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
+	})
+	for _, job := range slices.Compact(jobs) {
+		id := gang.IdentityOf(&job.Meta)
+		if _, owns := owners[id]; job.End == nil && id != mine && !(owns && len(g.Parts) > 0) {
 			all = append(all, w.assemble(job))
 		}
 	}
 	return all
+}
+
+// jobsNaming are the jobs of which a template names a group, by the group.
+func (w *View) jobsNaming() map[gang.Key][]*gang.Job {
+	type byTemplate struct{}
+	return Once(w, byTemplate{}, func() map[gang.Key][]*gang.Job {
+		if w.sameJobs() {
+			return w.base.jobsNaming()
+		}
+		named, readers := map[gang.Key][]*gang.Job{}, dialect.Readers()
+		for _, job := range w.Jobs() {
+			for _, role := range job.Roles {
+				pod := &corev1.Pod{ObjectMeta: role.Template.ObjectMeta, Spec: role.Template.Spec}
+				for _, r := range readers {
+					name, ok := r.GroupOf(pod)
+					key := gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}
+					if ok && !slices.Contains(named[key], job) {
+						named[key] = append(named[key], job)
+					}
+				}
+			}
+		}
+		return named
+	})
 }
 
 // Groups are all group objects, as declarations.

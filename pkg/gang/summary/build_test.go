@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
@@ -130,6 +131,12 @@ func noLabels(pod *corev1.Pod) { pod.Labels = nil }
 // of summarizes a job as the cluster would have it.
 func of(t *testing.T, job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
 	t.Helper()
+	return Of(read(t, job), pods, time.Time{})
+}
+
+// read reads a job as the API server serves it.
+func read(t *testing.T, job *kubeflowv1.TFJob) *gang.Job {
+	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
 	if err != nil {
 		t.Fatal(err)
@@ -140,5 +147,5 @@ func of(t *testing.T, job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(read, pods, time.Time{})
+	return read
 }

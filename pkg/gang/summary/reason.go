@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // reasonOf is why a member does not run; empty if it does, or has.
-func reasonOf(m gang.Member) string {
+func reasonOf(m gang.Member, now time.Time) string {
 	switch m.State {
 	case gang.Missing:
 		return "no pod"
@@ -26,7 +27,7 @@ func reasonOf(m gang.Member) string {
 		return unscheduledReason(m.Pod)
 	case gang.Starting:
 		if m.Pod.Status.Phase == corev1.PodRunning {
-			return cmp.Or(waitingReason(m.Pod), "not ready")
+			return cmp.Or(waitingReason(m.Pod), loopReason(m.Pod, now), "not ready")
 		}
 		return waitingReason(m.Pod)
 	}
@@ -60,6 +61,16 @@ func waitingReason(pod *corev1.Pod) string {
 			if w := s.State.Waiting; w != nil && w.Reason != "" {
 				return join(w.Reason, w.Message)
 			}
+		}
+	}
+	return ""
+}
+
+// loopReason is the crash loop that a container is in which is up at the moment; empty for none.
+func loopReason(pod *corev1.Pod, now time.Time) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if !now.IsZero() && gang.CrashLoops(s, now) {
+			return fmt.Sprintf("container %s is up again, and ends again and again: %d restarts, last with exit code %d", s.Name, s.RestartCount, s.LastTerminationState.Terminated.ExitCode)
 		}
 	}
 	return ""

@@ -68,9 +68,11 @@ type Row struct {
 
 // Rows are the members of a job with pods, of which it picks those of the job. Their roles are in lower case, as pods' names and labels have
 // them.
-func Rows(job *gang.Job, pods []*corev1.Pod) []Row { return rows(gangOf(job, pods)) }
+func Rows(job *gang.Job, pods []*corev1.Pod) []Row {
+	return rows(gangOf(job, pods, time.Time{}), time.Time{})
+}
 
-func rows(g *gang.Gang) []Row {
+func rows(g *gang.Gang, now time.Time) []Row {
 	all := make([]Row, 0, len(g.Members))
 	byRole := map[string]Row{} // the members of a role request the same
 	for _, m := range g.Members {
@@ -81,7 +83,7 @@ func rows(g *gang.Gang) []Row {
 			}
 			byRole[m.Role] = r
 		}
-		r.Member, r.Reason = m, redact.Text(reasonOf(m))
+		r.Member, r.Reason = m, redact.Text(reasonOf(m, now))
 		r.Role = strings.ToLower(m.Role)
 		all = append(all, r)
 	}
@@ -90,9 +92,9 @@ func rows(g *gang.Gang) []Row {
 
 // Of is the summary of a job with pods, of which it picks those of the job.
 func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
-	g := gangOf(job, pods)
+	g := gangOf(job, pods, now)
 	s := Summary{
-		State: gang.StateOf(g, now), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: int(g.Total()), MinAvailable: int(g.Min),
+		State: gang.StateOf(g, now), Rows: rows(g, now), Ready: int(g.Count(gang.Running)), Total: int(g.Total()), MinAvailable: int(g.Min),
 		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
 	}
 	if g.Whole() {
@@ -120,8 +122,9 @@ func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 	return s
 }
 
-// gangOf is the gang of a job as far as the job and its pods declare it: group objects are not read.
-func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
+// gangOf is the gang of a job as far as the job and its pods declare it: group objects are not read. Which members are in a crash loop while they are up is known at a time only:
+// none is where that is zero.
+func gangOf(job *gang.Job, pods []*corev1.Pod, now time.Time) *gang.Gang {
 	var own []*corev1.Pod
 	for _, pod := range pods {
 		if job.Owns(pod) {
@@ -129,6 +132,9 @@ func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
 		}
 	}
 	members, unlisted := gang.Assemble(job, own, nil)
+	if !now.IsZero() {
+		gang.DemoteCrashLoops(members, now)
+	}
 	return gang.New(job, members, unlisted, declared, nil)
 }
 

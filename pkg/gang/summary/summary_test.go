@@ -3,9 +3,11 @@ package summary
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -79,6 +81,39 @@ func TestSummarize(t *testing.T) {
 			s := of(t, tt.job, tt.pods)
 			got := fmt.Sprintf("%s %d/%d %d %s", s.State, s.Ready, s.Total, s.Bound, s.Reason)
 			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A container that ends again and again is no member that runs, also while it is up; one that ended once, and runs since, is not in a crash loop.
+func TestCrashLoopWhileUp(t *testing.T) {
+	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	up := func(restarts int32, ranFor, upFor time.Duration, ready bool) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			running(pod)
+			if !ready {
+				pod.Status.Conditions[0].Status = corev1.ConditionFalse
+			}
+			started := now.Add(-upFor)
+			last := &corev1.ContainerStateTerminated{ExitCode: 3, StartedAt: metav1.NewTime(started.Add(-ranFor)), FinishedAt: metav1.NewTime(started)}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tensorflow", Ready: ready, RestartCount: restarts,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}}, LastTerminationState: corev1.ContainerState{Terminated: last}}}
+		}
+	}
+	for name, tt := range map[string]struct {
+		worker func(*corev1.Pod)
+		want   string
+	}{
+		"up between two crashes":         {up(5, time.Minute, 20*time.Second, true), "Degraded 1/2 worker-0: container tensorflow is up again, and ends again and again: 5 restarts, last with exit code 3"},
+		"up for longer than before":      {up(5, time.Minute, 2*time.Minute, true), "Running 2/2 "},
+		"one crash long ago":             {up(1, time.Minute, time.Hour, true), "Running 2/2 "},
+		"one crash, and it is not ready": {up(1, time.Minute, time.Hour, false), "Starting 1/2 worker-0: not ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Of(read(t, makeJob(1)), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", tt.worker)}, now)
+			if got := fmt.Sprintf("%s %d/%d %s", s.State, s.Ready, s.Total, s.Reason); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

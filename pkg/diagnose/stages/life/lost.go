@@ -29,7 +29,7 @@ type lostMember struct {
 // lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
 // first of the others had started.
 func lostMembers(c *stage.Context) []lostMember {
-	started, follows, never := firstStart(c), c.View.Followers(c.Gang), neverMade(c)
+	started, awaits, never := firstStart(c), c.Gang.Awaits(), neverMade(c)
 	var all []lostMember
 	for _, m := range c.Gang.Members {
 		l := lostMember{Member: m}
@@ -42,8 +42,8 @@ func lostMembers(c *stage.Context) []lostMember {
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, c.View.EndedAt(m.Pod), failure(m.Pod)
 		case started.IsZero() || m.State == gang.NotDue:
 			continue
-		case m.Pod == nil && follows(m):
-			continue // it is made when another one has a node
+		case awaits(m):
+			continue // it is made when another one is so far
 		case m.Pod == nil:
 			if remember(c, &l); never && l.node == "" && l.how == "" {
 				continue

@@ -40,7 +40,7 @@ func promised(c *stage.Context, out *stage.Result) {
 	case !c.Fit(c.Cluster().With(first...), nil).Fits():
 		comeFirst(c, out, there)
 		out.Add(stage.Found(answer.QueueOrder, "it fits, with room for all members now, but others were nominated there first: %s", phrase.Names(kept)).
-			Fact("kept", kept).Fact("reason", "reservation"))
+			Fact("kept", kept[:min(len(kept), answer.PublishedNodes)]).Fact("keptCount", len(kept)).Fact("reason", "reservation"))
 	}
 }
 
