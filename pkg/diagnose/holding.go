@@ -16,7 +16,7 @@ import (
 // holding is how many devices the members of a gang that does not run hold in vain, and since when, where that shows.
 func holding(w *view.View, r *stage.Diagnosis) (h answer.Holding) {
 	n, up := stage.IdleDevices(r.Gang)
-	if n == 0 {
+	if n == 0 || r.Primary != nil && r.Primary.Code == answer.ContainersStarting && busy(r.Gang) {
 		return h
 	}
 	h.GPUs = n
@@ -24,6 +24,18 @@ func holding(w *view.View, r *stage.Diagnosis) (h answer.Holding) {
 		h.Since = &since
 	}
 	return h
+}
+
+// busy reports whether as many members as the gang needs have all their containers up: one that is not ready yet may load what it works on, and does not idle.
+func busy(g *gang.Gang) bool {
+	up := g.Count(gang.Running, gang.Succeeded)
+	for _, m := range g.Members {
+		down := func(s corev1.ContainerStatus) bool { return s.State.Running == nil }
+		if m.State == gang.Starting && len(m.Pod.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(m.Pod.Status.ContainerStatuses, down) {
+			up++
+		}
+	}
+	return up >= g.Min
 }
 
 // idleSince is since when the members that are up idle, of which the last came up at a time: since then, or, where they worked together before, since the first of the others

@@ -57,9 +57,9 @@ var entries = []Entry{
 	},
 	{
 		Code: NamespaceGone, Stages: []Stage{StageRequest}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The namespace is being deleted; nothing new is created in it.",
-		Evidence: "`Namespace.status.phase`",
-		Remedy:   "Use another namespace.",
+		Meaning:  "The namespace is being deleted, and nothing new is created in it; or it does not exist, of a job that has not been submitted.",
+		Evidence: "`Namespace.status.phase`; the namespaces that exist",
+		Remedy:   "Use another namespace, or create it.",
 	},
 	{
 		Code: NoPermission, Stages: []Stage{StageRequest, StagePods}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Admin}},
@@ -105,7 +105,7 @@ var entries = []Entry{
 	},
 	{
 		Code: OperatorRBAC, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The operator may not create pods, or services, in the namespace; or it may not set finalizers on the job, without which it creates nothing where the API server protects owners.",
+		Meaning:  "The operator may not create pods, or services, in the namespace, or do what else it has to for that; or it may not set finalizers on the job, without which it creates nothing where the API server protects owners.",
 		Evidence: "event `FailedCreatePod` or `FailedCreateService` \"User … cannot create resource …\", or \"cannot set blockOwnerDeletion …\"",
 		Remedy:   "Bind a role that may.",
 	},
@@ -135,8 +135,8 @@ var entries = []Entry{
 	},
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's has the name of a member; or a request is above its own limit; or the controller reports that it cannot make them.",
-		Evidence: "event or dry-run create with the policy's message",
+		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's, such as one of an earlier job that is stuck in its deletion, has the name of a member; or a request is above its own limit; or the controller reports that it cannot make them.",
+		Evidence: "event or dry-run create with the policy's message; the level of Pod Security that the labels of the namespace enforce, against the template; the pods that have the names",
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},
 	{

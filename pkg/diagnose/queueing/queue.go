@@ -4,7 +4,9 @@ package queueing
 import (
 	"regexp"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -21,7 +23,9 @@ import (
 func Queue(v *view.View, g *gang.Gang) (schema.GroupKind, string, bool) {
 	d := g.Decl
 	if d == nil {
-		if _, probed := GroupProbe(v, g); !probed && g.Named.Dialect != gang.Volcano || !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
+		_, probed := GroupProbe(v, g)
+		_, reported := reportedRefusal(v, g)
+		if !probed && !reported && g.Named.Dialect != gang.Volcano || !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
 			return schema.GroupKind{}, "", false
 		}
 		name := g.Queue
@@ -93,16 +97,81 @@ var queueRefusals = []struct {
 	{answer.QueueNotLeaf, regexp.MustCompile(`(?i)\bto (?:leaf|root) queue\b`)},
 }
 
-// RefusedForQueue is the reason for which the create of the gang's PodGroup was refused, if that is its queue, with the answer.
-func RefusedForQueue(v *view.View, g *gang.Gang) (code answer.Code, probe snapshot.Probe, refused bool) {
+// Refusal is that the API server, or a scheduler, does not take a gang for the sake of its queue.
+type Refusal struct {
+	// Code is what it has against the queue, and Message what it reports of that.
+	Code    answer.Code
+	Message string
+	// Tried reports that the create of the gang's PodGroup was tried just now, and Status is its HTTP status; otherwise it was reported, last at a time, by an event or a condition.
+	Tried       bool
+	Status      int
+	First, Last time.Time
+}
+
+// RefusedForQueue is why the gang is refused for the sake of its queue: by the create of its PodGroup, if that was tried, or else by what was reported.
+func RefusedForQueue(v *view.View, g *gang.Gang) (Refusal, bool) {
 	probe, probed := GroupProbe(v, g)
-	if _, _, queued := Queue(v, g); !probed || probe.Accepted() || g.Decl != nil || !queued {
-		return "", probe, false
+	if _, _, queued := Queue(v, g); !queued || probed && (probe.Accepted() || g.Decl != nil) {
+		return Refusal{}, false
 	}
+	if !probed {
+		return reportedRefusal(v, g)
+	}
+	code, ok := forQueue(probe.Message)
+	return Refusal{Code: code, Message: probe.Message, Tried: true, Status: probe.Code, First: v.Now, Last: v.Now}, ok
+}
+
+// forQueue recognises a message that is about a queue.
+func forQueue(message string) (answer.Code, bool) {
 	for _, r := range queueRefusals {
-		if r.expr.MatchString(probe.Message) {
-			return r.code, probe, true
+		if r.expr.MatchString(message) {
+			return r.code, true
 		}
 	}
-	return "", probe, false
+	return "", false
+}
+
+// reportedWithin is for how long a report about a queue counts: whoever is refused tries again by then.
+const reportedWithin = 20 * time.Minute
+
+// reportedRefusal is the latest report that is about the queue of a gang: by events about what makes its pods, as long as there is no PodGroup, and else by those about the PodGroup
+// and the pods, and by the conditions of the PodGroup. What is assumed may have changed it.
+func reportedRefusal(v *view.View, g *gang.Gang) (latest Refusal, found bool) {
+	if v.Assumed {
+		return latest, false
+	}
+	add := func(message string, first, last time.Time) {
+		if code, ok := forQueue(message); ok && v.Age(last) <= reportedWithin && !last.Before(g.Meta.CreationTimestamp.Time) && !last.Before(latest.Last) {
+			latest, found = Refusal{Code: code, Message: message, First: first, Last: last}, true
+		}
+	}
+	d, events := g.Decl, []view.Event(nil)
+	if d == nil {
+		events = v.MakerEvents(g.Job)
+	} else {
+		events = slices.Concat(v.Events(d.Kind.Kind, d.Key.Namespace, d.Key.Name), v.PodEvents(g))
+		for _, c := range conditionsOf(v.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)) {
+			add(c.Message, c.At, v.Now)
+		}
+	}
+	for _, e := range events {
+		if e.Warning {
+			add(e.Message, e.First, e.Last)
+		}
+	}
+	return latest, found
+}
+
+// conditionsOf are the conditions of a group object that are true.
+func conditionsOf(u *unstructured.Unstructured) (all []gang.Condition) {
+	if u == nil {
+		return nil
+	}
+	f := gang.Fields{Object: u}
+	for _, c := range f.List("status", "conditions") {
+		if c["status"] == "True" {
+			all = append(all, gang.ConditionOf(c))
+		}
+	}
+	return all
 }

@@ -21,6 +21,8 @@ func over(v *view.View, g *gang.Gang, r Refusal) bool {
 	switch r.Kind {
 	case Taken:
 		return free(v, g, r)
+	case Namespace: // its deletion cannot be taken back
+		return active(v, g.Meta.Namespace)
 	case Quota:
 		return false // one more may be too many after others were accepted; what is used is compared elsewhere
 	case Webhook:
@@ -70,6 +72,13 @@ func accepted(v *view.View, g *gang.Gang, r Refusal) bool {
 // lacksPods reports whether a member of a role has no pod and is due.
 func lacksPods(g *gang.Gang, role string) bool {
 	return g.Unlisted[role] > 0 || slices.ContainsFunc(g.Members, func(m gang.Member) bool { return m.Role == role && m.State == gang.Missing })
+}
+
+// active reports whether a namespace is seen, and is not being deleted.
+func active(v *view.View, name string) bool {
+	return slices.ContainsFunc(v.Snap.Namespaces, func(ns *corev1.Namespace) bool {
+		return ns.Name == name && ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceTerminating
+	})
 }
 
 // counted reports whether a quota whose status was unknown has one now.

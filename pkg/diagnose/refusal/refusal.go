@@ -65,15 +65,25 @@ func (r Refusal) Name() string {
 
 // Resource is what could not be created: pods, unless the message has something else.
 func (r Refusal) Resource() string {
-	if _, after, ok := strings.Cut(r.Message, "cannot create resource \""); ok {
-		name, _, _ := strings.Cut(after, "\"")
-		return name
+	if m := lacking.FindStringSubmatch(r.Message); m != nil {
+		return strings.TrimSuffix(m[3]+"."+m[4], ".")
 	}
 	if m := refusedObject.FindStringSubmatch(r.Raw); m != nil {
 		return m[1]
 	}
 	return "pods"
 }
+
+// Verb is what the controller may not do, of a refusal for want of rights; else it is create.
+func (r Refusal) Verb() string {
+	if m := lacking.FindStringSubmatch(r.Message); m != nil {
+		return m[2]
+	}
+	return "create"
+}
+
+// lacking recognises that a user may not do something with a resource, of an API group where the message has that.
+var lacking = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?`)
 
 // patterns recognise the kinds of refusal by the API server's messages. The first group, where there is one, is the object.
 var patterns = []struct {
@@ -91,7 +101,7 @@ var patterns = []struct {
 	{ServiceAccount, regexp.MustCompile(`error looking up service account [^/\s]+/([^\s:]+)`)},
 	{RuntimeClass, regexp.MustCompile(`RuntimeClass "?([^\s"]+)"? not found`)},
 	{Namespace, regexp.MustCompile(`because it is being (terminated)`)},
-	{Forbidden, regexp.MustCompile(`User "([^"]+)" cannot create resource "([^"]+)"`)},
+	{Forbidden, lacking},
 	{LimitRange, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
 	{LimitRange, regexp.MustCompile(`must be less than or equal to (\S+) limit of`)},
 	{Taken, regexp.MustCompile(`"([^"]+)" already exists`)},
@@ -138,10 +148,26 @@ func Parse(text string) Refusal {
 // Of are the creates of pods that failed and were not followed by one that did not, the latest first. Where every pod
 // exists there is nothing to explain.
 func Of(v *view.View, g *gang.Gang) []Refusal {
-	if g.Count(gang.Missing) == 0 {
-		return nil
+	all, _ := divided(v, g)
+	return all
+}
+
+// Over is the latest of the creates that failed of which the cause is gone, as far as the cluster shows that: the controller tries again. ok is false where there is none.
+func Over(v *view.View, g *gang.Gang) (r Refusal, ok bool) {
+	_, over := divided(v, g)
+	for _, r := range over {
+		if r.Kind != Taken && !awaitsFirst(g, r) && !(r.Kind == Passing && counted(v, g, r)) {
+			return r, true
+		}
 	}
-	var all []Refusal
+	return Refusal{}, false
+}
+
+// divided are the creates that failed, those of which the cause is gone apart.
+func divided(v *view.View, g *gang.Gang) (all, past []Refusal) {
+	if g.Count(gang.Missing) == 0 {
+		return nil, nil
+	}
 	probed := false
 	for _, p := range v.Snap.Probes {
 		if p.Kind != "Pod" || p.Namespace != g.Meta.Namespace || !ownPod(g, p.Name) {
@@ -154,14 +180,11 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 	}
 	if assumedNew(v, g) {
-		return all // which no controller has made pods of
+		return all, nil // which no controller has made pods of
 	}
 	for _, e := range v.MakerEvents(g.Job) {
-		if !reportsCreate(e) {
+		if !reportsCreate(e) || e.Last.Before(g.Meta.CreationTimestamp.Time) { // about an earlier job of the same name
 			continue
-		}
-		if e.Last.Before(g.Meta.CreationTimestamp.Time) {
-			continue // about an earlier job of the same name
 		}
 		r := Parse(e.Message)
 		if probed && r.Kind != Forbidden && r.Kind != Finalizers {
@@ -169,6 +192,7 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		}
 		r.First, r.Last, r.Count = e.First, e.Last, e.Count
 		if over(v, g, r) {
+			past = append(past, r)
 			continue
 		}
 		if r.Kind == Other && strings.HasSuffix(e.Reason, creationFailed) && !byServer.MatchString(e.Message) {
@@ -178,7 +202,7 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			all = append(all, r)
 		}
 	}
-	return all
+	return all, past
 }
 
 // Tried reports whether a dry run of a pod of the gang was answered, and whether one was accepted.
@@ -246,10 +270,10 @@ const creationFailed = "CreationFailed"
 var byServer = regexp.MustCompile(`\b(?:is forbidden|is invalid|already exists|denied the request|denied request)\b`)
 
 // reportsCreate reports whether an event is about a create that failed: of a pod, or of what pods are made through, which JobSet reports as
-// JobCreationFailed and the like.
+// JobCreationFailed and the like; but not of the PodGroup.
 func reportsCreate(e view.Event) bool {
-	return strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate") || strings.HasSuffix(e.Reason, creationFailed) ||
-		strings.Contains(e.Message, "Error creating: ")
+	return !strings.Contains(e.Reason, "PodGroup") && (strings.HasPrefix(e.Reason, "FailedCreate") || strings.HasPrefix(e.Reason, "FailedToCreate") || strings.HasSuffix(e.Reason, creationFailed) ||
+		strings.Contains(e.Message, "Error creating: "))
 }
 
 // ownPod reports whether a name is that of a pod of this job.

@@ -1,9 +1,12 @@
 package refusal
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -21,15 +24,15 @@ func TakenBy(v *view.View, g *gang.Gang, r Refusal) metav1.Object {
 			return p
 		}
 	case "jobs.batch":
-		if j := v.BatchJob(g.Meta.Namespace, r.Object); j != nil && j.DeletionTimestamp == nil && !v.Makes(g.Job, j) {
+		if j := v.BatchJob(g.Meta.Namespace, r.Object); j != nil && (j.DeletionTimestamp == nil || v.StuckJob(j)) && !v.Makes(g.Job, j) {
 			return j
 		}
 	}
 	return nil
 }
 
-// Takers are all objects that have the names of members, or of Jobs that would make members, where one is known by a refusal to have: it is the next that is
-// refused then. Of Jobs they are those that were refused.
+// Takers are all objects that have the names of members, or of Jobs that would make members, where one is known to have: it is the next that is
+// refused then.
 func Takers(v *view.View, g *gang.Gang, r Refusal) []metav1.Object {
 	var names []string
 	for _, other := range Of(v, g) {
@@ -37,11 +40,9 @@ func Takers(v *view.View, g *gang.Gang, r Refusal) []metav1.Object {
 			names = append(names, other.Object)
 		}
 	}
-	if r.Resource() == "pods" && g.Reader.PodName != nil {
-		for _, m := range g.Members {
-			if m.State == gang.Missing {
-				names = append(names, g.Reader.PodName(g.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}))
-			}
+	for _, unmade := range unmade(g) {
+		if unmade.Resource() == r.Resource() {
+			names = append(names, unmade.Object)
 		}
 	}
 	slices.Sort(names)
@@ -50,6 +51,63 @@ func Takers(v *view.View, g *gang.Gang, r Refusal) []metav1.Object {
 		r.Object = name
 		if taker := TakenBy(v, g, r); taker != nil {
 			all = append(all, taker)
+		}
+	}
+	return all
+}
+
+// Held are creates that will be refused, as there are others that have the names: events about them expire, and some controllers write none. One is enough of pods, and one of
+// Jobs: [Takers] finds the others.
+func Held(v *view.View, g *gang.Gang) (all []Refusal) {
+	for _, r := range unmade(g) {
+		same := func(other Refusal) bool { return other.Resource() == r.Resource() }
+		if there(v, g, r) && TakenBy(v, g, r) != nil && !slices.ContainsFunc(all, same) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// there reports whether an object has the name that a create would be refused for, also where it is assumed that others are gone.
+func there(v *view.View, g *gang.Gang, r Refusal) bool {
+	if r.Resource() == "pods" {
+		return v.Pod(g.Meta.Namespace, r.Object) != nil
+	}
+	return v.BatchJob(g.Meta.Namespace, r.Object) != nil
+}
+
+// Leaving are the pods that have the names of members and are to be gone in time: those of an earlier job of the name. Members are made after them.
+func Leaving(v *view.View, g *gang.Gang) (all []*corev1.Pod) {
+	for _, r := range unmade(g) {
+		p := v.Pod(g.Meta.Namespace, r.Object)
+		if r.Resource() == "pods" && p != nil && p.DeletionTimestamp != nil && !view.Stuck(p, v.Now) && !v.Makes(g.Job, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// unmade are the creates of the pods that members lack, or of the Jobs that make these, as they are refused where the name is taken; none of what gets a random name.
+func unmade(g *gang.Gang) (all []Refusal) {
+	add := func(m gang.Member, resource, name string) {
+		raw := fmt.Sprintf("%s %q already exists", resource, name)
+		if name != "" && !slices.ContainsFunc(all[max(0, len(all)-2):], func(r Refusal) bool { return r.Raw == raw }) {
+			all = append(all, Refusal{Kind: Taken, Role: m.Role, Object: name, Message: raw, Raw: raw})
+		}
+	}
+	for _, m := range g.Members {
+		if m.State != gang.Missing {
+			continue
+		}
+		place, name := gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}, ""
+		if g.Reader.PodName != nil {
+			name = g.Reader.PodName(g.Meta.Name, place)
+			add(m, "pods", name)
+		} else if g.Reader.Labels != nil {
+			name = g.Reader.Labels(g.Job, place)[batchv1.JobNameLabel]
+		}
+		if g.Reader.OwnsPart != nil && !g.Reader.ByLabel {
+			add(m, "jobs.batch", name)
 		}
 	}
 	return all

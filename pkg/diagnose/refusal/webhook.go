@@ -21,11 +21,12 @@ type Hook struct {
 	Name   string
 	// Service and Namespace are those of the Service that serves it; empty where a URL does.
 	Service, Namespace string
-	// Pods reports that it is called for creates of pods.
-	Pods bool
+	// rules are for which requests it is called; none are known of one without.
+	rules []any
 	// ignored reports that objects are accepted where it does not answer.
-	ignored  bool
-	selector any
+	ignored bool
+	// namespaces and objects select, by labels, what it is called for. Its matchConditions are not evaluated.
+	namespaces, objects any
 }
 
 // Hooks are the webhooks of admission that the cluster has, validating ones first; known is false where the snapshot has none of either kind, or they may
@@ -49,10 +50,10 @@ func Hooks(v *view.View) (all []Hook, known bool) {
 }
 
 func hookOf(u *unstructured.Unstructured, fields map[string]any) Hook {
-	h := Hook{Config: u, selector: fields["namespaceSelector"]}
+	h := Hook{Config: u, namespaces: fields["namespaceSelector"], objects: fields["objectSelector"]}
 	h.Name, _ = fields["name"].(string)
 	h.ignored = fields["failurePolicy"] == "Ignore"
-	h.Pods = createsPods(fields["rules"])
+	h.rules, _ = fields["rules"].([]any)
 	client, _ := fields["clientConfig"].(map[string]any)
 	service, _ := client["service"].(map[string]any)
 	h.Service, _ = service["name"].(string)
@@ -60,49 +61,72 @@ func hookOf(u *unstructured.Unstructured, fields map[string]any) Hook {
 	return h
 }
 
-// createsPods reports whether one of the rules of a webhook is about creates of pods.
-func createsPods(rules any) bool {
-	all, _ := rules.([]any)
-	return slices.ContainsFunc(all, func(item any) bool {
+// Creates reports whether one of the rules of the webhook is about creates of a resource, such as pods or jobs.batch.
+func (h Hook) Creates(resource string) bool {
+	name, group, _ := strings.Cut(resource, ".")
+	return slices.ContainsFunc(h.rules, func(item any) bool {
 		rule, _ := item.(map[string]any)
 		has := func(field string, values ...any) bool {
 			list, _ := rule[field].([]any)
 			return slices.ContainsFunc(list, func(value any) bool { return value == "*" || slices.Contains(values, value) })
 		}
-		return has("apiGroups", "") && has("resources", "pods", "pods/*", "*/*") && has("operations", "CREATE")
+		return rule["scope"] != "Cluster" && has("apiGroups", group) && has("resources", name, name+"/*", "*/*") && has("operations", "CREATE")
 	})
 }
 
-// Selects reports whether the webhook is called for objects of a namespace, as far as the labels of that are known.
-func (h Hook) Selects(v *view.View, namespace string) bool {
-	fields, ok := h.selector.(map[string]any)
+// Concerns reports whether the webhook may be called for creates of a resource for a gang: by its rules, and by the labels of the namespace and of the pods, as far as these are
+// known. Those of other objects, and of the namespace where it is not seen, are taken to be selected. The resource is empty where it is not known.
+func (h Hook) Concerns(v *view.View, g *gang.Gang, resource, role string) bool {
+	if resource != "" && len(h.rules) > 0 && !h.Creates(resource) {
+		return false
+	}
+	for _, ns := range v.Snap.Namespaces {
+		if ns.Name == g.Meta.Namespace && !selects(h.namespaces, ns.Labels, nil) {
+			return false
+		}
+	}
+	if resource != "pods" {
+		return true
+	}
+	return slices.ContainsFunc(g.Roles, func(r gang.Role) bool {
+		return (role == "" || r.Name == role) && selects(h.objects, v.Sample(g, r).Labels, g.Reader.NameLabels)
+	})
+}
+
+// selects reports whether a selector of a webhook selects what has some labels; one that cannot be read may. Labels of the domains of some others may be missing here.
+func selects(selector any, have map[string]string, controllers []string) bool {
+	fields, ok := selector.(map[string]any)
 	if !ok {
 		return true
 	}
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+	var read metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &read); err != nil {
 		return true
 	}
-	chosen, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
+	chosen, err := metav1.LabelSelectorAsSelector(&read)
+	if err != nil || chosen.Matches(labels.Set(have)) {
 		return true
 	}
-	for _, ns := range v.Snap.Namespaces {
-		if ns.Name == namespace {
-			return chosen.Matches(labels.Set(ns.Labels))
-		}
-	}
-	return true
+	requirements, _ := chosen.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		_, known := have[r.Key()]
+		domain, _, prefixed := strings.Cut(r.Key(), "/")
+		return !known && prefixed && slices.ContainsFunc(controllers, func(label string) bool { return strings.HasPrefix(label, domain+"/") })
+	})
 }
 
-// unhooked reports whether the API server no longer calls the webhook of a refusal for pods of the namespace, or accepts them where it does not answer.
+// unhooked reports whether the API server no longer calls the webhook of a refusal for such an object of the gang, or accepts them where it does not answer.
 func unhooked(v *view.View, g *gang.Gang, r Refusal) bool {
 	if !strings.Contains(r.Raw, "webhook") {
 		return false // a policy of the API server's own
 	}
 	all, known := Hooks(v)
 	for _, h := range all {
-		if h.Name == r.Object && h.Selects(v, g.Meta.Namespace) && !(h.ignored && r.Kind == WebhookDown) {
+		resource := r.Resource()
+		if resource == "pods" && len(h.rules) > 0 && !h.Creates(resource) {
+			resource = "" // messages about webhooks seldom name the object
+		}
+		if h.Name == r.Object && h.Concerns(v, g, resource, RoleOf(g, r)) && !(h.ignored && r.Kind == WebhookDown) {
 			return false
 		}
 	}

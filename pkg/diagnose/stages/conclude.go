@@ -25,6 +25,12 @@ func rank(v answer.Verdict) int {
 	}
 }
 
+// refusedFor reports whether a node refused a pod for something else than its devices, which another finding is about: what was seen is the cause, and that they are fewer
+// only keeps the pod from coming back.
+func refusedFor(f, other stage.Finding) bool {
+	return f.Code == answer.NodeRefused && other.Code == answer.GPUUnhealthy && f.Facts["reason"] != "UnexpectedAdmissionError"
+}
+
 // conclude picks the primary finding: the earliest of the most definite kind.
 func conclude(d *stage.Diagnosis, findings []stage.Finding) {
 	if len(findings) == 0 {
@@ -33,7 +39,7 @@ func conclude(d *stage.Diagnosis, findings []stage.Finding) {
 	}
 	best := 0
 	for i, f := range findings {
-		if rank(f.Verdict) < rank(findings[best].Verdict) {
+		if rank(f.Verdict) < rank(findings[best].Verdict) || refusedFor(f, findings[best]) {
 			best = i
 		}
 	}

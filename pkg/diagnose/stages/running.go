@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/job"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/start"
@@ -45,7 +46,10 @@ const maxNotUp = 4
 
 // notUp remarks why members are not up that a gang which runs does without: it may not get far without its master.
 func notUp(c *stage.Context, out *stage.Result) {
-	shown := 0
+	shown, unmade := 0, ""
+	if all := refusal.Of(c.View, c.Gang); len(all) > 0 {
+		unmade = ": its creation was refused, last " + phrase.Age(c.View.Age(all[0].Last)) + " ago: " + all[0].Message
+	}
 	for _, m := range c.Gang.Members {
 		if m.State == gang.Running || m.State == gang.Succeeded || m.State == gang.NotDue {
 			continue
@@ -54,11 +58,11 @@ func notUp(c *stage.Context, out *stage.Result) {
 			break
 		}
 		why := "is " + strings.ToLower(string(m.State))
-		switch refusal := refusalOf(m); {
+		switch refused := refusalOf(m); {
 		case m.Pod == nil:
-			why = "has no pod"
-		case m.State == gang.Pending && refusal != "":
-			why = "has no node: " + refusal
+			why = "has no pod" + unmade
+		case m.State == gang.Pending && refused != "":
+			why = "has no node: " + refused
 		case m.State == gang.Pending:
 			why = "has no node yet"
 		case m.State == gang.Starting || m.State == gang.Failed:

@@ -41,7 +41,7 @@ func notUp(p *corev1.Pod) {
 func TestSequential(t *testing.T) {
 	lost := []answer.Code{answer.MemberLost, answer.BelowQuorum, answer.Fits, answer.FitsNotPlaced, answer.PodGroupMissing}
 	check(t, []testCase{
-		{name: "the leader's image is pulled", code: answer.ImagePulling, exit: 3, first: "1/2 have a node: image reg/x:1 has been pulled for 2m", wantText: []string{"only when its leader is ready"}, never: lost, alone: true, build: func(c *clustertest.Cluster) {
+		{name: "the leader's image is pulled", code: answer.ImagePulling, exit: 3, first: "1/2 have a node: image reg/x:1 is being pulled, for 2m", wantText: []string{"only when its leader is ready"}, never: lost, alone: true, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(leaderFirst(notUp))
 			c.Event("Pod", "team", "gang-0", "kubelet", "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
 		}},

@@ -28,7 +28,7 @@ func TestController(t *testing.T) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
-		{name: "deployments may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.OperatorMissing}, build: func(c *clustertest.Cluster) {
+		{name: "deployments may not be listed", code: answer.BelowQuorum, exit: 3, first: "has not made the others in 10m", never: []answer.Code{answer.OperatorMissing}, build: func(c *clustertest.Cluster) {
 			c.S.Deployments, c.S.Denied = nil, []snapshot.Denial{{Resource: "deployments.apps"}}
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
 		}},

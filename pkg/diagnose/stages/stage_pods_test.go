@@ -77,6 +77,16 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), nil)
 			c.Add(gangOf(4, 8, none, func(g *clustertest.Gang) { g.Min, g.Age = 2, 20*time.Second }))
 		}},
+		{name: "an elastic gang needs the minimum of each role, and of no other as many", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.NSQuota, answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "8"))
+			c.Add(gangOf(3, 8, func(g *clustertest.Gang) {
+				g.Volcano, g.Min, g.Missing = "q", 3, 2
+				g.More = []clustertest.Role{{Name: "Evaluator", Replicas: 1, Missing: 1}}
+				g.Group = set(map[string]any{"worker": int64(2), "evaluator": int64(1)}, "spec", "minTaskMember")
+			}))
+		}},
 		{name: "number of pods", code: answer.NSQuotaTooSmall, exit: 6, first: "quota pods", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8)
 			quota(c, "pods", list("count/pods", "1"), nil)

@@ -62,6 +62,27 @@ func TestVolcanoQueue(t *testing.T) {
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))
 		}},
+		{name: "queues may not be listed, and an event reports that it is closed", code: answer.QueueClosed, exit: 5, first: "queue q does not take gang: queue q is Closed", wantText: []string{"reported 20s ago; the queue itself is not seen"}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q")))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue q is Closed", 20*time.Second)
+		}},
+		{name: "queues may not be listed, and what an event reported is old", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue q is Closed", 40*time.Minute)
+		}},
+		{name: "queues may not be listed, and the operator reports that the group was refused", code: answer.QueueNotFound, exit: 4, first: "the PodGroup of gang cannot be created in queue q: .*not found", never: []answer.Code{answer.PodGroupMissing}, build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano").GangScheduler("volcano")
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, scheduledBy("volcano"), job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePodGroup", `admission webhook "validatepodgroup.volcano.sh" denied the request: unable to find queue: queue.scheduling.volcano.sh "q" not found`, 20*time.Second)
+		}},
+		{name: "what was reported of a queue that is seen to be open", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue q is Closed", 20*time.Second)
+		}},
 		{name: "a queue without a status is open", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			delete(c.Queue("q", "Open", nil).Object, "status")
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))

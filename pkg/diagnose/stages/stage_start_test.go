@@ -71,7 +71,7 @@ func TestStart(t *testing.T) {
 				}
 			})))
 		}},
-		{name: "pulling", code: answer.ImagePulling, exit: 3, first: "image reg/x:1 has been pulled for 2m", build: func(c *clustertest.Cluster) {
+		{name: "pulling", code: answer.ImagePulling, exit: 3, first: "image reg/x:1 is being pulled, for 2m", build: func(c *clustertest.Cluster) {
 			second(c, creating)
 			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
 		}},

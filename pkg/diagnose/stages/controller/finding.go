@@ -136,14 +136,22 @@ func forbidden(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// mayNotCreate finds that the operator may not create pods, or what they are made through.
+// mayNotCreate finds that the operator may not create pods, or what they are made through, or may not do what it has to do for that.
 func mayNotCreate(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	return stage.Found(answer.OperatorRBAC,
-		"the operator may not create %s in namespace %s: %s", r.Resource(), c.Gang.Meta.Namespace, r.Message).
-		Fact("subject", r.Object).
-		Run(c.Kubectl("auth", "can-i", "create", r.Resource(), "--as", r.Object)).
-		Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" create "+r.Resource()+" in "+c.Gang.Meta.Namespace,
-			c.Kubectl("create", "rolebinding", "operator-"+r.Resource(), "--clusterrole=edit", "--serviceaccount="+strings.TrimPrefix(r.Object, "system:serviceaccount:"))))
+	verb, resource := r.Verb(), r.Resource()
+	account, isAccount := strings.CutPrefix(r.Object, "system:serviceaccount:")
+	f := stage.Found(answer.OperatorRBAC, "the operator may not %s %s in namespace %s: %s", verb, resource, c.Gang.Meta.Namespace, r.Message).
+		Fact("subject", r.Object).Fact("verb", verb).Fact("resource", resource).
+		Run(c.Kubectl("auth", "can-i", verb, resource, "--as", r.Object))
+	name, subject := "operator-"+resource, "--user="+r.Object
+	if isAccount {
+		subject = "--serviceaccount=" + account
+	}
+	do := c.Kubectl("create", "rolebinding", name, "--clusterrole=edit", subject)
+	if verb != "create" || resource != "pods" && resource != "jobs.batch" { // which that role may not contain
+		do = command.Then(c.Kubectl("create", "role", name, "--verb="+verb, "--resource="+resource), c.Kubectl("create", "rolebinding", name, "--role="+name, subject))
+	}
+	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" "+verb+" "+resource+" in "+c.Gang.Meta.Namespace, do))
 }
 
 // mayNotFinalize finds that the operator may not set finalizers on the owner of what it creates, as it has to where the API server protects owners from a deletion that

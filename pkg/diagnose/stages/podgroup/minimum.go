@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -185,8 +186,8 @@ func comesLater(c *stage.Context, out *stage.Result) {
 func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	exist, of, need, what := g.Created(), g.Total(), g.Min, "pods"
-	stops := g.Sequential != "" && g.Count(gang.Pending) > 0 && together(c)
-	if exist < need && exist+g.Count(gang.NotDue) >= need && !stops && g.Count(gang.Running, gang.Succeeded) < exist {
+	stops := g.Sequential != "" && g.Count(gang.Pending) > 0 && g.Decl != nil && together(c)
+	if exist < need && exist+notDue(g) >= need && !stops && g.Count(gang.Running, gang.Succeeded) < exist {
 		return // what is not due comes when the members that exist are so far
 	}
 	if exist >= need {
@@ -200,23 +201,49 @@ func quorum(c *stage.Context, out *stage.Result) {
 		return
 	}
 	age := c.View.Age(g.Meta.CreationTimestamp.Time)
-	if exist == 0 && what == "pods" && age < stage.CreationGrace {
-		return // the operator is about to begin; what follows is computed from the templates
+	late := age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace
+	if exist == 0 && what == "pods" && age < stage.CreationGrace || g.Decl == nil && !late {
+		return // the operator is about to begin, or goes on; what follows is computed from the templates
 	}
 	f := stage.Found(answer.BelowQuorum, "%d of %d %s exist, and the gang needs %d: the controller is creating them", exist, of, what, need).
 		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
-	if age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace {
+	if late {
 		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
 		if g.Maker != nil {
 			f.Run(c.Kubectl("describe", g.Maker.Ref()))
 		} else {
 			f.Run(component.OperatorLog(c.View, c.Gang))
 		}
+		triesAgain(c, f, fmt.Sprintf("%d of %d %s exist, and the gang needs %d", exist, of, what, need))
 	}
 	if stops {
 		waitsForItself(c, f, exist, of, need, what)
 	}
 	out.Add(f)
+}
+
+// notDue is how many members have no pod and come after others which are not so far.
+func notDue(g *gang.Gang) int32 {
+	n, awaits := g.Count(gang.NotDue), g.Awaits()
+	for _, m := range g.Members {
+		if m.State == gang.Missing && awaits(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// triesAgain adds to a finding about missing pods that a create of them was refused, and that the cause of it is gone: the controller waits longer each time before it tries again.
+func triesAgain(c *stage.Context, f *stage.Finding, exist string) {
+	r, was := refusal.Over(c.View, c.Gang)
+	if !was {
+		return
+	}
+	ago := c.View.Age(r.Last)
+	f.Detail("a create was refused last %s ago, and what refused it is gone: %s", phrase.Age(ago), r.Message)
+	if left := refusal.RetryWithin - ago; left > 0 {
+		f.Message = fmt.Sprintf("%s: the others were refused, last %s ago, for what is gone now, and the controller tries again within %s", exist, phrase.Age(ago), phrase.Age(left))
+	}
 }
 
 // othersFind reports whether other stages find why pods do not exist, or may not be scheduled. In what-ifs pods are not made.

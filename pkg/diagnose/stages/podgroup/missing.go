@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -30,10 +31,15 @@ func missing(c *stage.Context, out *stage.Result) {
 	switch {
 	case probed && !probe.Accepted():
 		out.NoPods = true
-		if _, _, forQueue := queueing.RefusedForQueue(c.View, g); forQueue {
+		if refusedForQueue(c) {
 			return
 		}
 		refused(c, out, probe)
+	case !probed && refusedForQueue(c):
+		out.NoPods = true
+	case !probed && !expected && byOperator && groupRefusal(c) != "":
+		out.NoPods = true
+		refused(c, out, snapshot.Probe{Message: groupRefusal(c)})
 	case expected:
 		f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
 			Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).
@@ -50,6 +56,25 @@ func missing(c *stage.Context, out *stage.Result) {
 			"the operator makes a PodGroup first and has made none for %s in %s: only its log has the reason", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").Fact("gangScheduler", component.OperatorScheduler(c.View, c.Gang)).Run(component.OperatorLog(c.View, c.Gang)))
 	}
+}
+
+// groupRefusal is the message of the latest event by which what makes the gang's pods reports that it could not make its PodGroup; "" where there is none, or it is old.
+func groupRefusal(c *stage.Context) string {
+	if c.View.Assumed {
+		return ""
+	}
+	for _, e := range c.View.MakerEvents(c.Gang.Job) {
+		if e.Warning && strings.Contains(e.Reason, "PodGroup") && !e.Last.Before(c.Gang.Meta.CreationTimestamp.Time) && c.View.Age(e.Last) <= refusal.RetryWithin {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// refusedForQueue reports whether the stage of queues finds why there is no PodGroup.
+func refusedForQueue(c *stage.Context) bool {
+	_, refused := queueing.RefusedForQueue(c.View, c.Gang)
+	return refused
 }
 
 // unserved finds that the cluster serves no PodGroups of the format that the operator makes for its gang scheduler; nil if it does.

@@ -41,6 +41,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		if !leftOver(c, out) {
 			missing(c, out)
 			unlabelled(c, out)
+			quorum(c, out)
 		}
 		return stage.OK("no gang is declared")
 	}

@@ -3,18 +3,14 @@ package podgroup
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -33,10 +29,13 @@ func refused(c *stage.Context, out *stage.Result, probe snapshot.Probe) {
 			f = over
 		}
 	case refusal.WebhookDown:
-		f = webhookDown(c, r)
+		f = refusal.Down(c, r, "PodGroup").At(answer.StagePodGroup)
 	default: // the message has what there is to know
 	}
-	out.Add(f.Fact("code", probe.Code).Fact("message", probe.Message))
+	if probe.Code > 0 {
+		f.Fact("code", probe.Code)
+	}
+	out.Add(f.Fact("message", probe.Message))
 }
 
 // overQuota finds that a quota counts PodGroups, and has none left: by its refusal, as what it counts may not be read. Those that nothing uses any more are for
@@ -113,32 +112,4 @@ func deleteGroups(c *stage.Context, unused []gang.Declaration) stage.Fix {
 			return whatif.AcceptingProbes(n, "PodGroup")
 		},
 	}
-}
-
-// webhookService is the Service in the address that the API server reports of a webhook that does not answer.
-var webhookService = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/]`)
-
-// webhookDown finds that a webhook for PodGroups does not answer, and which Deployment behind it is not ready.
-func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	f := stage.Found(answer.WebhookDown, "webhook %s does not answer, and without it no PodGroup is accepted", r.Object).At(answer.StagePodGroup).
-		Fact("webhook", r.Object).Detail("%s", r.Message)
-	if m := webhookService.FindStringSubmatch(r.Raw); m != nil {
-		service, namespace := m[1], m[2]
-		f.Detail("it is served by Service %s/%s", namespace, service).Run(command.Kubectl(namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service))
-		for _, d := range c.View.Snap.Deployments {
-			if d.Namespace == namespace && serves(d, service) && d.Status.ReadyReplicas < ptr.Deref(d.Spec.Replicas, 1) {
-				f.Detail("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, ptr.Deref(d.Spec.Replicas, 1)).
-					Run(command.Kubectl(d.Namespace, "describe", "deployment", d.Name))
-			}
-		}
-	}
-	fix := refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", "")
-	lifted := fix.Apply
-	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.AcceptingProbes(lifted(s), "PodGroup") }
-	return f.Fix(fix)
-}
-
-// serves reports whether a Deployment is named as a Service is, as that of its pods is as a rule.
-func serves(d *appsv1.Deployment, service string) bool {
-	return strings.HasPrefix(service, d.Name) || strings.HasPrefix(d.Name, service)
 }

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -91,15 +94,20 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	}
 	f := stage.Found(answer.AdmissionDenied, "%s %s", title, message).Fact("message", r.Message).Fact("names", names).
 		Run(c.Kubectl(append([]string{"get", resource}, append(slices.Clone(names), "-o", "yaml")...)...))
-	do := c.Kubectl(append([]string{"delete", resource}, names...)...)
+	do, stuck := c.Kubectl(append([]string{"delete", resource}, names...)...), true
+	var clearing []string
 	for i, other := range all {
 		its := "it"
 		if len(all) > 1 {
 			its = other.GetName()
 		}
+		left := leftOver(c, other)
 		ref, at := metav1.GetControllerOf(other), other.GetDeletionTimestamp()
-		if ref != nil && ref.Kind != "ReplicaSet" && ref.Kind != "Job" || at != nil {
+		if stuck = stuck && len(left) > 0; ref != nil && ref.Kind != "ReplicaSet" && ref.Kind != "Job" || at != nil {
 			do = "" // what makes it makes it again under its name, or it was deleted and does not go
+		}
+		for _, p := range left {
+			clearing = append(clearing, command.Clear(p))
 		}
 		if i >= maxTakers {
 			continue
@@ -108,14 +116,62 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		if ref != nil {
 			f.Detail("%s is made by %s %s", its, ref.Kind, ref.Name)
 		}
+		for _, p := range left {
+			if p == other {
+				f.Detail("%s is being deleted, and should have gone %s ago: %s", its, phrase.Age(c.View.Age(at.Time)), c.HeldBy(p))
+				at = nil
+				continue
+			}
+			f.Detail("%s is stuck in Terminating: %s", p.Name, c.HeldBy(p))
+		}
 		if at != nil {
-			f.Detail("%s is being deleted, and should have gone %s ago", its, phrase.Age(c.View.Age(at.Time)))
+			f.Detail("%s is being deleted, for %s", its, phrase.Age(c.View.Age(at.Time)))
 		}
 	}
-	return f.Fix(refusal.Free(c.Gang, all, answer.Action{
+	action := answer.Action{
 		Kind: answer.Fix, By: answer.User, Text: "delete " + title + ", or submit under another name", Command: do,
 		Change: map[string]any{"refusal": string(r.Kind), "object": r.Object, "names": names},
-	}))
+	}
+	if stuck {
+		action.Text, action.Command = "clear "+title+", or submit under another name", ""
+		if len(clearing) <= maxEnded {
+			action.Command = command.Then(clearing...)
+		}
+		action.Cost = "what the finalizer or the node was to finish is given up"
+	}
+	return f.Fix(refusal.Free(c.Gang, all, action))
+}
+
+// leftOver are the pods that are stuck in their deletion of an object that has the name of another: itself, or those of a Job, which goes after them.
+func leftOver(c *stage.Context, obj metav1.Object) (all []*corev1.Pod) {
+	pods := []*corev1.Pod{}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		pods = append(pods, o)
+	case *batchv1.Job:
+		pods = c.View.PodsOfJob(o)
+	}
+	for _, p := range pods {
+		if view.Stuck(p, c.View.Now) && len(all) < maxTakers {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// namesLeave finds that pods of an earlier job of the name are being deleted whose names members are to have: these are made after them.
+func namesLeave(c *stage.Context, out *stage.Result) {
+	leaving := refusal.Leaving(c.View, c.Gang)
+	if len(leaving) == 0 {
+		return
+	}
+	var names []string
+	var last time.Time
+	for _, p := range leaving {
+		names, last = append(names, p.Name), view.Later(last, p.DeletionTimestamp.Time)
+	}
+	out.Add(stage.Found(answer.BelowQuorum, "%s of an earlier job %s being deleted, and those of this one are made after that: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
+		phrase.Age(max(0, last.Sub(c.View.Now)))).At(answer.StagePods).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("pods", names))
 }
 
 // maxTakers is of how many objects that have names of members it is reported what makes them.

@@ -4,12 +4,12 @@ package pods
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -43,10 +43,13 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if !accepted { // else a webhook states what the templates do not
 		mandatory(c, out, missing)
 	}
-	refusals := slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing))
+	refusals := slices.Concat(refusal.Of(c.View, c.Gang), refusal.Held(c.View, c.Gang), implied(c, missing))
 	other := func(r refusal.Refusal) bool { return r.Kind == refusal.Other } // which is that, in the API server's words
 	if !accepted && !slices.ContainsFunc(refusals, other) {
 		refusals = slices.Concat(refusals, invalid(c, missing, refusals))
+	}
+	if refusals = slices.Concat(refusals, insecure(c, missing, refusals)); len(refusals) == 0 {
+		namesLeave(c, out)
 	}
 	for _, r := range refusals {
 		refused(c, out, missing, r)
@@ -86,12 +89,24 @@ func missing(c *stage.Context) (all, beyond []absent) {
 	beyond = slices.Clone(all)
 	spare := int64(max(0, c.Gang.Total()-c.Gang.Min))
 	for i, a := range slices.Backward(all) { // it is the last that are not made
-		beyond[i].count = min(spare, a.count)
+		beyond[i].count = min(spare, a.count, spareOf(c.Gang, a))
 		all[i].count -= beyond[i].count
 		spare -= beyond[i].count
 	}
 	none := func(a absent) bool { return a.count == 0 }
 	return slices.DeleteFunc(all, none), slices.DeleteFunc(beyond, none)
+}
+
+// spareOf is how many of the missing members of a role the gang can do without for the sake of the role's own minimum.
+func spareOf(g *gang.Gang, a absent) int64 {
+	if g.Decl == nil {
+		return a.count
+	}
+	least, stated := g.Decl.RoleMin[strings.ToLower(a.Role)]
+	if !stated {
+		return a.count
+	}
+	return max(0, int64(g.RoleByName(a.Role).Replicas)-int64(least))
 }
 
 // countAll is how many members there are of all roles.
@@ -121,7 +136,7 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 		out.Add(controllerFails(c, r))
 		return
 	case refusal.WebhookDown:
-		f = webhookDown(c, r)
+		f = refusal.Down(c, r, "pod")
 	case refusal.Passing:
 		f = passing(c, r)
 	case refusal.Taken:
@@ -208,19 +223,6 @@ func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Created(), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
 }
 
-func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	f := stage.Found(answer.WebhookDown, "webhook %s does not answer, and without it no pod is accepted", r.Object).
-		Fact("webhook", r.Object).Detail("%s", r.Message)
-	hooks, _ := refusal.Hooks(c.View)
-	for _, h := range hooks {
-		if h.Name == r.Object && h.Service != "" {
-			f.See("admissionregistration.k8s.io/v1", h.Config.GetKind(), h.Config, ".webhooks").Detail("it is served by Service %s/%s", h.Namespace, h.Service).
-				Run(command.Kubectl(h.Namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+h.Service))
-		}
-	}
-	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", ""))
-}
-
 // unreadable is the state of the stage of pods where none was found to be refused: that means little if it could not be looked for.
 func unreadable(c *stage.Context, out *stage.Result) stage.State {
 	ns := c.Gang.Meta.Namespace
@@ -253,15 +255,10 @@ func policies(c *stage.Context, out *stage.Result) {
 	if tried, _ := refusal.Tried(c.View, c.Gang); tried || !submitted(c) {
 		return
 	}
-	for _, ns := range c.View.Snap.Namespaces {
-		if level := ns.Labels[enforcedLevel]; ns.Name == c.Gang.Meta.Namespace && level != "" && level != "privileged" {
-			out.Unmodelled = append(out.Unmodelled, "whether Pod Security accepts the pods ("+level+")")
-		}
-	}
 	var names []string
 	hooks, _ := refusal.Hooks(c.View)
 	for _, h := range hooks {
-		if h.Pods && !slices.Contains(names, h.Name) && h.Selects(c.View, c.Gang.Meta.Namespace) {
+		if h.Creates("pods") && !slices.Contains(names, h.Name) && h.Concerns(c.View, c.Gang, "pods", "") {
 			names = append(names, h.Name)
 		}
 	}
@@ -269,6 +266,3 @@ func policies(c *stage.Context, out *stage.Result) {
 		out.Unmodelled = append(out.Unmodelled, "what webhooks make of the pods ("+phrase.Names(names)+")")
 	}
 }
-
-// enforcedLevel is the label of a namespace with the level of Pod Security that its pods have to respect.
-const enforcedLevel = "pod-security.kubernetes.io/enforce"

@@ -51,12 +51,12 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 
 func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, name string) stage.State {
 	if out.Denied(c, "queues."+kind.Group, "") {
-		queueRefused(c, out, name)
+		unseen(c, out, name)
 		return stage.Unknown("queues may not be listed")
 	}
 	queues := c.View.Snap.Custom[kind]
 	if len(queues) == 0 {
-		queueRefused(c, out, name)
+		unseen(c, out, name)
 		return stage.Unknown("no queue was seen at all") // every such scheduler has at least its default one
 	}
 	i := slices.IndexFunc(queues, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
@@ -79,7 +79,7 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	if len(children) > 0 && name != "root" {
 		out.Add(queueNotLeaf(c, q, children))
 	}
-	if len(out.Findings) == 0 {
+	if r, _ := queueing.RefusedForQueue(c.View, c.Gang); r.Tried && len(out.Findings) == 0 { // what was reported before may have changed
 		queueRefused(c, out, name)
 	}
 	ours := component.Ours(c.View, c.Gang.Scheduler) // which has no queues: a gang that is admitted is placed, whatever others use
@@ -95,20 +95,38 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	return stage.OK(name)
 }
 
+// unseen finds what is reported of a queue that is not seen, or remarks that it has not admitted the gang.
+func unseen(c *stage.Context, out *stage.Result, name string) {
+	if queueRefused(c, out, name); len(out.Findings) == 0 && queueing.Gated(c.Gang) && c.View.Age(c.Gang.Decl.Created) > fresh {
+		out.Note("queue %s has not admitted it, as its PodGroup is Pending: why is not to be seen without the queue", name)
+	}
+}
+
 // queueRefused finds that the API server refused the gang's object for the sake of its queue, and what is seen of the queue does not show why.
 func queueRefused(c *stage.Context, out *stage.Result, name string) {
-	code, probe, refused := queueing.RefusedForQueue(c.View, c.Gang)
+	r, refused := queueing.RefusedForQueue(c.View, c.Gang)
 	if !refused {
 		return
 	}
-	out.Add(stage.Found(code, "the PodGroup of %s cannot be created in queue %s: %s", c.Gang.Meta.Name, name, strings.TrimSpace(probe.Message)).
-		Fact("queue", name).Fact("code", probe.Code))
+	f := stage.Found(r.Code, "the PodGroup of %s cannot be created in queue %s: %s", c.Gang.Meta.Name, name, strings.TrimSpace(r.Message)).Fact("queue", name)
+	switch {
+	case r.Tried:
+		f.Fact("code", r.Status)
+	case c.Gang.Decl != nil:
+		f.Message = fmt.Sprintf("queue %s does not take %s: %s", name, c.Gang.Meta.Name, strings.TrimSpace(r.Message))
+	}
+	if !r.Tried {
+		f.SinceTime(r.First).Detail("reported %s ago; the queue itself is not seen", phrase.Age(c.View.Age(r.Last)))
+	}
+	out.Add(f)
 }
 
 // refusedNow adds to a finding about a queue that the API server refuses the gang's object for its sake.
 func refusedNow(c *stage.Context, f *stage.Finding) {
-	if _, probe, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
-		f.Detail("the API server, queried just now: %s", strings.TrimSpace(probe.Message))
+	if r, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && r.Tried {
+		f.Detail("the API server, queried just now: %s", strings.TrimSpace(r.Message))
+	} else if refused {
+		f.Detail("reported %s ago: %s", phrase.Age(c.View.Age(r.Last)), strings.TrimSpace(r.Message))
 	}
 }
 
@@ -119,7 +137,7 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 	}
 	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler silently ignores the gang; there are: %s", name, phrase.Names(have)).
 		Fact("queue", name).Fact("have", have)
-	if _, _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
+	if _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %q does not exist, so the PodGroup of %s cannot be created; there are: %s", name, c.Gang.Meta.Name, phrase.Names(have))
 		refusedNow(c, f)
 	}
@@ -163,7 +181,7 @@ func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstru
 	name := q.GetName()
 	f := stage.Found(answer.QueueClosed, "queue %s is %s: nothing new is admitted", name, status).
 		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
-	if _, _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused {
+	if _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
 		refusedNow(c, f)
 	}

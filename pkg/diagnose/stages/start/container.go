@@ -137,7 +137,7 @@ func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 	pull, done := stage.LatestEvent(events, "Pulling"), stage.LatestEvent(events, "Pulled", "Started")
 	if pull != nil && (done == nil || done.Last.Before(pull.Last)) {
 		image := strings.Trim(strings.TrimPrefix(pull.Message, "Pulling image "), `"`)
-		return stage.Found(answer.ImagePulling, "image %s has been pulled for %s", image, phrase.Age(c.View.Age(pull.Last))).SinceTime(pull.Last).Fact("image", image)
+		return stage.Found(answer.ImagePulling, "image %s is being pulled, for %s", image, phrase.Age(c.View.Age(pull.Last))).SinceTime(pull.Last).Fact("image", image)
 	}
 	if f := notReady(c, m, events); f != nil {
 		return f
@@ -149,24 +149,52 @@ func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 	return stage.Found(answer.ContainersStarting, "containers are being started, for %s", phrase.Age(c.View.Age(at))).SinceTime(at)
 }
 
-// notReady finds that the containers run, and one of them is not ready; nil if it is not so.
+// notReady finds that the containers run, and one of them, or the pod itself, is not ready; nil if it is not so.
 func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
 	all := m.Pod.Status.ContainerStatuses
-	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.State.Running != nil && !s.Ready })
-	if i < 0 || slices.ContainsFunc(all, func(s corev1.ContainerStatus) bool { return s.State.Running == nil }) {
+	if len(all) == 0 || slices.ContainsFunc(all, func(s corev1.ContainerStatus) bool { return s.State.Running == nil }) {
 		return nil
+	}
+	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return !s.Ready })
+	if i < 0 {
+		return gateNotReady(c, m)
 	}
 	at := all[i].State.Running.StartedAt.Time
 	f := stage.Found(answer.ContainersStarting, "container %s runs and is not ready, for %s", all[i].Name, phrase.Age(c.View.Age(at))).SinceTime(at).
 		Fact("container", all[i].Name).Run(c.Kubectl("logs", m.Pod.Name, "-c", all[i].Name))
+	probe := "readiness"
+	if all[i].Started != nil && !*all[i].Started {
+		probe = "startup"
+	}
+	for _, e := range events {
+		if e.Reason == "Unhealthy" && !e.Last.Before(at) && strings.HasPrefix(strings.ToLower(e.Message), probe+" probe") {
+			f.Message += fmt.Sprintf(": its %s probe fails", probe)
+			return details(f.Fact("probe", probe), e.Message)
+		}
+	}
 	if e := stage.LatestEvent(events, "Unhealthy"); e != nil {
 		details(f, e.Message)
 	}
 	return f
 }
 
+// gateNotReady finds that a pod whose containers are all ready has a readiness gate that is not open: whoever put it there does that. It is nil if it has none.
+func gateNotReady(c *stage.Context, m gang.Member) *stage.Finding {
+	for _, gate := range m.Pod.Spec.ReadinessGates {
+		open := func(cond corev1.PodCondition) bool {
+			return cond.Type == gate.ConditionType && cond.Status == corev1.ConditionTrue
+		}
+		if !slices.ContainsFunc(m.Pod.Status.Conditions, open) {
+			return stage.Found(answer.ContainersStarting, "its containers are ready, and its readiness gate %s is not", gate.ConditionType).Fact("gate", string(gate.ConditionType)).
+				Run(c.Kubectl("get", "pod", m.Pod.Name, "-o", "yaml"))
+		}
+	}
+	return nil
+}
+
 // refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.
-var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeShutdown", "Taint"}
+var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "SMTAlignmentError", "NodeAffinity", "NodeName", "NodePorts", "NodeShutdown", "Taint", "PodOS", "InvalidNodeInfo",
+	"VolumeAttachmentLimitExceeded", "PodLevelResources", "UnsupportedPodLevelResources", "PodResourcesNotSupported"}
 
 // refusedByNode finds that the pod has ended badly. Either its node did not take it, or its container failed.
 func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,7 +38,9 @@ var eventVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
 // volume finds that the kubelet waits for a volume, or for a secret or config map that is mounted as one.
 func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
 	e, timeout := volumeEvents(c, m.Pod, events)
-	switch {
+	switch owning := ownership(c, m.Pod, events); {
+	case owning != nil:
+		return owning
 	case e == nil && timeout == nil:
 		return nil
 	case e == nil:
@@ -48,6 +51,30 @@ func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding
 		return configMissing(c, e.Message, e.Message).SinceTime(e.First)
 	}
 	return ofNode(c, m, stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
+}
+
+// ownerChanges is the reason of the events by which a kubelet reports, every minute, that it gives the files of a volume to the fsGroup of the pod. It reports timeouts of the mount
+// meanwhile.
+const (
+	ownerChanges      = "VolumePermissionChangeInProgress"
+	ownerReportedEach = time.Minute
+)
+
+// ownership finds that the kubelet gives the files of a volume to the fsGroup of the pod, which takes its time where there are many; nil if it does not, or has ended.
+func ownership(c *stage.Context, pod *corev1.Pod, events []view.Event) *stage.Finding {
+	e := stage.LatestUnless(events, ownerChanges, allMounted...)
+	if e == nil || c.View.Age(e.Last) > 3*ownerReportedEach {
+		return nil
+	}
+	since := e.First
+	for _, other := range events {
+		if other.Reason == ownerChanges && other.First.Before(since) {
+			since = other.First
+		}
+	}
+	return stage.Found(answer.ContainersStarting, "the files of a volume are being given to the fsGroup of the pod, for %s: %s", phrase.Age(c.View.Age(since)), e.Message).SinceTime(since).
+		Detail("fsGroupChangePolicy: OnRootMismatch in the securityContext of the pods leaves them alone, where the top of the volume has that group already").
+		Run(c.Kubectl("describe", "pod", pod.Name))
 }
 
 // volumeEvents are the latest event that reports why a volume is not there, and the latest that only reports that one is not; nil if there is none, or it has passed.

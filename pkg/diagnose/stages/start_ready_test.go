@@ -1,0 +1,65 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// upFor is a pod whose container is up for some time, and is not ready.
+func upFor(d time.Duration, change func(*corev1.ContainerStatus)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodRunning
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		s := &p.Status.ContainerStatuses[0]
+		s.State, s.Ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(d)}}, false
+		change(s)
+	}
+}
+
+// Members that are up and not ready are starting, whatever they did before, and what holds them is named.
+func TestNotReady(t *testing.T) {
+	plain := func(*corev1.ContainerStatus) {}
+	check(t, []testCase{
+		{name: "its readiness probe fails", code: answer.ContainersStarting, exit: 3, first: "container tensorflow runs and is not ready, for 8m: its readiness probe fails", wantText: []string{"statuscode: 503"}, build: func(c *clustertest.Cluster) {
+			second(c, upFor(8*time.Minute, plain))
+			addEvent(c, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", 5*time.Second)
+		}},
+		{name: "its startup probe fails", code: answer.ContainersStarting, exit: 3, first: "its startup probe fails", build: func(c *clustertest.Cluster) {
+			no := false
+			second(c, upFor(3*time.Minute, func(s *corev1.ContainerStatus) { s.Started = &no }))
+			addEvent(c, "Unhealthy", "Startup probe failed: connection refused", 5*time.Second)
+		}},
+		{name: "a probe failed before it was started again", code: answer.ContainersStarting, exit: 3, not: []string{"probe fails"}, build: func(c *clustertest.Cluster) {
+			second(c, upFor(3*time.Minute, plain))
+			addEvent(c, "Unhealthy", "Readiness probe failed: connection refused", 5*time.Minute)
+		}},
+		{name: "it crashed once, long ago", code: answer.ContainersStarting, exit: 3, first: "is not ready, for 50m", never: []answer.Code{answer.CrashLoop}, build: func(c *clustertest.Cluster) {
+			second(c, upFor(50*time.Minute, func(s *corev1.ContainerStatus) {
+				s.RestartCount, s.LastTerminationState.Terminated = 1, ended(1, "Error", "")
+			}))
+		}},
+		{name: "a readiness gate", code: answer.ContainersStarting, exit: 3, first: "its containers are ready, and its readiness gate example.com/in-service is not", build: func(c *clustertest.Cluster) {
+			ready := upFor(3*time.Minute, func(s *corev1.ContainerStatus) { s.Ready = true })
+			second(c, func(p *corev1.Pod) {
+				ready(p)
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/in-service"}}
+			})
+		}},
+		{name: "the kubelet gives files to a group", code: answer.ContainersStarting, exit: 3, first: "given to the fsGroup of the pod, for 8m: .*processed 120000 files", wantText: []string{"OnRootMismatch"}, never: []answer.Code{answer.VolumeMount}, build: func(c *clustertest.Cluster) {
+			second(c, creating)
+			addEvent(c, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded", 40*time.Second)
+			addEvent(c, "VolumePermissionChangeInProgress", "Setting volume ownership for uid/volumes/nfs, processed 120000 files.", 30*time.Second)
+			c.S.Events[len(c.S.Events)-1].FirstTimestamp = clustertest.Ago(8 * time.Minute)
+		}},
+		{name: "the kubelet gave files to a group, and mounts another volume", code: answer.VolumeMount, exit: 4, build: func(c *clustertest.Cluster) {
+			second(c, creating)
+			addEvent(c, "VolumePermissionChangeInProgress", "Setting volume ownership for uid/volumes/nfs, processed 120000 files.", 6*time.Minute)
+			addEvent(c, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded", 40*time.Second)
+		}},
+	})
+}
