@@ -31,8 +31,17 @@ const mostDevices = 1 << 20
 // resizer searches for other sizes of the gang.
 type resizer struct{ *search }
 
+// begun reports whether members of a Job of Kubernetes have completed, or failed for good: what is left is fewer than its spec has, and another number there is about all.
+func (s resizer) begun() bool {
+	j := s.g.BatchJob
+	return j != nil && (j.Status.Succeeded > 0 || len(s.g.FailedIndexes) > 0)
+}
+
 // reshape offers the fewest members, of the same devices in all, with which the gang starts now.
 func (s resizer) reshape() {
+	if s.begun() {
+		return
+	}
 	for _, role := range s.g.Roles {
 		req := request(role)
 		device := podrequest.Device(req)
@@ -104,6 +113,9 @@ func (s resizer) reshaped(roles []gang.Role, device corev1.ResourceName, k, gpus
 // fewer offers the most members with which the gang starts now, for each role with more than one. A minimum that is declared
 // below their number is kept: with fewer the job is of no use.
 func (s resizer) fewer() {
+	if s.begun() {
+		return
+	}
 	for _, role := range s.g.Roles {
 		least := int64(1)
 		if spare := s.g.Total() - s.g.Min; spare > 0 {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -42,6 +43,32 @@ func TestReshape(t *testing.T) {
 			c.Queue("q", "Closed", nil)
 			fragmented(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 2 }))
 		}, nil},
+	})
+}
+
+// What is left of a Job is fewer than its spec has: a number of members there is about all, those that have completed or failed for good included.
+func TestJobThatHasBegun(t *testing.T) {
+	left := func(status func(*batchv1.JobStatus)) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(4, 8, func(g *clustertest.Gang) {
+				g.Kind, g.NoGroup, g.BatchJob = "Job", true, func(j *batchv1.Job) {
+					indexed, limit := batchv1.IndexedCompletion, int32(0)
+					j.Spec.CompletionMode, j.Spec.BackoffLimitPerIndex = &indexed, &limit
+					j.Annotations = map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "gang"}
+					status(&j.Status)
+				}
+				g.Pod = func(_ int, p *corev1.Pod) {
+					p.Labels["pod-group.scheduling.sigs.k8s.io/name"], p.Labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "gang", "4"
+				}
+			}))
+		}
+	}
+	runCases(t, answer.Fewer, []testCase{
+		{"none has ended", left(func(*batchv1.JobStatus) {}), []string{"Worker.replicas=2"}},
+		{"an index has failed for good", left(func(s *batchv1.JobStatus) {
+			failed := "3"
+			s.FailedIndexes = &failed
+		}), nil},
 	})
 }
 

@@ -98,6 +98,19 @@ func TestLost(t *testing.T) {
 		{name: "the pod is on a node that is gone", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 		}},
+		{name: "the pod is on a node that is gone, and there is room", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2, and there is room again", wantText: []string{"its node n2 is gone"}, never: []answer.Code{answer.FitsNotPlaced}, not: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
+			c.Node("n3", 8)
+		}},
+		{name: "it was ended by a shutdown of its node, which is away", code: answer.MemberLost, exit: 7, wantText: []string{"terminated Pod was terminated in response to imminent node shutdown"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
+					p.Status.ContainerStatuses = nil
+				}
+			})))
+			clustertest.NotReady(c.S.Nodes[1], 3*time.Minute)
+		}},
 		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
@@ -106,7 +119,7 @@ func TestLost(t *testing.T) {
 				}
 			}))).Runs("b", 8, "n2")
 		}},
-		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, wantText: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
+		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, first: "1/2 run: worker-1 has no pod, and there is no room for it", wantText: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour })).Runs("b", 8, "n2")
 		}},
 		{name: "never made, as it is refused", code: answer.AdmissionDenied, exit: 4, first: "missing team label", wantText: []string{"1 of 2 members have a node and hold 8 GPUs for nothing"}, never: []answer.Code{answer.MemberLost}, not: []string{"lost"}, build: func(c *clustertest.Cluster) {

@@ -21,6 +21,28 @@ func upFor(d time.Duration, change func(*corev1.ContainerStatus)) func(*corev1.P
 	}
 }
 
+// refusedBy is a member whose kubelet has refused it.
+func refusedBy(reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason, Message: "no"}
+	}
+}
+
+// A kubelet that refused a pod for something else than devices is the cause, whatever devices there are; and what is to be looked at depends on the reason.
+func TestRefusedByKubelet(t *testing.T) {
+	sick := func(c *clustertest.Cluster, reason string) {
+		second(c, refusedBy(reason)) // and no other node has room
+		c.S.Nodes[1].Status.Capacity = c.S.Nodes[1].Status.Allocatable.DeepCopy()
+		c.S.Nodes[1].Status.Allocatable = c.S.Nodes[1].Status.Allocatable.DeepCopy()
+		c.S.Nodes[1].Status.Allocatable["nvidia.com/gpu"] = clustertest.List("nvidia.com/gpu", "7")["nvidia.com/gpu"]
+	}
+	check(t, []testCase{
+		{name: "for its cpus", code: answer.NodeRefused, exit: 5, first: "SMTAlignmentError", also: []answer.Code{answer.GPUUnhealthy}, wantText: []string{"cordon n2"}, build: func(c *clustertest.Cluster) { sick(c, "SMTAlignmentError") }},
+		{name: "for its devices", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "UnexpectedAdmissionError") }},
+		{name: "for its labels", code: answer.NodeRefused, exit: 5, wantText: []string{"see its labels, its taints", "describe node n2"}, not: []string{"cordon"}, build: func(c *clustertest.Cluster) { second(c, refusedBy("NodeAffinity")) }},
+	})
+}
+
 // Members that are up and not ready are starting, whatever they did before, and what holds them is named.
 func TestNotReady(t *testing.T) {
 	plain := func(*corev1.ContainerStatus) {}
@@ -49,6 +71,12 @@ func TestNotReady(t *testing.T) {
 				ready(p)
 				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/in-service"}}
 			})
+		}},
+		{name: "the kubelet has not begun", code: answer.ContainersStarting, exit: 3, first: "the kubelet of n2 has not begun with it, for 9m", wantText: []string{"describe node n2"}, build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} })
+		}},
+		{name: "nothing is reported of a pod", code: answer.ContainersStarting, exit: 3, first: "containers are being started, for 9m", wantText: []string{"events are kept for an hour"}, build: func(c *clustertest.Cluster) {
+			second(c, creating)
 		}},
 		{name: "the kubelet gives files to a group", code: answer.ContainersStarting, exit: 3, first: "given to the fsGroup of the pod, for 8m: .*processed 120000 files", wantText: []string{"OnRootMismatch"}, never: []answer.Code{answer.VolumeMount}, build: func(c *clustertest.Cluster) {
 			second(c, creating)

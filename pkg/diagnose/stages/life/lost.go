@@ -26,6 +26,9 @@ type lostMember struct {
 	how   string
 }
 
+// seen reports whether something shows that it was there: its pod, or the node, the time or the way of which something is known.
+func (l lostMember) seen() bool { return l.Pod != nil || l.node != "" || !l.since.IsZero() }
+
 // lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
 // first of the others had started.
 func lostMembers(c *stage.Context) []lostMember {
@@ -171,13 +174,18 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 		}
 		for _, cond := range n.Status.Conditions {
 			if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(started) {
-				l.node, l.since = n.Name, cond.LastTransitionTime.Time
-				l.how = fmt.Sprintf("node %s is not ready", n.Name)
+				if l.State != gang.Failed || l.how == "" { // else its status has how it ended, and when
+					l.node, l.since = n.Name, cond.LastTransitionTime.Time
+					l.how = fmt.Sprintf("node %s is not ready", n.Name)
+				}
 				return
 			}
 		}
 	}
 	if l.node != "" && c.Cluster().Node(l.node) == nil {
+		if l.State == gang.Lost {
+			l.how = "" // that it is not ready
+		}
 		l.how = strings.TrimPrefix(l.how+"; its node "+l.node+" is gone", "; ")
 	}
 }

@@ -39,6 +39,8 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 		tail = ""
 	case c.Placement.Fits() && slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StageQueue }):
 		tail = ", and nodes have room again, but its queue has not"
+	case c.Placement.Fits() && !slices.ContainsFunc(lost, lostMember.seen):
+		tail = ", and there is room"
 	case c.Placement.Fits():
 		tail = ", and there is room again"
 	}
@@ -69,14 +71,20 @@ func up(g *gang.Gang) string {
 	return text
 }
 
-// losses reads like: worker-2 was lost on n3 16m ago, worker-3 on n4 10m ago. Those of one time are named together.
+// losses reads like: worker-2 was lost on n3 16m ago, worker-3 on n4 10m ago, and worker-4 has no pod. Those of one time are named together, and those of which nothing shows that they
+// were there.
 func losses(c *stage.Context, lost []lostMember) string {
 	type loss struct {
 		when         string
 		names, nodes []string
 	}
 	var all []*loss
+	var unseen []string
 	for _, l := range lost {
+		if !l.seen() {
+			unseen = append(unseen, l.Name())
+			continue
+		}
 		when := ""
 		if !l.since.IsZero() {
 			when = fmt.Sprintf(" %s ago", phrase.Age(c.View.Age(l.since)))
@@ -101,7 +109,14 @@ func losses(c *stage.Context, lost []lostMember) string {
 		}
 		texts = append(texts, text+x.when)
 	}
-	return strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
+	if len(unseen) == 0 {
+		return text
+	}
+	if text != "" {
+		text += ", and "
+	}
+	return text + phrase.Names(unseen) + phrase.Verb(len(unseen), " has no pod", " have no pod")
 }
 
 // firstLoss is when the first of the losses was whose time is known; zero if none is.

@@ -112,10 +112,27 @@ func succeed(c *stage.Context, f *stage.Finding) bool {
 	if others >= c.Gang.Min {
 		then = phrase.Verb(len(names), "holds", "hold") + " room until then that the others need: after that there is "
 	}
-	f.Message = fmt.Sprintf("%s %s being deleted, until %s at the latest, and %s%s", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
-		phrase.Clock(end, c.View.Now), then, strings.TrimPrefix(f.Message, "fits now: "))
-	f.Detail("at most %s left (deletionTimestamp)", phrase.Age(max(0, end.Sub(c.View.Now)))).Fact("successors", names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
+	until, left := fmt.Sprintf("until %s at the latest", phrase.Clock(end, c.View.Now)), end.Sub(c.View.Now)
+	if left <= 0 {
+		until = "and should be gone by now"
+	}
+	f.Message = fmt.Sprintf("%s %s being deleted, %s, and %s%s", phrase.Names(names), phrase.Verb(len(names), "is", "are"), until, then, strings.TrimPrefix(f.Message, "fits now: "))
+	if left > 0 {
+		f.Detail("at most %s left (deletionTimestamp)", phrase.Age(left))
+	} else {
+		overdue(c, f)
+	}
+	f.Fact("successors", names).Fact("until", end.UTC().Format(time.RFC3339)).SinceTime(since)
 	return true
+}
+
+// overdue adds why members are still there that should be gone.
+func overdue(c *stage.Context, f *stage.Finding) {
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Terminating && m.Pod.DeletionTimestamp.Time.Before(c.View.Now) {
+			f.Detail("%s: %s", m.Name(), c.HeldBy(m.Pod))
+		}
+	}
 }
 
 // replacedAtOnce reports whether the controller makes the successor of a pod as soon as that is deleted, as a Job does that leaves it to the default.

@@ -32,7 +32,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	before := len(out.Findings)
 	queueOrder(c, out)
 	promised(c, out)
-	if len(c.Findings)+len(out.Findings) == 0 && made(c) && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 && !leftBehind(c) {
+	if len(c.Findings)+len(out.Findings) == 0 && made(c) && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed, gang.Lost) == 0 && !leftBehind(c) {
 		if f := reserved(c); f != nil {
 			out.Add(f)
 			return stage.OK("")

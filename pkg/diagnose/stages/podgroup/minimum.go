@@ -151,9 +151,9 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	})
 }
 
-// lastCreated is when the youngest of the pods was made, or the job if there is none.
+// lastCreated is when the youngest of the pods was made, or the job if there is none; or when the job began to be active, as where it was suspended before.
 func lastCreated(c *stage.Context) time.Time {
-	var last time.Time
+	last := c.Gang.Started
 	for _, pod := range c.Gang.ExistingPods() {
 		last = view.Later(last, pod.CreationTimestamp.Time)
 	}
@@ -200,7 +200,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 	if need > of || othersFind(c) || out.Has(answer.BelowQuorum) {
 		return
 	}
-	age := c.View.Age(g.Meta.CreationTimestamp.Time)
+	age := c.View.Age(view.Later(g.Meta.CreationTimestamp.Time, g.Started)) // it may have been suspended before
 	late := age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace
 	if exist == 0 && what == "pods" && age < stage.CreationGrace || g.Decl == nil && !late {
 		return // the operator is about to begin, or goes on; what follows is computed from the templates
@@ -209,9 +209,12 @@ func quorum(c *stage.Context, out *stage.Result) {
 		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
 	if late {
 		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
-		if g.Maker != nil {
+		switch {
+		case g.Maker != nil:
 			f.Run(c.Kubectl("describe", g.Maker.Ref()))
-		} else {
+		case len(g.Reader.Controller.Images) == 0: // Kubernetes itself makes them
+			f.Run(c.Kubectl("describe", g.Ref()))
+		default:
 			f.Run(component.OperatorLog(c.View, c.Gang))
 		}
 		triesAgain(c, f, fmt.Sprintf("%d of %d %s exist, and the gang needs %d", exist, of, what, need))
@@ -233,9 +236,15 @@ func notDue(g *gang.Gang) int32 {
 	return n
 }
 
-// triesAgain adds to a finding about missing pods that a create of them was refused, and that the cause of it is gone: the controller waits longer each time before it tries again.
+// triesAgain adds to a finding about missing pods that a create of them was refused, and that the cause of it is gone, as no earlier stage finds it: the controller waits longer each
+// time before it tries again.
 func triesAgain(c *stage.Context, f *stage.Finding, exist string) {
 	r, was := refusal.Over(c.View, c.Gang)
+	for _, other := range refusal.Of(c.View, c.Gang) {
+		if !other.Probed && other.Last.After(r.Last) {
+			r, was = other, true
+		}
+	}
 	if !was {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,7 +34,7 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 			code += " (" + meaning + ")"
 		}
 		f := stage.Found(answer.InitFailing, "init container %s exits with %s, %s", s.Name, code, phrase.Count(s.RestartCount, "restart"))
-		return details(probed(f, s.Name, failed, events), failed.Message, failed.Reason).SinceTime(failed.FinishedAt.Time).
+		return details(probed(f, s.Name, failed, events), failed.Message, strings.TrimPrefix(failed.Reason, "Error")).SinceTime(failed.FinishedAt.Time).
 			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
 	case s.State.Running != nil && !s.Ready && !sidecar(m.Pod, index):
@@ -146,8 +147,20 @@ func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 	if m.Pod.Status.StartTime != nil {
 		at = m.Pod.Status.StartTime.Time
 	}
-	return stage.Found(answer.ContainersStarting, "containers are being started, for %s", phrase.Age(c.View.Age(at))).SinceTime(at)
+	f := stage.Found(answer.ContainersStarting, "containers are being started, for %s", phrase.Age(c.View.Age(at))).SinceTime(at)
+	switch node := m.Pod.Spec.NodeName; {
+	case c.View.Age(at) < slowStart:
+	case m.Pod.Status.StartTime == nil && len(m.Pod.Status.ContainerStatuses) == 0:
+		f.Message = fmt.Sprintf("the kubelet of %s has not begun with it, for %s", node, phrase.Age(c.View.Age(at)))
+		f.Run(command.Kubectl("", "describe", "node", node))
+	case len(events) == 0:
+		f.Detail("nothing reports what its kubelet is at: events are kept for an hour").Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	}
+	return f
 }
+
+// slowStart is after how long a pod on whose node nothing happens is looked at more closely.
+const slowStart = 5 * time.Minute
 
 // notReady finds that the containers run, and one of them, or the pod itself, is not ready; nil if it is not so.
 func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
@@ -196,15 +209,21 @@ func gateNotReady(c *stage.Context, m gang.Member) *stage.Finding {
 var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "SMTAlignmentError", "NodeAffinity", "NodeName", "NodePorts", "NodeShutdown", "Taint", "PodOS", "InvalidNodeInfo",
 	"VolumeAttachmentLimitExceeded", "PodLevelResources", "UnsupportedPodLevelResources", "PodResourcesNotSupported"}
 
+// byNodeItself are those that are about the node itself, and not about what it has of a resource.
+var byNodeItself = []string{"NodeAffinity", "NodeName", "NodePorts", "NodeShutdown", "Taint", "PodOS", "InvalidNodeInfo"}
+
 // refusedByNode finds that the pod has ended badly. Either its node did not take it, or its container failed.
 func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 	pod := m.Pod
 	for _, reason := range refusalReasons {
 		if strings.HasPrefix(pod.Status.Reason, reason) {
 			node := pod.Spec.NodeName
-			return stage.Found(answer.NodeRefused, "the kubelet of %s refused the pod (%s): %s", node, pod.Status.Reason, cmp.Or(pod.Status.Message, "no reason was given")).
-				Detail("the scheduler counts on more than %s has: keep new pods off it until it is repaired", node).
-				Fact("node", node).Fact("reason", pod.Status.Reason).Run(command.Kubectl("", "cordon", node))
+			f := stage.Found(answer.NodeRefused, "the kubelet of %s refused the pod (%s): %s", node, pod.Status.Reason, cmp.Or(pod.Status.Message, "no reason was given")).
+				Fact("node", node).Fact("reason", pod.Status.Reason)
+			if slices.Contains(byNodeItself, reason) {
+				return f.Detail("%s is not, or not any more, what the scheduler took it for: see its labels, its taints and its other pods", node).Run(command.Kubectl("", "describe", "node", node))
+			}
+			return f.Detail("the scheduler counts on more than %s has: keep new pods off it until it is repaired", node).Run(command.Kubectl("", "cordon", node))
 		}
 	}
 	if displaced(pod) {
