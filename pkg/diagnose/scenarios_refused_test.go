@@ -99,9 +99,6 @@ func TestDryRunOfAdmission(t *testing.T) {
 			c.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "config"},
 				"webhooks": []any{map[string]any{"name": "hook.example.com", "rules": []any{rule}}}})
 		}},
-		{name: "a namespace that does not exist", code: answer.NamespaceGone, exit: 4, text: "namespace team does not exist", build: func(c *clustertest.Cluster) {
-			c.S.Namespaces[0].Name = "teams"
-		}},
 		{name: "a webhook", code: answer.Fits, exit: 0, unmodelled: "what webhooks make of the pods (hook.example.com)", build: func(c *clustertest.Cluster) {
 			rule := map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "operations": []any{"CREATE"}}
 			c.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "config"},

@@ -1,6 +1,9 @@
 package diagnose
 
 import (
+	"context"
+	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +26,25 @@ func nominated(node string, priority int32) clustertest.Gang {
 	return clustertest.Gang{Namespace: "research", Name: "big", Workers: 1, GPUs: 8, Age: 3 * time.Minute,
 		Spec: func(p *corev1.PodSpec) { p.Priority = &priority },
 		Pod:  func(_ int, p *corev1.Pod) { p.Status.NominatedNodeName = node }}
+}
+
+// However many nodes are kept for others, the answer has some, and how many there are.
+func TestKeptIsBounded(t *testing.T) {
+	const nodes = answer.PublishedNodes + 5
+	c := clustertest.New().Nodes(nodes, 8)
+	for i := range nodes {
+		other := nominated(fmt.Sprintf("n%d", i+1), 100)
+		other.Name = fmt.Sprintf("big-%d", i)
+		c.Add(other)
+	}
+	a, err := Explain(context.Background(), c.Add(waiting(1, 8)).Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _ := a.Primary.Facts["kept"].([]string)
+	if a.Primary.Code != answer.QueueOrder || len(kept) != answer.PublishedNodes || a.Primary.Facts["keptCount"] != nodes {
+		t.Errorf("got %s, %d of %v nodes", a.Primary.Code, len(kept), a.Primary.Facts["keptCount"])
+	}
 }
 
 func nominationScenarios() []scenario {

@@ -57,9 +57,9 @@ var entries = []Entry{
 	},
 	{
 		Code: NamespaceGone, Stages: []Stage{StageRequest}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The namespace is being deleted, and nothing new is created in it; or it does not exist, of a job that has not been submitted.",
-		Evidence: "`Namespace.status.phase`; the namespaces that exist",
-		Remedy:   "Use another namespace, or create it.",
+		Meaning:  "The namespace is being deleted; nothing new is created in it.",
+		Evidence: "`Namespace.status.phase`",
+		Remedy:   "Use another namespace.",
 	},
 	{
 		Code: NoPermission, Stages: []Stage{StageRequest, StagePods}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Admin}},

@@ -64,6 +64,12 @@ func TestNamesHeld(t *testing.T) {
 				c.S.Jobs = nil
 				formerJob(c, 50*time.Minute)
 			}},
+		{name: "by a Job of an earlier JobSet whose pods have gone", code: answer.AdmissionDenied, exit: 4, wantText: []string{"it is being deleted, for 50m: it waits for finalizer foregroundDeletion"}, fix: "clear Job gang-worker-0", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, jobSet))
+			c.S.Jobs = nil
+			formerJob(c, 50*time.Minute)
+			c.S.Pods = nil
+		}},
 		{name: "by a Job of an earlier JobSet, which goes in time", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))
 			c.S.Jobs = nil
@@ -94,7 +100,7 @@ func TestPodSecurity(t *testing.T) {
 			enforce(c, "baseline")
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, privileged))
 		}},
-		{name: "what restricted requires", code: answer.AdmissionDenied, exit: 4, first: "runAsNonRoot", build: func(c *clustertest.Cluster) {
+		{name: "what restricted requires", code: answer.AdmissionDenied, exit: 4, first: "runAsNonRoot", fix: "change the pods as PodSecurity", build: func(c *clustertest.Cluster) {
 			enforce(c, "restricted")
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},

@@ -111,6 +111,12 @@ func TestLost(t *testing.T) {
 			})))
 			clustertest.NotReady(c.S.Nodes[1], 3*time.Minute)
 		}},
+		{name: "all were evicted, and none is made again", code: answer.MemberLost, exit: 7, first: "0/2 run: worker-0, worker-1 were lost on n1, n2", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {
+				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage"
+				p.Status.ContainerStatuses = nil
+			})))
+		}},
 		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {

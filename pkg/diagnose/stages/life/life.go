@@ -34,6 +34,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		return stage.Skipped("")
 	}
 	holding := int(g.Count(gang.Starting, gang.Running, gang.Lost)) + len(stuckMembers(c))
+	if holding == 0 && g.Count(gang.Failed) > 0 && len(c.Findings) == 0 && g.End == nil { // and no controller makes others
+		out.Add(memberLost(c, lostMembers(c)))
+		return stage.OK("")
+	}
 	if holding == 0 {
 		history(c, out)
 	}

@@ -103,6 +103,11 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		}
 		left := leftOver(c, other)
 		ref, at := metav1.GetControllerOf(other), other.GetDeletionTimestamp()
+		if len(left) == 0 && at != nil { // a Job whose pods have gone
+			f.Detail("%s is being deleted, for %s: it waits for finalizer %s", its, phrase.Age(c.View.Age(at.Time)), phrase.Names(other.GetFinalizers()))
+			clearing = append(clearing, command.MergePatch(other.GetNamespace(), resource, other.GetName(), map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
+			continue
+		}
 		if stuck = stuck && len(left) > 0; ref != nil && ref.Kind != "ReplicaSet" && ref.Kind != "Job" || at != nil {
 			do = "" // what makes it makes it again under its name, or it was deleted and does not go
 		}

@@ -194,9 +194,12 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	if by == "" || r.Kind == refusal.Taken {
 		by = "the API server"
 	}
+	fix := refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", "")
+	if strings.HasPrefix(r.Object, podSecurity) {
+		fix = secured(c, fix)
+	}
 	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
-		Fact("webhook", r.Object).Fact("message", r.Message).
-		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", ""))
+		Fact("webhook", r.Object).Fact("message", r.Message).Fix(fix)
 }
 
 // lasts is after how long a failure of the API server is none that passes by itself.

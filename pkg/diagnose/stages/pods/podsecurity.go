@@ -7,6 +7,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -38,11 +39,30 @@ func insecure(c *stage.Context, missing []absent, seen []refusal.Refusal) (all [
 			continue
 		}
 		if result := policy.AggregateCheckResults(standards.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
-			by := fmt.Sprintf("PodSecurity %q", level.String())
+			by := fmt.Sprintf("%s %q", podSecurity, level.String())
 			all = append(all, refusal.Refusal{Kind: refusal.Webhook, Object: by, Role: m.Role, Message: "violates " + by + ": " + result.ForbiddenDetail()})
 		}
 	}
 	return all
+}
+
+// podSecurity is how the API server calls Pod Security in its refusals.
+const podSecurity = "PodSecurity"
+
+// secured makes a fix one after which Pod Security has nothing against the pods.
+func secured(c *stage.Context, fix stage.Fix) stage.Fix {
+	lifted := fix.Apply
+	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		n := lifted(s).Clone()
+		for i, ns := range n.Namespaces {
+			if ns.Name == c.Gang.Meta.Namespace {
+				n.Namespaces[i] = ns.DeepCopy()
+				delete(n.Namespaces[i].Labels, api.EnforceLevelLabel)
+			}
+		}
+		return n
+	}
+	return fix
 }
 
 // enforcedLevel is the level of Pod Security that pods of the namespace have to respect, by its labels; ok is false where they enforce none, or it is not seen.

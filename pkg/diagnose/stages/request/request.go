@@ -2,11 +2,8 @@
 package request
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -28,7 +25,6 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		namespaceTerminating(c, out)
 		return stage.OK("the namespace itself may not be read")
 	}
-	notThere(c, out)
 	for _, ns := range c.View.Snap.Namespaces {
 		if ns.Name != c.Gang.Meta.Namespace || ns.Status.Phase != corev1.NamespaceTerminating && ns.DeletionTimestamp == nil {
 			continue
@@ -46,23 +42,6 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.NoPods = c.Gang.Count(gang.Missing) > 0
 	}
 	return stage.OK("")
-}
-
-// notThere finds that a job is to be submitted to a namespace that does not exist. What is read of a job that is there may lack its namespace.
-func notThere(c *stage.Context, out *stage.Result) {
-	name, names := c.Gang.Meta.Namespace, []string{}
-	for _, ns := range c.View.Snap.Namespaces {
-		names = append(names, ns.Name)
-	}
-	if !c.View.Present().Assumed || len(names) == 0 || slices.Contains(names, name) {
-		return
-	}
-	f := stage.Found(answer.NamespaceGone, "namespace %s does not exist: nothing can be submitted to it", name).Fact("namespace", name)
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		f.Detail("did you mean %s?", nearest)
-	}
-	out.NoPods = true
-	out.Add(f.Run(command.Kubectl("", "create", "namespace", name)))
 }
 
 // namespaceTerminating finds that the namespace cannot be seen, but the refusal of a pod shows that it is being deleted.
