@@ -466,9 +466,9 @@ var entries = []Entry{
 	},
 	{
 		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The kubelet refused a pod that the scheduler had placed.",
-		Evidence: "reason `UnexpectedAdmissionError`, `OutOf…`",
-		Remedy:   "Keep new pods off the node until it is repaired.",
+		Meaning:  "The kubelet refused a pod that the scheduler had placed. Where it did for something else than devices, this comes before devices of the node that are unhealthy.",
+		Evidence: "reason `UnexpectedAdmissionError`, `OutOf…`, `TopologyAffinityError`, `SMTAlignmentError`, `NodeAffinity` and the like",
+		Remedy:   "Keep new pods off the node until it is repaired; for a reason that is about the node itself, see its labels, its taints and its other pods.",
 	},
 	{
 		Code: SandboxFailed, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
@@ -490,7 +490,7 @@ var entries = []Entry{
 	},
 	{
 		Code: ContainersStarting, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
-		Meaning:  "Containers are being started.",
+		Meaning:  "Containers are being started; or they are up and not ready, and the probe or the readiness gate that fails is named; or the kubelet gives the files of a volume to the fsGroup of the pod, or has not begun.",
 		Evidence: "container state `ContainerCreating`",
 		Remedy:   "Wait.",
 	},

@@ -17,6 +17,10 @@ func TestRunningWithoutSomeMembers(t *testing.T) {
 				}
 			})))
 		}},
+		{name: "what a gang does without is refused", exit: 0, wantText: []string{"worker-1: has no pod: its creation was refused, last 4s ago: exceeded quota: q"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min, g.Nodes, g.Missing = 1, []string{"n1"}, 1 }))
+			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`)
+		}},
 		{name: "what a gang does without is its only master", exit: 0, wantText: []string{"master-0: image reg/m:1 .* cannot be pulled", "no master is up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Min, g.Nodes = 2, []string{"n1", "n2"}
