@@ -61,6 +61,9 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 		a.Holding = holding(w, r)
 	}
 	a.Headline = headline(r)
+	if contradicted(a) && !a.Scheduler.MessageAt.IsZero() {
+		a.Notes = append(a.Notes, fmt.Sprintf("scheduler %s reported otherwise %s ago, which makes this less certain", a.Scheduler.Name, phrase.Age(w.Age(*a.Scheduler.MessageAt))))
+	}
 	a.Confidence = confidence(r, a)
 	a.Unblock = unverified(a.Unblock, a.Confidence.Unmodelled)
 	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
@@ -194,7 +197,7 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 			out.Object = d.Kind.Kind + "." + d.Kind.Group + "/" + d.Key.Name
 		}
 	}
-	for _, d := range g.Ignored {
+	for _, d := range slices.Concat(g.Ignored, g.Unjoined) {
 		out.Ignored = append(out.Ignored, d.Kind.Kind+"."+d.Kind.Group+"/"+d.Key.Name)
 	}
 	for _, role := range g.Roles {
@@ -231,6 +234,12 @@ func undecided(r *stage.Diagnosis) bool {
 	return false
 }
 
+// contradicted reports whether the scheduler has just reported something else than the answer.
+func contradicted(a *answer.Answer) bool {
+	s := a.Scheduler
+	return s != nil && s.Agrees != nil && !*s.Agrees && !s.Stale && s.MessageAt != nil
+}
+
 // confidence is how sure the answer is: a field that shows it beats a computation, and that beats a message.
 func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
@@ -253,8 +262,7 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 			c.Level = answer.Inferred
 		}
 	case !computed:
-	case len(c.Unmodelled) > 0, c.Cut,
-		a.Scheduler != nil && a.Scheduler.Agrees != nil && !*a.Scheduler.Agrees && !a.Scheduler.Stale:
+	case len(c.Unmodelled) > 0, c.Cut, contradicted(a):
 		c.Level = answer.Heuristic
 	default:
 		c.Level = answer.Exact

@@ -26,7 +26,7 @@ func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	if seen := component.FindScheduler(w, g.Scheduler, g.Meta.Namespace).LastSeen; !seen.IsZero() {
 		s.LastSeen = &seen
 	}
-	message, at := lastMessage(w, g)
+	message, at, refuses := lastMessage(w, g)
 	if message == "" {
 		return s
 	}
@@ -38,15 +38,27 @@ func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	s.Stale = changedSince(w, at)
 	room := r.Placement != nil && r.Placement.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 	switch {
-	case !unschedulable.MatchString(message) || r.Verdict == answer.Uncertain || g.Deleted():
+	case !refuses && !unschedulable.MatchString(message) || r.Verdict == answer.Uncertain || g.Deleted():
 	case r.Primary == nil && g.Count(gang.Pending, gang.Gated) > 0: // about a member that the gang does without
 	case room && ofNodes.MatchString(message): // about what is not the reason here, and perhaps about a part of the gang
 	default:
-		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
+		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced && !otherReason(r, message)
 		s.Agrees = &agrees
 	}
 	return s
 }
+
+// otherReason reports whether a message about every node names no resource that is short, while that is the reason which was computed.
+func otherReason(r *stage.Diagnosis, message string) bool {
+	short := r.Primary.Code == answer.NodesBusy || r.Primary.Code == answer.Fragmented || strings.HasPrefix(string(r.Primary.Code), string(answer.Insufficient("")))
+	return short && ofNodes.MatchString(message) && byRule.MatchString(message) && !lacksResource.MatchString(message)
+}
+
+// byRule recognises that a scheduler keeps a pod off nodes by a rule, lacksResource that nodes lack something.
+var (
+	byRule        = regexp.MustCompile(`\d+ node\(s\) (?:had|didn't (?:match|satisfy|have free ports)|were)`)
+	lacksResource = regexp.MustCompile(`(?i)insufficient|enough|too many|exceed|cannot allocate|reserved|busy`)
+)
 
 // unschedulable recognises that a scheduler found no room.
 var unschedulable = regexp.MustCompile(`(?i)insufficient|\b0/\d+ nodes|unschedulable|overused|cannot find enough|cannot be satisfied`)
@@ -57,34 +69,34 @@ var ofNodes = regexp.MustCompile(`(?i)\b0/\d+ nodes`)
 // echo recognises messages that only pass on what befell a sibling.
 var echo = regexp.MustCompile(`failed recently|optimistic rejection|rejection in Unreserve|gets rejected due to`)
 
-// lastMessage is the message that explains most: the latest about the pods or their group that is no echo.
-func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
-	best, at := "", time.Time{}
-	consider := func(text string, when time.Time) {
+// lastMessage is the message that explains most: the latest about the pods or their group that is no echo. Refuses reports whether it is why they have no place, whatever
+// its words are.
+func lastMessage(w *view.View, g *gang.Gang) (best string, at time.Time, refuses bool) {
+	consider := func(text string, when time.Time, why bool) {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			return
 		}
 		better := best == "" || echo.MatchString(best) && !echo.MatchString(text)
 		if better || !echo.MatchString(text) && when.After(at) {
-			best, at = text, when
+			best, at, refuses = text, when, why
 		}
 	}
 	for _, e := range w.PodEvents(g) {
 		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
-			consider(e.Message, e.Last)
+			consider(e.Message, e.Last, true)
 		}
 	}
 	if d := g.Decl; d != nil {
 		for _, condition := range d.Conditions {
-			consider(condition.Message, condition.At)
+			consider(condition.Message, condition.At, true)
 		}
 		for _, e := range w.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
-			consider(e.Message, e.Last)
+			consider(e.Message, e.Last, e.Warning && e.Reason == "Unschedulable")
 		}
 	}
 	if best != "" {
-		return best, at
+		return best, at, refuses
 	}
 	for _, m := range g.Members {
 		if m.Pod == nil {
@@ -92,11 +104,11 @@ func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
 		}
 		for _, c := range m.Pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				consider(c.Message, c.LastTransitionTime.Time)
+				consider(c.Message, c.LastTransitionTime.Time, c.Reason == corev1.PodReasonUnschedulable)
 			}
 		}
 	}
-	return best, at
+	return best, at, refuses
 }
 
 // changedSince reports whether something that matters happened after a moment, or whether the moment is long ago.

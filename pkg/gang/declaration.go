@@ -81,6 +81,8 @@ type Reader struct {
 	// Implied reports that it is not the author of pods who references the group, but the controller that makes them: the gang counts for pods
 	// that name no other.
 	Implied bool
+	// Adopts reports that a controller of the scheduler has pods name the group of what owns them once they are made: that they name none is no mistake.
+	Adopts bool
 	// NameOf returns the group that a pod references.
 	NameOf func(pod metav1.Object) (string, bool)
 	// NameOfPod is NameOf for a dialect that uses a field of the pod rather than metadata; nil otherwise.

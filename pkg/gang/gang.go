@@ -38,6 +38,8 @@ type Declared struct {
 	Apart int32
 	// Ignored are further group objects of the job, which the pods' scheduler does not read.
 	Ignored []Declaration
+	// Unjoined are group objects that are meant for the members, and that no pod names: no scheduler counts one for them.
+	Unjoined []Declaration
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
 	Problem error
 	// TopologyProblem is why the domain that the pods state they share cannot be read, so that they are placed nowhere; usually nil.
@@ -81,7 +83,7 @@ func (g *Gang) Count(states ...State) int32 {
 	return n
 }
 
-// minimum is that of the declaration, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
+// minimum is that of the declaration, or of one that was meant, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
 // every member, while the pods of a batch Job are worth something alone.
 func (g *Gang) minimum() int32 {
 	switch {
@@ -97,6 +99,8 @@ func (g *Gang) minimum() int32 {
 		return *g.MinMember
 	case g.Elastic != nil:
 		return *g.Elastic
+	case len(g.Unjoined) > 0 && g.Named.Name == "":
+		return min(g.Total(), g.Unjoined[0].MinMember)
 	case g.Reader.Kind == "Job" && g.Named.Name == "":
 		return min(1, g.Total())
 	default:

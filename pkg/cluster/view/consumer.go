@@ -249,7 +249,9 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 			continue
 		}
 		root := rootOf(pod, owners)
-		if job := w.labelled(pod); job != nil {
+		if of, kept := w.holdsFor(pod, owners); kept {
+			root = of
+		} else if job := w.labelled(pod); job != nil {
 			root = owner{kind: job.Kind.GroupKind(), name: job.Meta.Name, uid: job.Meta.UID}
 		}
 		at := key{root.kind, pod.Namespace, root.name}

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
 // Gang returns the gang of a job, or all gangs together of a job of several.
@@ -183,6 +184,9 @@ func (w *View) jobsNaming() map[gang.Key][]*gang.Job {
 	})
 }
 
+// Group is the group object of a name, as a declaration; nil if there is none. Of two the first counts.
+func (w *View) Group(key gang.Key) *gang.Declaration { return w.byKey().named[key] }
+
 // Groups are all group objects, as declarations.
 func (w *View) Groups() []gang.Declaration { return w.groups() }
 
@@ -223,19 +227,41 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	precedence := w.precedence(gang.SchedulerOf(job, members))
 	membership := commonMembership(pods, precedence)
 	found := w.objectsOf(job, membership, precedence)
+	made := slices.ContainsFunc(members, func(m gang.Member) bool { return m.Pod != nil })
 	var owned []gang.Key
+	var unjoined []gang.Declaration
 	names := membership.Keys()
-	for _, d := range found {
-		if !slices.Contains(names, d.Key) {
+	found = slices.DeleteFunc(found, func(d *gang.Declaration) bool {
+		reader, _ := dialect.ReaderOf(d.Key.Dialect)
+		switch {
+		case slices.Contains(names, d.Key):
+		case made && !reader.Adopts:
+			unjoined = append(unjoined, *d)
+			return true
+		default:
 			owned = append(owned, d.Key)
 		}
+		return false
+	})
+	if made && len(names) == 0 && pods[0].Annotations[gang.DialectAnnotation] != string(gang.None) {
+		unjoined = w.meant(job, pods, precedence, unjoined)
 	}
 	exists := func(key gang.Key) bool { return w.byKey().named[key] != nil }
 	key, named := membership.WithOwned(owned, precedence).Resolve(exists)
 	if !named {
-		return w.declaredByBudget(pods)
+		all := w.declaredByBudget(pods)
+		if all.Decl == nil {
+			all.Unjoined = unjoined
+		}
+		return all
 	}
-	all := gang.Declared{Named: key}
+	if ofVolcano := key.Dialect == gang.Volcano && strings.HasPrefix(key.Name, volcano.OwnGroupPrefix); made && ofVolcano {
+		meant := slices.DeleteFunc(w.meant(job, pods, precedence, nil), func(d gang.Declaration) bool { return d.Key == key })
+		if len(meant) > 0 { // Volcano made the other one for pods that named none
+			return gang.Declared{Unjoined: meant}
+		}
+	}
+	all := gang.Declared{Named: key, Unjoined: unjoined}
 	for _, d := range found {
 		if d.Key == key {
 			all.Decl = d
@@ -335,6 +361,38 @@ func (w *View) objectsOf(job *gang.Job, membership gang.Membership, precedence g
 		}
 	}
 	return found
+}
+
+// AboutGroups reports whether a label or an annotation looks as if it named a group.
+func AboutGroups(key string) bool {
+	return strings.Contains(key, "group") || strings.Contains(key, "grp") || strings.Contains(key, "gang")
+}
+
+// meant adds to the group objects that a job owns, and that its pods do not name, those that are meant for them by their name: it is that of the job, or stands
+// in a label or an annotation about groups that no scheduler reads. One that something else owns is not.
+func (w *View) meant(job *gang.Job, pods []*corev1.Pod, precedence gang.Precedence, all []gang.Declaration) []gang.Declaration {
+	var names []string
+	for _, entries := range []map[string]string{pods[0].Labels, pods[0].Annotations} {
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			if AboutGroups(key) {
+				names = append(names, entries[key])
+			}
+		}
+	}
+	if job.Bare == nil {
+		names = append(names, job.Meta.Name)
+	}
+	for _, r := range precedence.Readers() {
+		for _, name := range names {
+			d := w.byKey().named[gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}]
+			if d != nil && (d.Owner == "" || d.Owner == job.Meta.UID) && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
+				return other.UID == d.UID && other.Kind == d.Kind && other.Key.Name == d.Key.Name
+			}) {
+				all = append(all, *d)
+			}
+		}
+	}
+	return all
 }
 
 func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {

@@ -152,7 +152,9 @@ func (w *View) find(q Query) (*gang.Job, error) {
 		}
 	}
 	if typed := strings.ToLower(q.Kind); len(found) == 0 && (typed == "" || typed == "job" || typed == "jobs") {
-		found = w.bareNamed(q.Namespace, q.Name)
+		if found = w.bareNamed(q.Namespace, q.Name); len(found) == 0 {
+			found = w.podless(q.Namespace, q.Name)
+		}
 	}
 	switch len(found) {
 	case 0:
@@ -331,6 +333,11 @@ func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 	}
 	reader, ok := kinds.ByKind(kind)
 	if !ok {
+		for _, job := range w.podless(namespace, name) {
+			if job.Kind.GroupKind() == kind {
+				return job
+			}
+		}
 		return nil
 	}
 	for _, u := range w.Snap.Custom[kind] {

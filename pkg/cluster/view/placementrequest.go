@@ -105,7 +105,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
 		r.Min = w.roleMin(g, r.Name)
 	}
-	if g.Count(gang.Terminating, gang.Lost) == 0 { // whose room is free for this gang alone
+	if g.Count(gang.Terminating, gang.Lost) == 0 && len(w.Placeholders(g)) == 0 { // whose room is free for this gang alone
 		p.Shape, p.members = p.shape(names)
 	}
 	return p

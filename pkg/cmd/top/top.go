@@ -119,7 +119,7 @@ func newQueue(f *cmdutil.Factory, runF func(context.Context, *Options) error) *c
 	return o.complete(runF, &cobra.Command{
 		Use: "queue", Aliases: []string{"queues"},
 		Short: "Show what each queue uses of its quota, and what waits in it",
-		Long: `Show the queues of Volcano, kube-batch and Kueue, and those that jobs name without there being an object: what is used of the
+		Long: `Show the queues of Volcano, kube-batch, KAI and Kueue, and those that jobs name without there being an object: what is used of the
 quota, how many jobs run and wait, and how many GPUs those that wait lack. Jobs outside of queues come last.
 
 What a queue of Kueue uses is what it has admitted, and its quota the nominal one; a queue that borrows uses more than it has.`,

@@ -35,7 +35,7 @@ func (s nodeAdder) addNodes() {
 	for _, model := range s.shapes() {
 		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
 			nodes, daemons := whatif.NewNodes(model, whatif.Daemons(s.w.Cluster(), model.Name), int(n))
-			return s.room(s.w.Cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
+			return s.room(s.cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
 		})
 		if !ok || s.spent() {
 			continue

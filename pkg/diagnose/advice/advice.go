@@ -220,6 +220,9 @@ func (s *search) room(cluster *placement.Cluster, gang placement.Gang) bool {
 	return !s.spent() && !s.placed(cluster, gang).Impossible()
 }
 
+// cluster is the cluster without what keeps room for the gang's members.
+func (s *search) cluster() *placement.Cluster { return s.w.Without(s.w.Placeholders(s.g)) }
+
 // placed searches for a placement in what time is left.
 func (s *search) placed(cluster *placement.Cluster, gang placement.Gang) *placement.Result {
 	r := s.place(cluster, gang, s.left(s.usual))
@@ -229,7 +232,7 @@ func (s *search) placed(cluster *placement.Cluster, gang placement.Gang) *placem
 // same finds the job again.
 func (s *search) same(w *view.View) *gang.Job {
 	g := s.g
-	if g.Bare != nil {
+	if len(g.Bare) > 0 {
 		job, err := w.Find(view.Query{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
 		if err != nil {
 			return nil

@@ -64,7 +64,7 @@ type lacking struct {
 
 // lackingLeast are the nodes that members may use, with what they lack for one more, those that lack least first.
 func (s mover) lackingLeast(role placement.Role, request corev1.ResourceList) []lacking {
-	cluster := s.w.Cluster()
+	cluster := s.cluster()
 	var all []lacking
 	for _, row := range s.base.Matrices[role.Name].Rows {
 		if slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return v.Resource == "" || v.Never() }) {

@@ -60,7 +60,7 @@ func (s *search) hasRoom(e edit) bool {
 
 // vacated is the cluster without the gang's own members.
 func (s *search) vacated() *placement.Cluster {
-	return s.w.Cluster().Without(ids(s.g.ExistingPods())...)
+	return s.cluster().Without(ids(s.g.ExistingPods())...)
 }
 
 // ids are how the simulation knows pods.

@@ -50,7 +50,7 @@ type few struct {
 
 // cleared is the cluster without the consumers. A larger set is tried after one that is too small, of which it begins with.
 func (s *search) cleared(set []*view.Consumer) *placement.Cluster {
-	cluster, n := s.w.Cluster(), len(s.few.set)
+	cluster, n := s.cluster(), len(s.few.set)
 	if n > 0 && n <= len(set) && slices.Equal(s.few.set, set[:n]) {
 		cluster, set = s.few.cluster, set[n:]
 	}

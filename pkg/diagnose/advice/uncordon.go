@@ -19,7 +19,7 @@ func (s uncordoner) uncordon() {
 		}
 	}
 	enough := func(names []string) bool {
-		return s.room(s.w.Cluster().MapNodes(stage.Opened(names)), s.base.Request.Gang)
+		return s.room(s.cluster().MapNodes(stage.Opened(names)), s.base.Request.Gang)
 	}
 	if len(names) == 0 || !enough(names) {
 		return

@@ -210,7 +210,7 @@ var entries = []Entry{
 	{
 		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "What the queue may use is used by other gangs for now.",
-		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, the scheduler's message",
+		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; `max` and `min` of ElasticQuotas of scheduler-plugins against the bound pods of their namespaces; for Koordinator's, which are not computed, the scheduler's message",
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{
@@ -262,10 +262,10 @@ var entries = []Entry{
 		Remedy:   "Get it to run again.",
 	},
 	{
-		Code: GangBypassed, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}},
-		Meaning:  "The pods use a scheduler that does not read their gang, and were placed one by one.",
-		Evidence: "schedulerName against the operator's flag and the dialect",
-		Remedy:   "Leave schedulerName out, or write the gang's scheduler.",
+		Code: GangBypassed, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}, {Verdict: Degraded, Who: Admin, When: "kube-scheduler runs without the feature gate of its PodGroups"}},
+		Meaning:  "Pods of the gang use a scheduler that does not read it, or none of them names its group, and they are placed one by one.",
+		Evidence: "the schedulerName of each pod against the operator's flag and the dialect; the flags of kube-scheduler; a group object of the job, or of its name, that no pod names",
+		Remedy:   "Leave schedulerName out, or write the gang's scheduler; name the group in the template of the pods.",
 	},
 	{
 		Code: SchedulingGated, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -143,28 +142,4 @@ func schedulerIn(operators []*appsv1.Deployment) string {
 		}
 	}
 	return ""
-}
-
-// Bypassed reports whether the pods use a scheduler that does not read what declares their gang.
-func Bypassed(v *view.View, g *gang.Gang) bool {
-	d := g.Decl
-	flag := OperatorScheduler(v, g)
-	if d == nil || d.Key.Dialect == gang.Kueue {
-		return false
-	}
-	if d.Key.Dialect == gang.Native {
-		return flag != "" && flag != g.Scheduler // the default scheduler reads this dialect where that is switched on
-	}
-	if Reads(v, d.Key.Dialect, g.Scheduler) {
-		return false
-	}
-	if flag != "" {
-		return flag != g.Scheduler
-	}
-	for _, e := range v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name) {
-		if strings.HasSuffix(e.Reason, "PodTemplateSchedulerName") {
-			return true
-		}
-	}
-	return g.Scheduler == corev1.DefaultSchedulerName && d.Kind.Kind != "" && d.Key.Dialect != gang.SchedulerPlugins
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
@@ -238,6 +239,11 @@ func PreemptsBy(v *view.View, name string) string {
 		}
 	}
 	return ""
+}
+
+// IsOurs reports the same where no Deployment is seen, by the name under which it is installed.
+func IsOurs(v *view.View, name string) bool {
+	return Ours(v, name) || name == schedulerplugins.DefaultScheduler && len(FindScheduler(v, name, "").Deployments) == 0
 }
 
 // ours is the program of gangctl's own scheduler.

@@ -60,16 +60,13 @@ func GroupProbe(v *view.View, g *gang.Gang) (snapshot.Probe, bool) {
 	return snapshot.Probe{}, false
 }
 
-// ElasticQuotas are those that hold for the gang: one that its pods name, and those of scheduler-plugins in its namespace.
+// ElasticQuotas are those that hold for the gang, in a sentence: one that its pods name, and those of scheduler-plugins in its namespace.
 func ElasticQuotas(v *view.View, g *gang.Gang) []string {
 	var all []string
-	for _, m := range g.Members {
-		if m.Pod != nil && m.Pod.Labels[koordinatorQuota] != "" {
-			all = append(all, "Koordinator's ElasticQuota "+m.Pod.Labels[koordinatorQuota])
-			break
-		}
+	if name := KoordinatorQuota(g); name != "" {
+		all = append(all, "Koordinator's ElasticQuota "+name)
 	}
-	for _, u := range v.Snap.Custom[schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "ElasticQuota"}] {
+	for _, u := range Elastic(v) {
 		if u.GetNamespace() == g.Meta.Namespace {
 			all = append(all, "ElasticQuota "+u.GetName())
 		}
@@ -77,6 +74,24 @@ func ElasticQuotas(v *view.View, g *gang.Gang) []string {
 	slices.Sort(all)
 	return all
 }
+
+// KoordinatorQuota is the quota of Koordinator that a pod of the gang names; empty if none does.
+func KoordinatorQuota(g *gang.Gang) string {
+	for _, m := range g.Members {
+		if m.Pod != nil && m.Pod.Labels[koordinatorQuota] != "" {
+			return m.Pod.Labels[koordinatorQuota]
+		}
+	}
+	return ""
+}
+
+// ElasticKind is the kind of the ElasticQuotas of scheduler-plugins.
+func ElasticKind() schema.GroupKind {
+	return schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "ElasticQuota"}
+}
+
+// Elastic are the ElasticQuotas of scheduler-plugins, each for all pods of its namespace.
+func Elastic(v *view.View) []*unstructured.Unstructured { return v.Snap.Custom[ElasticKind()] }
 
 // Gated reports whether the queue has not admitted the gang, so that no pods are made.
 func Gated(g *gang.Gang) bool {

@@ -32,6 +32,9 @@ func (c *Context) Others() []*view.Consumer {
 	for _, m := range c.Gang.Members {
 		own[m.Pod] = true
 	}
+	for _, p := range c.View.Placeholders(c.Gang) {
+		own[p] = true
+	}
 	var all []*view.Consumer
 	for _, h := range c.View.Consumers() {
 		switch {
@@ -94,7 +97,7 @@ func (c *Context) everyone() []*view.Consumer {
 
 // usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.
 func (c *Context) usesNoNode() bool {
-	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() {
+	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() || len(c.View.Placeholders(c.Gang)) > 0 {
 		return false
 	}
 	if c.Gang.Maker != nil {

@@ -78,7 +78,7 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 // NewContext returns the context of the first stage.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
-		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(leaving(g)),
+		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(leaving(v, g)),
 		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool),
 	}
 }
@@ -118,7 +118,7 @@ func (c *Context) For(request view.PlacementRequest) *Context {
 // On returns the context of the same gang in a cluster in which something is different, such as nodes that are not there yet.
 func (c *Context) On(v *view.View) *Context {
 	other := c.For(c.Request)
-	other.View, other.cluster = v, v.Without(leaving(c.Gang))
+	other.View, other.cluster = v, v.Without(leaving(v, c.Gang))
 	now := other.Fit(other.cluster, nil)
 	other.Placement, other.Matrices = &now, make(map[string]placement.Matrix, len(c.Request.Roles))
 	for _, r := range c.Request.Roles {
@@ -149,8 +149,9 @@ func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) 
 // Cluster is the cluster as it is for the gang: the room of its own members that are leaving is free for their successors, which are made after that.
 func (c *Context) Cluster() *placement.Cluster { return c.cluster }
 
-// leaving are the pods of members that are being deleted, or whose node is away: the members that are to be placed come after them.
-func leaving(g *gang.Gang) (pods []*corev1.Pod) {
+// leaving are the pods of members that are being deleted, or whose node is away, and those that keep room for members: the members that are to be placed come after them.
+func leaving(v *view.View, g *gang.Gang) (pods []*corev1.Pod) {
+	pods = slices.Clone(v.Placeholders(g))
 	for _, m := range g.Members {
 		if m.State == gang.Terminating || m.State == gang.Lost {
 			pods = append(pods, m.Pod)

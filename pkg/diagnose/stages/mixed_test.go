@@ -98,7 +98,7 @@ func TestOddGangs(t *testing.T) {
 			"metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "TFJob:team/gang", "creationTimestamp": "2026-11-21T13:59:40Z"}})
 	}
 	check(t, []testCase{
-		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang, which reads PodGroup.scheduling.x-k8s.io gang first"}, build: func(c *clustertest.Cluster) {
+		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read, as no pod names it: PodGroup.scheduling.x-k8s.io gang counts"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].DeepCopy()
 			u.SetAPIVersion("scheduling.volcano.sh/v1beta1")
@@ -106,7 +106,7 @@ func TestOddGangs(t *testing.T) {
 			set(int64(9), "spec", "minMember")(u.Object)
 			c.Put(u)
 		}},
-		{name: "and if that is Volcano, Volcano's", code: answer.MinMemberTooHigh, exit: 4, first: "PodGroup.scheduling.volcano.sh gang wants 9 members", build: func(c *clustertest.Cluster) {
+		{name: "and if that is Volcano, its object does not count as long as no pod names it", code: answer.FitsNotPlaced, exit: 5, wantText: []string{"volcano does not read PodGroup.scheduling.x-k8s.io gang: it places members one by one"}, build: func(c *clustertest.Cluster) {
 			c.Queue("default", "Open", nil)
 			c.Schedules("volcano").Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcano")))
 			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].DeepCopy()

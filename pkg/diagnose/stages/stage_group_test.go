@@ -62,6 +62,7 @@ func TestDialects(t *testing.T) {
 			}},
 			{name: string(d.dialect) + ": half placed and the rest has no room", code: answer.MemberLost, exit: 7, first: "1/2 members have a node", wantText: []string{"8 GPUs"}, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
+				c.S.Nodes[0].Labels["alibabacloud.com/nodepool-id"] = "np" // whose default scheduler reads labels
 			}},
 			{name: string(d.dialect) + ": its scheduler is dead", code: answer.SchedulerDown, exit: 5, first: "scheduler " + d.scheduler + " is down.*9m", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
@@ -165,7 +166,7 @@ func TestGroup(t *testing.T) {
 		{name: "an annotation as a label", code: answer.Fits, exit: 3, wantText: []string{"scheduling.k8s.io/group-name in the wrong place"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.k8s.io/group-name"] = "gang" })))
 		}},
-		{name: "a group that no pod names", code: answer.Fits, exit: 3, wantText: []string{"there is a PodGroup.scheduling.x-k8s.io gang, but no pod of the job names it"}, build: func(c *clustertest.Cluster) {
+		{name: "a group that no pod names", code: answer.Fits, exit: 3, wantText: []string{"PodGroup.scheduling.x-k8s.io gang, of which 2 members are needed, waits for pods, and none of the job names it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team"}, "spec": map[string]any{"minMember": int64(2)}})
 		}},
@@ -543,7 +544,7 @@ func TestMembership(t *testing.T) {
 				}
 			}))
 		}},
-		{name: "one names a scheduler that is not there", code: answer.BelowQuorum, exit: 4, first: `worker-3 names scheduler "volcanoo"`, also: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+		{name: "one names a scheduler that is not there", code: answer.SchedulerNotFound, exit: 4, first: `schedulerName "volcanoo"`, wantText: []string{`worker-3 names scheduler "volcanoo"`, "did you mean volcano"}, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			volcano(c).Add(gangOf(4, 8, young, of(3, scheduler("volcanoo"))))
 		}},
 		{name: "some name another group", code: answer.BelowQuorum, exit: 4, first: `2 of 4 members count for .*, and it needs 4: worker-2, worker-3 name group "other"`, wantText: []string{"annotation scheduling.k8s.io/group-name: gang"}, build: func(c *clustertest.Cluster) {

@@ -247,7 +247,7 @@ func TestLife(t *testing.T) {
 		{name: "placed one by one", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by default-scheduler", wantText: []string{"8 GPUs while worker-1 waits", "set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler")))
 		}},
-		{name: "placed one by one in spite of Volcano", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to volcano"}, build: func(c *clustertest.Cluster) {
+		{name: "placed one by one in spite of Volcano", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.GangScheduler("").Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},

@@ -11,13 +11,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Queue is one queue: an object of Volcano, kube-batch or Kueue, or no more than a name that jobs give.
+// Queue is one queue: an object of Volcano, kube-batch, KAI or Kueue, or no more than a name that jobs give.
 type Queue struct {
 	// Kind is Queue or ClusterQueue, and empty where there is no object.
 	Kind  string `json:"kind,omitempty"`
@@ -27,11 +28,11 @@ type Queue struct {
 	// Parent is the queue or the cohort above.
 	Parent string `json:"parent,omitempty"`
 	State  string `json:"state,omitempty"`
-	// Held is what its jobs hold of nodes.
+	// Held is what its jobs, and those of the queues below it, hold of nodes.
 	Held Held `json:"held"`
 	// Quotas are what it may use, for the resources that it limits; GPUs first.
 	Quotas []Quota `json:"quotas"`
-	// Running jobs have all members that they need; Waiting ones do not, and request Requested devices.
+	// Running jobs have all members that they need; Waiting ones do not, and request Requested devices. Those of the queues below count, too.
 	Running   int   `json:"running"`
 	Waiting   int   `json:"waiting"`
 	Requested int64 `json:"waitingDevices"`
@@ -77,6 +78,13 @@ func OfQueues(w *view.View) Queues {
 			}
 		}
 		q.count(g, j)
+		for counted := map[string]bool{key.name: true}; len(counted) < maxDepth; counted[key.name] = true {
+			key.name = above(all, key)
+			if q = all[key]; q == nil || key.name == "" || counted[key.name] { // users may write circles
+				break
+			}
+			q.count(g, j)
+		}
 	})
 	report := Queues{APIVersion: APIVersion, At: w.Now, Queues: []Queue{}}
 	for key, q := range all {
@@ -91,6 +99,24 @@ func OfQueues(w *view.View) Queues {
 	})
 	return report
 }
+
+// maxDepth is how deep queues nest at most.
+const maxDepth = 8
+
+// above is the name of the queue above another one; empty for one that has none, or a cohort. Queues of Volcano that name none are below its root, where there is one.
+func above(all map[queueKey]*Queue, key queueKey) string {
+	q := all[key]
+	if q == nil || !limited(key.kind) {
+		return ""
+	}
+	if q.Parent == "" && key.kind == volcano.QueueKind() && key.name != rootQueue {
+		return rootQueue
+	}
+	return q.Parent
+}
+
+// rootQueue is the queue above all others in Volcano's hierarchy.
+const rootQueue = "root"
 
 func compareBools(a, b bool) int {
 	switch {
@@ -127,7 +153,7 @@ func (j JobUsage) lacks() int64 {
 
 // queueKinds are the kinds of queue that are read.
 func queueKinds() []schema.GroupKind {
-	kinds := []schema.GroupKind{volcano.QueueKind(), kueue.Kind("ClusterQueue")}
+	kinds := []schema.GroupKind{volcano.QueueKind(), kueue.Kind("ClusterQueue"), kai.QueueKind()}
 	for _, group := range kubebatch.Groups() {
 		kinds = append(kinds, schema.GroupKind{Group: group, Kind: "Queue"})
 	}
@@ -170,6 +196,9 @@ func (l *ledger) queueOf(g *gang.Gang) queueKey {
 	if g.Decl != nil && g.Decl.Key.Dialect == gang.Volcano {
 		return queueKey{volcano.QueueKind(), name}
 	}
+	if g.Decl != nil && g.Decl.Key.Dialect == gang.KAI {
+		return queueKey{kai.QueueKind(), name}
+	}
 	return queueKey{name: name}
 }
 
@@ -183,7 +212,16 @@ func (l *ledger) queue(u *unstructured.Unstructured) *Queue {
 		q.Quotas = l.admitted(u)
 		return q
 	}
-	q.Parent, q.State = f.String("spec", "parent"), f.String("status", "state")
+	q.Parent, q.State = cmp.Or(f.String("spec", "parent"), f.String("spec", "parentQueue")), f.String("status", "state")
+	if u.GroupVersionKind().Group == kai.Group {
+		for _, r := range kai.QueueAmounts() {
+			if limit, bounded := r.Of(u, "limit"); bounded {
+				q.Quotas = append(q.Quotas, Quota{Resource: r.Name, Limit: limit})
+			}
+		}
+		slices.SortFunc(q.Quotas, byResource)
+		return q
+	}
 	list := f.Resources("spec", "capability")
 	for name, limit := range list {
 		q.Quotas = append(q.Quotas, Quota{Resource: name, Limit: request.Amount(name, limit)})

@@ -44,6 +44,36 @@ func TestVolcanoQueues(t *testing.T) {
 	}
 }
 
+// What is below a queue counts for it.
+func TestQueuesBelowOthers(t *testing.T) {
+	c := clustertest.New().Nodes(3, 8)
+	below := func(queue, parent string, capability map[string]any) {
+		clustertest.Set(parent, "spec", "parent")(c.Queue(queue, "Open", capability).Object)
+	}
+	c.Queue("root", "Open", nil)
+	below("org", "root", map[string]any{"nvidia.com/gpu": "16"})
+	below("team", "org", nil)
+	below("circle", "circle", nil)
+	c.Add(clustertest.Gang{Name: "a", Workers: 2, GPUs: 4, Volcano: "team", Nodes: []string{"n1", "n2"}})
+	c.Add(clustertest.Gang{Name: "b", Workers: 1, GPUs: 2, Volcano: "circle", Nodes: []string{"n1"}})
+	for _, q := range [][2]string{{"dept", ""}, {"kai-team", "dept"}} {
+		c.Object(map[string]any{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": map[string]any{"name": q[0]}, "spec": map[string]any{"parentQueue": q[1],
+			"resources": map[string]any{"gpu": map[string]any{"limit": int64(12), "quota": int64(4)}, "cpu": map[string]any{"limit": int64(-1)}}}})
+	}
+	c.Add(clustertest.Gang{Name: "k", Workers: 1, GPUs: 4, Dialect: "kai", Queue: "kai-team", Nodes: []string{"n3"}})
+	want := []string{
+		`Queue "circle" under "circle" Open holds 2, runs 1, waits 0 for 0`,
+		`Queue "dept" under ""  holds 4, runs 1, waits 0 for 0 [nvidia.com/gpu 4/12]`,
+		`Queue "kai-team" under "dept"  holds 4, runs 1, waits 0 for 0 [nvidia.com/gpu 4/12]`,
+		`Queue "org" under "root" Open holds 8, runs 1, waits 0 for 0 [nvidia.com/gpu 8/16]`,
+		`Queue "root" under "" Open holds 8, runs 1, waits 0 for 0`,
+		`Queue "team" under "org" Open holds 8, runs 1, waits 0 for 0`,
+	}
+	if diff := cmp.Diff(want, lines(c)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestKueueQueues(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8)
 	c.ClusterQueue("gpus", "all", clustertest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "8"}, clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "4"})

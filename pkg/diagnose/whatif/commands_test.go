@@ -116,7 +116,7 @@ func TestCommands(t *testing.T) {
 			job["spec"].(map[string]any)["cleanPodPolicy"] = "None"
 		}}, edit: two, want: deleted("training.kubeflow.org/job-name")},
 		"an operator that marks pods as old ones did": {gang: clustertest.Gang{Pod: func(_ int, p *corev1.Pod) {
-			p.Labels = map[string]string{"group-name": "kubeflow.org", "job-name": "gang", "replica-type": "worker", "replica-index": p.Labels["training.kubeflow.org/replica-index"]}
+			p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "gang", "group-name": "kubeflow.org", "job-name": "gang", "replica-type": "worker", "replica-index": p.Labels["training.kubeflow.org/replica-index"]}
 		}}, edit: two, want: deleted("job-name")},
 		"nothing": {edit: func(*whatif.Spec) {}},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // Evaluate looks at the spec and at what the controller made of it.
@@ -28,8 +29,16 @@ func Evaluate(c *stage.Context) stage.Result {
 	return r
 }
 
+// maxReported is how much is shown of what a controller reports, in bytes.
+const maxReported = 300
+
 // Notes are remarks about members of which no stage reports more: those that have failed for good.
 func Notes(g *gang.Gang, out *stage.Result) {
+	if g.Object != nil && g.Kind.GroupKind() == volcanojob.GroupKind() && g.End == nil {
+		if reported := volcanojob.Reported(g.Object); reported != "" {
+			out.Note("Volcano's controller reports of the job: %s", phrase.Shorten(reported, maxReported))
+		}
+	}
 	n := int(g.FailedIndexes.Count())
 	if n == 0 || g.End != nil {
 		return

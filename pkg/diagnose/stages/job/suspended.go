@@ -6,13 +6,16 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -21,6 +24,9 @@ func suspended(c *stage.Context) *stage.Finding {
 	g := c.Gang
 	if _, begun := g.Meta.Annotations[resize.Annotation]; begun {
 		return interrupted(c)
+	}
+	if g.Kind.GroupKind() == volcanojob.GroupKind() {
+		return aborted(c)
 	}
 	path := suspension.FieldOf(g.Kind.Group)
 	f := stage.Found(answer.JobSuspended, "%s is suspended, and no queue manager does that: a user has to resume it", g.Meta.Name).
@@ -36,6 +42,20 @@ func suspended(c *stage.Context) *stage.Finding {
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false},
 			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.Kind), g.Meta.Name, patch)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resumed(s, g.Job) },
+	})
+}
+
+// aborted is a Job of Volcano whose pods are gone until a user resumes it.
+func aborted(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	return stage.Found(answer.JobSuspended, "%s is aborted: its pods are deleted, and others are made when a user resumes it", g.Meta.Name).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.state.phase").Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false}, Command: shell.Join("vcctl", "job", "resume", "--namespace", g.Meta.Namespace, "--name", g.Meta.Name)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+				whatif.Set(u, "Pending", "status", "state", "phase")
+			})
+		},
 	})
 }
 

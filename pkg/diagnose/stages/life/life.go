@@ -53,10 +53,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if startsBadly(c) {
 		return stage.OK("see start")
 	}
+	bypass, bypassed := component.BypassOf(c.View, c.Gang)
 	switch lost := lostMembers(c); {
-	case component.Bypassed(c.View, c.Gang):
-		out.Add(gangBypassed(c))
-	case len(lost) == 0 && neverMade(c): // earlier stages find why
+	case bypassed && (len(bypass.Placed) > 0 || len(lost) == 0):
+		out.Add(gangBypassed(c, bypass))
+	case len(lost) == 0 && (neverMade(c) || c.Has(answer.SchedulerNotFound)): // earlier stages find why
 		out.Note("%s", holdingLine(c))
 	case len(lost) == 0 && deadlocked(c, out):
 	case len(lost) == 0 && g.Sequential != "": // it starts one member after the other, and some wait
@@ -84,7 +85,8 @@ func holdingLine(c *stage.Context) string {
 	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.Gang.Count(gang.Starting, gang.Running)), c.Gang.Total(), phrase.Count(n, "GPU"))
 }
 
-func gangBypassed(c *stage.Context) *stage.Finding {
+// gangBypassed finds that members were, or will be, placed one by one: by a scheduler that does not read what declares their gang, or because none of their pods names it.
+func gangBypassed(c *stage.Context, b component.Bypass) *stage.Finding {
 	g := c.Gang
 	var waiting []string
 	for _, m := range g.Members {
@@ -92,15 +94,31 @@ func gangBypassed(c *stage.Context) *stage.Finding {
 			waiting = append(waiting, m.Name())
 		}
 	}
-	idle, since := stage.IdleDevices(c.Gang)
-	gangScheduler := component.OperatorScheduler(c.View, c.Gang)
-	if gangScheduler == "" {
-		gangScheduler = string(g.Decl.Key.Dialect)
+	idle, since := stage.IdleDevices(g)
+	holds := held(g)
+	if idle > 0 {
+		holds = phrase.Count(idle, "GPU")
 	}
-	f := stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, which does not read their %s: they hold %s while %s waits",
-		phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), g.Scheduler, stage.DescribeGroup(*g.Decl), phrase.Count(idle, "GPU"), phrase.Names(waiting)).
-		Fact("scheduler", g.Scheduler).Fact("gangScheduler", gangScheduler).Fact("waiting", waiting).Fact("idleGPUs", idle).SinceTime(since).
-		Detail("leave schedulerName out, or set it to %s, and submit again", gangScheduler)
+	up, group, wait := phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), stage.DescribeGroup(b.Group), phrase.Verb(len(waiting), "waits", "wait")
+	f := stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, which does not read their %s: they hold %s while %s %s",
+		up, phrase.Names(b.Placed), group, holds, phrase.Names(waiting), wait)
+	switch {
+	case b.Unnamed && len(b.Placed) > 0:
+		f.Message = fmt.Sprintf("%s members were placed one by one by %s, as no pod names %s, which waits for %s: they hold %s while %s %s",
+			up, phrase.Names(b.Placed), group, phrase.Count(b.Group.MinMember, "member"), holds, phrase.Names(waiting), wait)
+	case len(b.Placed) == 0:
+		f.Message = fmt.Sprintf("%s members hold %s, and %s %s for %s, which does not read their %s and places members one by one",
+			up, holds, phrase.Names(waiting), wait, phrase.Names(b.Waiting), group)
+	}
+	f.Fact("waiting", waiting).Fact("idleGPUs", idle).Fact("scheduler", phrase.Names(slices.Compact(slices.Sorted(slices.Values(slices.Concat(b.Placed, b.Waiting)))))).SinceTime(since)
+	if b.Unnamed {
+		f.Fact("podGroup", b.Group.Key.Name).Detail("a pod names its group itself: %s; set it in the template of the pods, and submit again", component.HowNamed(b.Group))
+		if carried := component.Carried(g.ExistingPods()); carried != "" {
+			f.Detail("%s", carried)
+		}
+	} else {
+		readBy(c, f, b)
+	}
 	if c.Placement != nil && len(c.Request.Roles) > 0 {
 		r := c.Lacking()
 		for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
@@ -108,6 +126,17 @@ func gangBypassed(c *stage.Context) *stage.Finding {
 		}
 	}
 	return f
+}
+
+// readBy adds to a finding about members that are placed one by one which scheduler reads what declares their gang.
+func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
+	if b.Group.Key.Dialect == gang.Native && component.NativeOff(c.View) {
+		f.As(answer.Degraded, answer.Admin).Fact("featureGate", "GenericWorkload").
+			Detail("kube-scheduler runs without the feature gate GenericWorkload: it reads no PodGroups then, and the field in pods has no effect")
+		return
+	}
+	reads := component.ReadBy(c.View, c.Gang)
+	f.Fact("gangScheduler", reads).Detail("leave schedulerName out, or set it to %s, and submit again", reads)
 }
 
 // incomplete finds that some members have a node, the others never had one.

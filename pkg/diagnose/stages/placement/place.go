@@ -54,6 +54,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		oneNode(c, out, c.Cluster(), now)
 		shares(c, out)
 		tree(c, out)
+		resourceGap(c, out)
 		return stage.OK(c.Fitted())
 	}
 	fitted, coming := c.Fitted(), arriving(c)

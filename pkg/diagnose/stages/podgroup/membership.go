@@ -20,6 +20,8 @@ import (
 const (
 	// maxName is how much is written of a name that tenants wrote, in bytes.
 	maxName = 64
+	// noGroup is what a pod names that names none.
+	noGroup = "no group"
 	// maxOutside is how many members that do not count are listed for programs.
 	maxOutside = 20
 )
@@ -29,6 +31,7 @@ type outside struct {
 	scheduler string // empty if it is the group
 	why       string
 	members   []string
+	first     *corev1.Pod
 }
 
 // membership finds that too few members count for the gang: each pod names a group and a scheduler by itself, and its scheduler counts those that name both. One that
@@ -56,7 +59,8 @@ func membership(c *stage.Context, out *stage.Result) {
 	}
 	counts, needs := g.Total()-int32(len(names)), g.Min-g.Apart
 	message := fmt.Sprintf("%d of %d members count for %s, and it needs %d: %s", counts, g.Total(), stage.DescribeGroup(*g.Decl), needs, phrase.NamesOf(all, outside.String))
-	if counts >= needs {
+	unserved := !slices.ContainsFunc(all, func(o outside) bool { return o.scheduler == "" || !component.Absent(c.View, g, o.scheduler) })
+	if counts >= needs || unserved { // what is wrong then is the scheduler's name
 		out.Note("%s", message)
 		return
 	}
@@ -64,7 +68,12 @@ func membership(c *stage.Context, out *stage.Result) {
 		Fact("counted", counts).Fact("needed", needs).Fact("outside", names[:min(len(names), maxOutside)]).Fact("scheduler", scheduler).
 		Run(c.Kubectl("get", "pods", "-o", "custom-columns=NAME:.metadata.name,SCHEDULER:.spec.schedulerName,LABELS:.metadata.labels,ANNOTATIONS:.metadata.annotations"))
 	if len(schedulers) < len(all) {
-		f.Detail("a pod names its group itself: %s", howNamed(*g.Decl))
+		f.Detail("a pod names its group itself: %s", component.HowNamed(*g.Decl))
+		for _, o := range all {
+			if carried := component.Carried([]*corev1.Pod{o.first}); o.why == noGroup && carried != "" {
+				f.Detail("%s", carried)
+			}
+		}
 	}
 	f.Detail("change it in the template of the pods, and submit again: what a pod names stays as it is")
 	if len(schedulers) == len(all) {
@@ -101,10 +110,10 @@ func outsiders(g *gang.Gang, reader gang.Reader, scheduler string) (all []outsid
 		if m.Pod == nil || m.State == gang.Succeeded || m.State == gang.Failed {
 			continue
 		}
-		o := outside{}
+		o := outside{first: m.Pod}
 		switch name, ok := reader.GroupOf(m.Pod); {
 		case !ok:
-			o.why = "no group"
+			o.why = noGroup
 		case name != g.Named.Name:
 			o.why = fmt.Sprintf("group %q", phrase.Shorten(name, maxName))
 		case m.Pod.Spec.NodeName == "" && gang.SchedulerName(m.Pod) != scheduler:
@@ -147,21 +156,4 @@ func commonScheduler(c *stage.Context) string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b string) int {
 		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(count[a], count[b]))
 	})
-}
-
-// howNamed is how a pod names a group, as its dialect has it.
-func howNamed(d gang.Declaration) string {
-	var pod corev1.PodTemplateSpec
-	if w, ok := dialect.WriterOf(d.Key.Dialect); ok && w.SetGroup != nil {
-		w.SetGroup(&pod, d, "")
-	}
-	for _, kind := range []struct {
-		name string
-		all  map[string]string
-	}{{"label", pod.Labels}, {"annotation", pod.Annotations}} {
-		for _, key := range slices.Sorted(maps.Keys(kind.all)) {
-			return fmt.Sprintf("%s %s: %s", kind.name, key, kind.all[key])
-		}
-	}
-	return "as " + stage.DescribeGroup(d)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // missing finds that the pods name a group that is not there, or the operator should have made one and did not. A refusal that
@@ -27,7 +28,7 @@ import (
 func missing(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	probe, probed := queueing.GroupProbe(c.View, c.Gang)
-	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang)
+	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang) || ofVolcano(g)
 	switch {
 	case probed && !probe.Accepted():
 		out.NoPods = true
@@ -45,10 +46,10 @@ func missing(c *stage.Context, out *stage.Result) {
 			Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).
 			Run(listGroups(c))
 		likeNamed(c, f)
-		out.Add(createGroup(c, f))
+		out.Add(createGroup(c, g.Named, f))
 	case byOperator && !c.View.Assumed && g.Count(gang.Missing) > 0 && c.View.Age(g.Meta.CreationTimestamp.Time) > stage.CreationGrace:
 		out.NoPods = true
-		if f := unserved(c); f != nil {
+		if f := unserved(c); f != nil && !ofVolcano(g) {
 			out.Add(f)
 			return
 		}
@@ -77,6 +78,9 @@ func refusedForQueue(c *stage.Context) bool {
 	return refused
 }
 
+// ofVolcano reports whether a job is one of Volcano's own, whose controller makes a PodGroup before any pod.
+func ofVolcano(g *gang.Gang) bool { return g.Kind.GroupKind() == volcanojob.GroupKind() }
+
 // unserved finds that the cluster serves no PodGroups of the format that the operator makes for its gang scheduler; nil if it does.
 func unserved(c *stage.Context) *stage.Finding {
 	name := component.OperatorScheduler(c.View, c.Gang)
@@ -99,7 +103,7 @@ func unserved(c *stage.Context) *stage.Finding {
 // listGroups is the command that lists the objects of the format in which the pods name their gang: several API groups may serve podgroups.
 func listGroups(c *stage.Context) string {
 	resource := "podgroups"
-	if kind, ok := groupServed(c); ok {
+	if kind, ok := groupServed(c, c.Gang.Named.Dialect); ok {
 		resource += "." + kind.Group
 	} else if reader, known := dialect.ReaderOf(c.Gang.Named.Dialect); known && len(reader.Kinds) > 0 {
 		resource = reader.Kinds[0].Resource + "." + reader.Kinds[0].Group
@@ -119,9 +123,9 @@ func needsObject(d gang.Dialect) bool {
 
 // createGroup offers to make the gang object that the pods name, for as many members as the job needs, and leaves it to the
 // job to take it away again. Nothing is offered where the cluster does not serve such objects.
-func createGroup(c *stage.Context, f *stage.Finding) *stage.Finding {
+func createGroup(c *stage.Context, key gang.Key, f *stage.Finding) *stage.Finding {
 	g := c.Gang
-	kind, ok := groupServed(c)
+	kind, ok := groupServed(c, key.Dialect)
 	if !ok || g.Bare != nil {
 		return f
 	}
@@ -131,12 +135,12 @@ func createGroup(c *stage.Context, f *stage.Finding) *stage.Finding {
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(kind)
-	u.SetNamespace(g.Named.Namespace)
-	u.SetName(g.Named.Name)
+	u.SetNamespace(key.Namespace)
+	u.SetName(key.Name)
 	owner := map[string]any{"apiVersion": g.Kind.GroupVersion().String(), "kind": g.Kind.Kind, "name": g.Meta.Name, "uid": string(g.Meta.UID)}
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{owner}
 	u.Object["spec"] = map[string]any{"minMember": n}
-	if g.Named.Dialect == gang.Native {
+	if key.Dialect == gang.Native {
 		u.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": n}}}
 	}
 	text, err := u.MarshalJSON()
@@ -144,7 +148,7 @@ func createGroup(c *stage.Context, f *stage.Finding) *stage.Finding {
 		return f
 	}
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("create PodGroup %s for %d members", g.Named.Name, n), Change: map[string]any{"podGroup": g.Named.Name, "minMember": n},
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("create PodGroup %s for %d members", key.Name, n), Change: map[string]any{"podGroup": key.Name, "minMember": n},
 			Command: command.Pipe("echo "+shell.Quote(strings.TrimSpace(string(text))), c.Kubectl("create", "-f", "-"))},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			changed := s.Clone()
@@ -154,10 +158,10 @@ func createGroup(c *stage.Context, f *stage.Finding) *stage.Finding {
 	})
 }
 
-// groupServed is the kind of the gang object that the pods name, in the version that the cluster serves.
-func groupServed(c *stage.Context) (schema.GroupVersionKind, bool) {
+// groupServed is the kind of the gang objects of a dialect, in the version that the cluster serves.
+func groupServed(c *stage.Context, of gang.Dialect) (schema.GroupVersionKind, bool) {
 	for _, reader := range dialect.Readers() {
-		if reader.Dialect != c.Gang.Named.Dialect {
+		if reader.Dialect != of {
 			continue
 		}
 		for _, kind := range reader.Kinds {

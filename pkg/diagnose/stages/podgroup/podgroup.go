@@ -2,6 +2,7 @@
 package podgroup
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,6 +50,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if undeclared(c, out) {
 		return stage.OK("")
 	}
+	stated(c, out)
+	unread(c, out)
 	unmodelled(c, out)
 	foreign(c, out)
 	minimum(c, out)
@@ -68,7 +71,7 @@ func undeclared(c *stage.Context, out *stage.Result) bool {
 	f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s, and do not declare how many are needed", g.Named.Name, g.Named.Namespace).
 		Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).Run(listGroups(c))
 	likeNamed(c, f)
-	out.Add(createGroup(c, f))
+	out.Add(createGroup(c, g.Named, f))
 	return true
 }
 
@@ -82,10 +85,20 @@ func notes(c *stage.Context, out *stage.Result) {
 		out.Note("%s %s is not read by scheduler %s: %s counts", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
 	}
 	g := c.Gang
+	for _, d := range g.Unjoined {
+		out.Note("%s is not read, as no pod names it: %s counts", stage.DescribeGroup(d), stage.DescribeGroup(*g.Decl))
+	}
+	if kept := c.View.Placeholders(g); len(kept) > 0 {
+		nodes := map[string]bool{}
+		for _, p := range kept {
+			nodes[p.Spec.NodeName] = true
+		}
+		out.Note("YuniKorn keeps room for it by %s on %s, which members replace", phrase.Count(len(kept), "placeholder"), phrase.Names(slices.Sorted(maps.Keys(nodes))))
+	}
 	if len(g.Parts) > 0 {
 		out.Note("%s has pods of several jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts))
 	}
-	if g.Problem != nil {
+	if g.Problem != nil && (g.Decl.Key.Dialect != gang.Labels || len(g.ExistingPods()) == 0) {
 		out.Note("%s", g.Problem.Error())
 	}
 	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {

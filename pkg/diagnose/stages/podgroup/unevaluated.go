@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -18,40 +19,19 @@ const koordinatorGroup = "pod-group.scheduling.sigs.k8s.io"
 // koordinatorGroups is the annotation by which Koordinator places several gangs together, on pods or on their PodGroup.
 const koordinatorGroups = "gang.scheduling.koordinator.sh/groups"
 
-// membershipKeys are the labels and annotations by which pods name their gang, in all dialects.
-var membershipKeys = []string{
-	"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name", "scheduling.k8s.io/group-name",
-	"pod-group-name", "kueue.x-k8s.io/pod-group-name", "gang.scheduling.koordinator.sh/name",
-	"yunikorn.apache.org/task-group-name",
-}
-
-// unlabelled finds that the pods name no gang, but look as if they were meant to.
+// unlabelled finds that the pods name no gang, but look as if they were meant to: of one that is declared, its scheduler waits for members that it never gets.
 func unlabelled(c *stage.Context, out *stage.Result) {
 	g := c.Gang
+	if len(g.Unjoined) > 0 {
+		d := g.Unjoined[0]
+		out.Note("%s, of which %s %s, waits for pods, and none of the job names it (%s): they are placed one by one", stage.DescribeGroup(d),
+			phrase.Count(d.MinMember, "member"), phrase.Verb(int(d.MinMember), "is needed", "are needed"), component.HowNamed(d))
+	}
 	if g.Named.Name != "" {
 		return
 	}
-	for _, m := range g.Members {
-		if m.Pod == nil {
-			continue
-		}
-		for _, key := range slices.Concat(slices.Sorted(maps.Keys(m.Pod.Labels)), slices.Sorted(maps.Keys(m.Pod.Annotations))) {
-			meant := suggest.Nearest(key, membershipKeys)
-			switch {
-			case slices.Contains(membershipKeys, key):
-				out.Note("the pods carry %s in the wrong place, or empty: as a label where an annotation is read, or the other way round", key)
-				return
-			case meant != "" && strings.Contains(key, "group"):
-				out.Note("the pods carry %s, which no scheduler reads as a gang; did you mean %s?", key, meant)
-				return
-			}
-		}
-	}
-	for _, d := range c.View.Groups() {
-		if d.Key.Namespace == g.Meta.Namespace && d.Key.Name == g.Meta.Name && len(g.ExistingPods()) > 0 {
-			out.Note("there is a %s, but no pod of the job names it: the pods are placed one by one", stage.DescribeGroup(d))
-			return
-		}
+	if carried := component.Carried(g.ExistingPods()); carried != "" {
+		out.Note("%s", carried)
 	}
 }
 
@@ -64,8 +44,8 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 	if d.Key.Dialect == gang.YuniKorn && d.Queue != "" {
 		lacks("the limits of YuniKorn's queue %s", d.Queue)
 	}
-	for _, quota := range queueing.ElasticQuotas(c.View, c.Gang) {
-		lacks("the limits of %s", quota)
+	if quota := queueing.KoordinatorQuota(c.Gang); quota != "" {
+		lacks("the limits of Koordinator's ElasticQuota %s", quota)
 	}
 	for _, m := range c.Gang.Members {
 		if m.Pod != nil && d.Key.Dialect == gang.Koordinator && m.Pod.Annotations[koordinatorGroups] != "" {

@@ -36,24 +36,16 @@ type ceiling struct {
 	level *level
 }
 
-// kaiAmounts are the resources in a queue of KAI: what they are called there, and how much one unit of the field is.
-var kaiAmounts = []struct {
-	field string
-	name  corev1.ResourceName
-	unit  int64
-}{{"gpu", "nvidia.com/gpu", 1}, {"cpu", corev1.ResourceCPU, 1}, {"memory", corev1.ResourceMemory, 1e6}}
-
 // ceilings are the hard limits of a queue, device first, and of one resource the lowest first.
 func ceilings(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstructured, need corev1.ResourceList) []ceiling {
 	f := gang.Fields{Object: q}
 	var all []ceiling
 	if kind == kai.QueueKind() {
-		for _, r := range kaiAmounts {
+		for _, r := range kai.QueueAmounts() {
 			for _, field := range []string{"limit", "quota"} {
-				// -1, or nothing, is no limit.
-				if n := resourceNumber(f.Map("spec", "resources", r.field)[field]); n >= 0 {
-					all = append(all, ceiling{name: r.name, limit: n * r.unit, path: []string{"spec", "resources", r.field, field}, firm: field == "quota",
-						raw: func(amount int64) any { return (amount + r.unit - 1) / r.unit }})
+				if limit, bounded := r.Of(q, field); bounded {
+					all = append(all, ceiling{name: r.Name, limit: limit, path: []string{"spec", "resources", r.Field, field}, firm: field == "quota",
+						raw: func(amount int64) any { return (amount + r.Unit - 1) / r.Unit }})
 				}
 			}
 		}
@@ -87,16 +79,6 @@ func devicesFirst(a, b corev1.ResourceName) int {
 		return 1
 	}
 	return cmp.Compare(a, b)
-}
-
-func resourceNumber(v any) int64 {
-	switch n := v.(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return -1
 }
 
 func parentQueue(q *unstructured.Unstructured) string {

@@ -5,18 +5,14 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -137,15 +133,7 @@ func (d demand) explain(c *stage.Context, f *stage.Finding) {
 	if !d.stated() {
 		return
 	}
-	text, path := phrase.Quantity(d.name, d.need), []string{"spec", "minResources", string(d.name)}
 	f.Detail("the scheduler compares minResources with the queue before it looks at any pod").
 		SeeRef(group.Kind.GroupVersion().String()+"/"+group.Kind.Kind+"/"+group.Key.Namespace+"/"+group.Key.Name, ".spec.minResources").
-		Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("lower %s in minResources of PodGroup %s to %s", d.name, group.Key.Name, text),
-				Change:  map[string]any{"minResources": text, "object": "PodGroup/" + group.Key.Name, "resource": string(d.name)},
-				Command: command.JSONPatch(group.Key.Namespace, "podgroup."+group.Kind.Group, group.Key.Name, command.Patch{Op: "replace", Path: command.Pointer(path), Value: text})},
-			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, group.Kind.GroupKind(), group.Key.Namespace, group.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, text, path...) })
-			},
-		})
+		Fix(patch.LowerMinResources(*group, d.name, d.need))
 }

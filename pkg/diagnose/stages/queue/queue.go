@@ -40,7 +40,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)
 	if !ok {
-		quotaReported(c, out)
+		if elastic(c, out); len(out.Findings) == 0 {
+			quotaReported(c, out)
+		}
 		if s.Name != "" {
 			return s
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -63,22 +64,27 @@ const fresh = 2 * time.Minute
 // shortQueue is how Volcano reports that a queue is short. That the cluster is overused is about nodes.
 const shortQueue = "queue resource quota insufficient"
 
-// quotaReported finds that a quota of the scheduler's own holds the gang, whose arithmetic is not known here: only the scheduler reports it.
+// quotaReported finds that a quota of the scheduler's own holds the gang, whose arithmetic is not known here, or is not what the numbers show: only the scheduler reports it.
 func quotaReported(c *stage.Context, out *stage.Result) {
 	quotas := queueing.ElasticQuotas(c.View, c.Gang)
 	if len(quotas) == 0 {
 		return
 	}
-	for _, e := range c.View.PodEvents(c.Gang) {
-		if e.Reason != "FailedScheduling" || c.View.Age(e.Last) > quotaMessageMaxAge {
-			continue
-		}
-		if strings.Contains(strings.ToLower(e.Message), "quota") {
-			out.Add(stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), e.Message).
-				SinceTime(e.First).Fact("quotas", quotas))
-		}
-		return // the latest message counts
+	if e, reported := quotaReport(c); reported {
+		out.Add(stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), e.Message).
+			SinceTime(e.First).Fact("quotas", quotas))
+		out.Unmodelled = append(out.Unmodelled, "the limits of "+phrase.And(quotas))
 	}
+}
+
+// quotaReport is what the scheduler reported last of a pod of the gang, if that is about a quota.
+func quotaReport(c *stage.Context) (e view.Event, reported bool) {
+	for _, e := range c.View.PodEvents(c.Gang) {
+		if e.Reason == "FailedScheduling" && c.View.Age(e.Last) <= quotaMessageMaxAge {
+			return e, strings.Contains(strings.ToLower(e.Message), "quota") // the latest message counts
+		}
+	}
+	return view.Event{}, false
 }
 
 // quotaMessageMaxAge is how old a scheduler's message about a quota may be to count: it tries again all the time.

@@ -2,6 +2,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,11 +63,11 @@ const maxSchedulers = 4
 func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 	s := component.FindScheduler(c.View, name, c.Gang.Meta.Namespace)
 	switch {
-	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judged(c, name):
+	case component.Unseen(c.View, c.Gang, name):
 		if out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io") {
 			return stage.Unknown("deployments or leases may not be listed")
 		}
-		if name != corev1.DefaultSchedulerName && len(c.View.Snap.Deployments)+len(c.View.Snap.Leases) > 0 {
+		if component.Absent(c.View, c.Gang, name) {
 			out.Add(notFound(c, name))
 		}
 	case s.Down(c.View.Now):
@@ -78,18 +79,6 @@ func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 	return stage.OK(fmt.Sprintf("%s, seen %s ago", name, phrase.Age(c.View.Age(s.LastSeen))))
 }
 
-// judged reports whether some scheduler has written into one of the pods that name it that it found no place.
-func judged(c *stage.Context, name string) bool {
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil && gang.SchedulerName(m.Pod) == name && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
-			return cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason != corev1.PodReasonSchedulingGated
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
 // onlyOther is the scheduler of a cluster that has one besides that of Kubernetes; "" if there is none, or a choice.
 func onlyOther(names []string) string {
 	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == corev1.DefaultSchedulerName })
@@ -99,11 +88,31 @@ func onlyOther(names []string) string {
 	return others[0]
 }
 
+// naming are the members whose pods name a scheduler and have no node.
+func naming(g *gang.Gang, scheduler string) (members []string) {
+	for _, m := range g.Members {
+		if m.Pod != nil && m.Pod.Spec.NodeName == "" && gang.SchedulerName(m.Pod) == scheduler {
+			members = append(members, m.Name())
+		}
+	}
+	return members
+}
+
 func notFound(c *stage.Context, name string) *stage.Finding {
 	have := component.SchedulerNames(c.View, c.Gang.Meta.Namespace)
-	f := stage.Found(answer.SchedulerNotFound, "no scheduler answers to schedulerName %q; there are: %s", name, phrase.Names(have)).
+	there := ""
+	if len(have) > 0 {
+		there = "; there are: " + phrase.Names(have)
+	}
+	f := stage.Found(answer.SchedulerNotFound, "no scheduler answers to schedulerName %q%s", name, there).
 		Fact("schedulerName", name).Fact("have", have)
+	if members := naming(c.Gang, name); len(members) > 0 && len(members) < len(c.Gang.Members) {
+		f.Detail("%s %s it, of %s", phrase.Names(members), phrase.Verb(len(members), "names", "name"), phrase.Count(c.Gang.Total(), "member"))
+	}
 	nearest := suggest.Nearest(name, have)
+	if known := component.Misspelt(c.View, c.Gang.Meta.Namespace, name); nearest == "" || len(have) == 0 {
+		nearest = cmp.Or(nearest, known)
+	}
 	if nearest == "" {
 		nearest = component.OperatorScheduler(c.View, c.Gang)
 	}

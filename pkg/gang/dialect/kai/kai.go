@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,30 @@ const (
 
 // QueueKind is the kind of a Queue.
 func QueueKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: "Queue"} }
+
+// QueueAmount is a resource in a queue: what it is called there, and how much one unit of its fields is.
+type QueueAmount struct {
+	Field string
+	Name  corev1.ResourceName
+	Unit  int64
+}
+
+// QueueAmounts are the resources of a queue, GPUs first.
+func QueueAmounts() []QueueAmount {
+	return []QueueAmount{{"gpu", "nvidia.com/gpu", 1}, {"cpu", corev1.ResourceCPU, 1}, {"memory", corev1.ResourceMemory, 1e6}}
+}
+
+// Of is what a queue has in a field of the resource, limit or quota, in the unit of request.Quantity; ok is false where it has no bound: -1, or nothing.
+func (a QueueAmount) Of(queue *unstructured.Unstructured, field string) (amount int64, ok bool) {
+	f := gang.Fields{Object: queue}
+	switch n := f.Map("spec", "resources", a.Field)[field].(type) {
+	case int64:
+		return n * a.Unit, n >= 0
+	case float64:
+		return int64(n) * a.Unit, n >= 0
+	}
+	return 0, false
+}
 
 // NameOf returns the PodGroup that a pod names.
 func NameOf(pod metav1.Object) (string, bool) {
@@ -169,6 +194,6 @@ func Reader() gang.Reader {
 	return gang.Reader{
 		Dialect:    gang.KAI,
 		Kinds:      []gang.Served{{GroupKind: schema.GroupKind{Group: Group, Kind: "PodGroup"}, Resource: "podgroups"}},
-		Schedulers: []string{"kai-scheduler"}, NameOf: NameOf, RoleOf: RoleOf, Decode: Decode,
+		Schedulers: []string{"kai-scheduler"}, NameOf: NameOf, RoleOf: RoleOf, Decode: Decode, Adopts: true,
 	}
 }

@@ -129,6 +129,17 @@ func Staying(pods []*corev1.Pod) []*corev1.Pod {
 	return staying
 }
 
+// GroupOfLabel is the API group of the PodGroups that a release reads which reads the label by which a pod names its own; empty for a pod that names none.
+func GroupOfLabel(pod metav1.Object) string {
+	switch labels := pod.GetLabels(); {
+	case labels[PodGroupLabel] != "":
+		return GVK().Group
+	case labels[oldLabel] != "":
+		return oldGroup
+	}
+	return ""
+}
+
 // Reader reads PodGroups of scheduling.x-k8s.io, and those of its predecessor scheduling.sigs.k8s.io.
 func Reader() gang.Reader {
 	return gang.Reader{

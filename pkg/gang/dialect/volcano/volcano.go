@@ -21,6 +21,8 @@ const (
 	Group = "scheduling.volcano.sh"
 	// GroupAnnotation names the PodGroup on a pod. kube-batch uses the same key.
 	GroupAnnotation = "scheduling.k8s.io/group-name"
+	// OwnGroupPrefix begins the names of the PodGroups that Volcano makes, one for each owner, for pods that name none. Their minimum is 1, unless the owner states another.
+	OwnGroupPrefix = "podgroup-"
 	// DefaultQueue is the CRD's default of spec.queue.
 	DefaultQueue = "default"
 	// PhasePending is the phase of a group that its queue has not admitted.

@@ -17,6 +17,9 @@ const (
 	prefix           = "yunikorn.apache.org/"
 	groupsAnnotation = prefix + "task-groups"
 	groupAnnotation  = prefix + "task-group-name"
+
+	// placeholder is on pods that keep room for members: an annotation, and a label of older releases without the prefix.
+	placeholder = "placeholder"
 )
 
 // taskGroup is one entry of the annotation that lists them.
@@ -25,8 +28,27 @@ type taskGroup struct {
 	MinMember int32  `json:"minMember"`
 }
 
-// NameOf returns the application that a pod belongs to, if the application is a gang.
+// NameOf returns the application that a pod belongs to, if the application is a gang. Placeholders are no members of it.
 func NameOf(pod metav1.Object) (string, bool) {
+	if isPlaceholder(pod) {
+		return "", false
+	}
+	return application(pod)
+}
+
+// Placeholder returns the application for which a pod keeps room, until a member of it takes its place; ok is false for a pod that keeps none.
+func Placeholder(pod metav1.Object) (name string, ok bool) {
+	if !isPlaceholder(pod) {
+		return "", false
+	}
+	return application(pod)
+}
+
+func isPlaceholder(pod metav1.Object) bool {
+	return pod.GetAnnotations()[prefix+placeholder] == "true" || pod.GetLabels()[placeholder] == "true"
+}
+
+func application(pod metav1.Object) (string, bool) {
 	labels, notes := pod.GetLabels(), pod.GetAnnotations()
 	if notes[groupAnnotation] == "" && notes[groupsAnnotation] == "" {
 		return "", false
