@@ -68,6 +68,9 @@ func (w *View) madeOfGroup(d gang.Declaration, owner *metav1.OwnerReference) *ga
 	if reader, _ := dialect.ReaderOf(d.Key.Dialect); len(reader.Schedulers) == 1 {
 		role.Template.Spec.SchedulerName = reader.Schedulers[0]
 	}
+	if writer, ok := dialect.WriterOf(d.Key.Dialect); ok && writer.SetGroup != nil {
+		writer.SetGroup(&role.Template, d, "")
+	}
 	s.Roles = []gang.Role{role}
 	s.Unmodelled = append(s.Unmodelled, "what each of its pods requests, which do not exist yet")
 	return s

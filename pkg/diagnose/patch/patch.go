@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -86,7 +87,7 @@ func Job(g *gang.Gang, kind answer.ActionKind, text string, change map[string]an
 func Commanded(a answer.Action, g *gang.Gang, edit func(*whatif.Spec)) answer.Action {
 	a.Command, a.How = whatif.Commands(g, edit)
 	args := resize.ArgsOf(g, edit)
-	if args == nil {
+	if _, known := kind.ByKind(g.Kind.GroupKind()); args == nil || !known && g.Object != nil { // which no command of gangctl finds
 		return a
 	}
 	a.Resize = resize.Line(g.Job, args)

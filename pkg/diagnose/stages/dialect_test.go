@@ -202,6 +202,13 @@ func TestStatedMinimum(t *testing.T) {
 		{name: "no number", code: answer.PodGroupMissing, exit: 4, first: minAvailable + `="two" is not a whole number`, build: of(clustertest.Scheduler, lacks("two"))},
 		{name: "only some state it", code: answer.Fits, exit: 3, wantText: []string{"1 pod of 2 without a minimum .label " + minAvailable + " is missing.: that of the others counts, 2"}, build: of(clustertest.Scheduler, lacks("2", ""))},
 		{name: "they disagree", code: answer.Fits, exit: 3, wantText: []string{"different minimums of gang gang: 1 on gang-worker-1, 2 on gang-worker-0; the largest counts, 2"}, build: of(clustertest.Scheduler, lacks("2", "1"))},
+		{name: "of Koordinator's annotations", code: answer.PodGroupMissing, exit: 4, first: "no pod of gang gang states how many members it needs: .*min-available=.two. is not a whole number", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Koordinator, "koord-scheduler"), young, pods(func(_ int, p *corev1.Pod) {
+				delete(p.Labels, "pod-group.scheduling.sigs.k8s.io")
+				p.Annotations["gang.scheduling.koordinator.sh/name"], p.Annotations["gang.scheduling.koordinator.sh/min-available"] = "gang", "two"
+			})))
+			c.S.Custom[kindOf("scheduling.sigs.k8s.io", "PodGroup")] = nil
+		}},
 		{name: "another scheduler takes them for no gang", code: answer.Fits, exit: 3, wantText: []string{"takes pods without a minimum for no gang"}, build: of("default-scheduler", lacks(""))},
 	})
 }

@@ -47,6 +47,12 @@ func TestGangsWithoutPods(t *testing.T) {
 		{name: "its controller has made no PodGroup", code: answer.PodGroupMissing, exit: 5, first: "has made none for gang", build: of("Open", nil, func(c *clustertest.Cluster) { volcanoJob(c, "Pending", "") })},
 		{name: "it is aborted", code: answer.JobSuspended, exit: 4, first: "gang is aborted", fix: "resume it", build: of("Open", nil, func(c *clustertest.Cluster) { volcanoJob(c, "Aborted", "") })},
 		{name: "it has failed", code: answer.JobFailed, exit: 9, first: "waits for its queue", build: of("Open", nil, func(c *clustertest.Cluster) { volcanoJob(c, "Failed", "") })},
+		{name: "of nobody", code: answer.QueueTooSmall, exit: 6, first: "8 GPUs in all, and the gang needs 16", build: of("Open", map[string]any{"nvidia.com/gpu": "8"}, func(c *clustertest.Cluster) {
+			ownedGroup(c, "example.com/v1", "Train", "other", "Pending")
+			u := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0]
+			u.SetOwnerReferences(nil)
+			u.SetName("gang")
+		})},
 		{name: "of another kind", code: answer.QueueClosed, exit: 5, wantText: []string{"what each of its pods requests"}, build: of("Closed", nil, func(c *clustertest.Cluster) { ownedGroup(c, "example.com/v1", "Train", "other", "Pending") })},
 	})
 }

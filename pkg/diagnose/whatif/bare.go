@@ -77,9 +77,9 @@ func overwrite(entries, with map[string]string) {
 	}
 }
 
-// alike reports whether a scheduler places pods in the same way.
+// alike reports whether a scheduler places pods in the same way; of none that is not known.
 func alike(pods []*corev1.Pod) bool {
-	return !slices.ContainsFunc(pods[1:], func(p *corev1.Pod) bool { return !equality.Semantic.DeepEqual(demands(p), demands(pods[0])) })
+	return len(pods) > 0 && !slices.ContainsFunc(pods[1:], func(p *corev1.Pod) bool { return !equality.Semantic.DeepEqual(demands(p), demands(pods[0])) })
 }
 
 // demands are what a scheduler respects of a pod. What the API server adds under a name of its own, such as the volume of a token, is left out.

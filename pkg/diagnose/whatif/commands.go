@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -34,6 +35,9 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	}
 	if maker := maker(g); maker != "" {
 		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, g.Kind.Kind, g.Meta.Name)
+	}
+	if _, known := kind.ByKind(g.Kind.GroupKind()); !known {
+		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
 	}
 	spec := Revise(g, edit)
 	roles, further, err := Steps(g, spec)

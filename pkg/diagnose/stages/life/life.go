@@ -64,7 +64,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case len(lost) == 0:
 		out.Add(incomplete(c))
 	default:
-		out.Add(memberLost(c, lost))
+		f := memberLost(c, lost)
+		if bypassed {
+			f.Detail("scheduler %s, which its pods name now, does not read %s: it places members one by one", phrase.Names(bypass.Waiting), stage.DescribeGroup(bypass.Group))
+		}
+		out.Add(f)
 	}
 	return stage.OK("")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
@@ -22,7 +23,12 @@ import (
 // state several are remarked; the largest counts.
 func stated(c *stage.Context, out *stage.Result) {
 	g := c.Gang
-	if g.Decl.Key.Dialect != gang.Labels {
+	switch g.Decl.Key.Dialect {
+	case gang.Labels:
+	case gang.Koordinator:
+		unannotated(c, out)
+		return
+	default:
 		return
 	}
 	pods, minimums, lack := g.ExistingPods(), map[int32][]string{}, []*corev1.Pod{}
@@ -49,6 +55,23 @@ func stated(c *stage.Context, out *stage.Result) {
 			return fmt.Sprintf("%d on %s", n, phrase.Names(minimums[n]))
 		}), g.Decl.MinMember)
 	}
+}
+
+// unannotated finds the same of pods that declare a gang of Koordinator: its scheduler tries no member of one before a pod states the minimum, nor does gangctl's.
+func unannotated(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	reader, _ := dialect.ReaderOf(gang.Koordinator)
+	states := func(pod *corev1.Pod) bool {
+		_, err := reader.FromPods(g.Named, []*corev1.Pod{pod})
+		return err == nil
+	}
+	pods := g.ExistingPods()
+	if g.Problem == nil || g.Decl.Kind.Kind != "" || len(pods) == 0 || slices.ContainsFunc(pods, states) || !component.Reads(c.View, gang.Koordinator, g.Scheduler) {
+		return
+	}
+	out.Add(stage.Found(answer.PodGroupMissing, "no pod of gang %s states how many members it needs: %s, and scheduler %s tries no member without", g.Named.Name, g.Problem, g.Scheduler).
+		Fact("podGroup", g.Named.Name).Fact("dialect", string(gang.Koordinator)).Fact("annotation", "gang.scheduling.koordinator.sh/min-available").
+		Detail("set it in the template of the pods, and submit again: Koordinator reads it when it first sees a pod of the gang"))
 }
 
 // unstated finds that no pod states the minimum of its gang, so that none is tried.
