@@ -363,6 +363,19 @@ func (w *View) objectsOf(job *gang.Job, membership gang.Membership, precedence g
 	return found
 }
 
+// ownedBy reports whether a group object is a job's, or that of an earlier one of its kind and name, or nobody's.
+func (w *View) ownedBy(d *gang.Declaration, job *gang.Job) bool {
+	if d.Owner == "" || d.Owner == job.Meta.UID {
+		return true
+	}
+	u := w.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	if u == nil {
+		return false
+	}
+	ref := metav1.GetControllerOf(u)
+	return ref != nil && kindOf(ref) == job.Kind.GroupKind() && ref.Name == job.Meta.Name
+}
+
 // AboutGroups reports whether a label or an annotation looks as if it named a group.
 func AboutGroups(key string) bool {
 	return strings.Contains(key, "group") || strings.Contains(key, "grp") || strings.Contains(key, "gang")
@@ -385,7 +398,7 @@ func (w *View) meant(job *gang.Job, pods []*corev1.Pod, precedence gang.Preceden
 	for _, r := range precedence.Readers() {
 		for _, name := range names {
 			d := w.byKey().named[gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}]
-			if d != nil && (d.Owner == "" || d.Owner == job.Meta.UID) && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
+			if d != nil && w.ownedBy(d, job) && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
 				return other.UID == d.UID && other.Kind == d.Kind && other.Key.Name == d.Key.Name
 			}) {
 				all = append(all, *d)

@@ -165,7 +165,7 @@ var entries = []Entry{
 	},
 	{
 		Code: PodGroupMissing, Stages: []Stage{StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the operator should have made it and could not"}},
-		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not, as where its CRD is not installed; or a CompositePodGroup above their PodGroup is not there.",
+		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not, as where its CRD is not installed; or there is one of the name that their scheduler does not read; or no pod states the minimum of a gang that labels or annotations declare; or a CompositePodGroup above their PodGroup is not there.",
 		Evidence: "the objects of the dialect; a dry-run create of the PodGroup; what the API server serves",
 		Remedy:   "Create it, with the command if one is given, or see why it is refused.",
 	},
@@ -311,7 +311,7 @@ var entries = []Entry{
 	},
 	{
 		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}},
-		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it.",
+		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it; or `minResources` of its PodGroup are more than all nodes have, under scheduler-plugins.",
 		Evidence: "a proof: one member is larger than any node, or there are fewer places than members",
 		Remedy:   "Another shape, fewer members, or more nodes.",
 	},
@@ -335,7 +335,7 @@ var entries = []Entry{
 	},
 	{
 		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},
-		Meaning:  "A device, or another resource that has no code of its own, is taken on the nodes that members may use.",
+		Meaning:  "A device, or another resource that has no code of its own, is taken on the nodes that members may use; or less of it is left in all than `minResources` of the PodGroup state, under scheduler-plugins.",
 		Evidence: "a placement without that request; what is free against what is needed; who holds what",
 		Remedy:   "Wait for the jobs that are named; other options are listed.",
 	},

@@ -85,6 +85,12 @@ func TestUnnamedGroups(t *testing.T) {
 				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: "gang", UID: "another", Controller: new(true)}})
 			}
 		}},
+		{name: "the group of an earlier job of the name", code: answer.GangBypassed, exit: 7, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half, renamed("scheduling.x-k8s.io/pod-group", "")))
+			for _, u := range c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] {
+				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "gang", UID: "earlier", Controller: new(true)}})
+			}
+		}},
 		{name: "one role misspells it", code: answer.BelowQuorum, exit: 4, first: "2 of 3 members count.*ps-0 names no group", wantText: []string{"scheduling.x-k8s.io/podgroup.*did you mean"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), func(g *clustertest.Gang) {
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Pod: func(_ int, p *corev1.Pod) {
@@ -286,6 +292,10 @@ func TestElasticQuotas(t *testing.T) {
 			quotaOf(c, "research", "8", "32")
 			c.Runs("a", 8, "n4")
 		})},
+		{name: "half of the gang has a node", code: answer.MemberLost, exit: 7, first: "1/2 members have a node and the others are not placed, as ElasticQuota eq of namespace team allows 8 GPUs in all", also: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "8")
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half))
+		}},
 		{name: "within", code: answer.Fits, exit: 3, build: of(coscheduling, func(c *clustertest.Cluster) { quotaOf(c, "team", "16", "16") })},
 		{name: "ours has none", code: answer.Fits, exit: 3, build: of(clustertest.Scheduler, func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
 		{name: "of a scheduler that may not apply it", code: answer.QueueTooSmall, exit: 6, wantText: []string{"whether scheduler default-scheduler applies ElasticQuotas"}, build: of("default-scheduler", func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},

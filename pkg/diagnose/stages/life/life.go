@@ -147,7 +147,9 @@ func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
 func incomplete(c *stage.Context) *stage.Finding {
 	idle, since := stage.IdleDevices(c.Gang)
 	tail := "the others find none"
-	why := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StagePodGroup && f.Verdict == answer.Blocked })
+	why := slices.IndexFunc(c.Findings, func(f stage.Finding) bool {
+		return f.Stage == answer.StagePodGroup && f.Verdict == answer.Blocked || f.Stage == answer.StageQueue && !f.Helper
+	})
 	switch {
 	case why >= 0:
 		tail = "the others are not placed, as " + c.Findings[why].Message
