@@ -27,8 +27,9 @@ const maxKey = 100
 
 // Carried describes a label or an annotation of pods that looks as if it was meant to name their gang, and does not; "" if they carry none.
 func Carried(pods []*corev1.Pod) string {
+	readers := dialect.Readers()
 	for _, pod := range pods {
-		if slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool { _, names := r.GroupOf(pod); return names }) {
+		if slices.ContainsFunc(readers, func(r gang.Reader) bool { _, names := r.GroupOf(pod); return names }) {
 			continue // another one than it should
 		}
 		for _, key := range slices.Concat(slices.Sorted(maps.Keys(pod.Labels)), slices.Sorted(maps.Keys(pod.Annotations))) {
