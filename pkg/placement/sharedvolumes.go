@@ -35,7 +35,7 @@ func (t *task) findSharedVolumes() {
 			name := k.pvc.Namespace + "/" + k.pvc.Name
 			if shared[name] == nil {
 				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.roles))}
-				if len(t.c.volumes().offered[k.class.Name]) > 0 {
+				if t.c.volumes().offered[k.class.Name] != nil {
 					rivals[k.class.Name]++
 				}
 			}
@@ -82,13 +82,16 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 		}
 		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
 		if SeveralNodes(k.pvc) {
-			keys := t.c.objects.segmentKeys(k.class, s.n.obj)
+			keys := t.c.segmentKeys(k.class, s.n.obj)
 			segment := segmentOf(s.n.obj, keys)
 			name, reach = "segment/"+segment, func(n *corev1.Node) bool { return segmentOf(n, keys) == segment }
 		}
 		if len(chosen) > before {
 			pv := newVolume(chosen, taken)
-			name, reach = "volume/"+pv.Name, func(n *corev1.Node) bool { return volume.CheckNodeAffinity(pv, n.Labels) == nil }
+			if name = "volume/" + pv.Name; ways[name] != nil {
+				continue
+			}
+			reach = reaches(pv)
 		}
 		if ways[name] == nil {
 			order = append(order, name)
@@ -121,11 +124,8 @@ func SelectedNode(pvc *corev1.PersistentVolumeClaim) string {
 
 // segmentKeys are the node labels by which a driver places the volumes that it makes: every node with the same values reaches them. They are those that the
 // driver reports of the node, or else those by which the class allows places; without either every node reaches them, as it does network storage.
-func (o *Objects) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string) {
-	for _, reported := range o.CSINodes {
-		if reported.Name != n.Name {
-			continue
-		}
+func (c *Cluster) segmentKeys(class *storagev1.StorageClass, n *corev1.Node) (keys []string) {
+	if reported := c.volumes().reported[n.Name]; reported != nil {
 		for _, d := range reported.Spec.Drivers {
 			if d.Name == class.Provisioner {
 				return slices.Sorted(slices.Values(d.TopologyKeys))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/storage/volume"
@@ -14,7 +15,9 @@ import (
 type volumeIndex struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	named   map[string]*corev1.PersistentVolume
-	offered map[string][]*corev1.PersistentVolume // by StorageClass, bound or not
+	offered map[string]*offers // by StorageClass, bound or not
+	// reported are the CSI drivers of a node.
+	reported map[string]*storagev1.CSINode
 	// counted are the CSI drivers that a node limits the volumes of, or that keep pods off nodes without them.
 	counted sets.Set[string]
 	limited bool // a node limits the volumes of some driver
@@ -25,7 +28,7 @@ func (s *store) volumesOf(o *Objects) *volumeIndex {
 	s.volumesOnce.Do(func() {
 		s.volumes = volumeIndex{
 			claims: make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(o.PersistentVolumeClaims)), named: make(map[string]*corev1.PersistentVolume, len(o.PersistentVolumes)),
-			offered: map[string][]*corev1.PersistentVolume{}, counted: sets.New[string](),
+			offered: map[string]*offers{}, reported: make(map[string]*storagev1.CSINode, len(o.CSINodes)), counted: sets.New[string](),
 		}
 		for _, pvc := range slices.Backward(o.PersistentVolumeClaims) { // of two the first counts
 			s.volumes.claims[types.NamespacedName{Namespace: pvc.Namespace, Name: pvc.Name}] = pvc
@@ -35,9 +38,13 @@ func (s *store) volumesOf(o *Objects) *volumeIndex {
 		}
 		for _, pv := range o.PersistentVolumes {
 			of := volume.GetPersistentVolumeClass(pv)
-			s.volumes.offered[of] = append(s.volumes.offered[of], pv)
+			if s.volumes.offered[of] == nil {
+				s.volumes.offered[of] = &offers{kept: map[types.NamespacedName][]int{}, at: map[string]map[string][]int{}}
+			}
+			s.volumes.offered[of].add(pv)
 		}
 		for _, n := range o.CSINodes {
+			s.volumes.reported[n.Name] = n
 			for _, d := range n.Spec.Drivers {
 				if d.Allocatable != nil && d.Allocatable.Count != nil {
 					s.volumes.limited = true
@@ -71,4 +78,66 @@ func (v *volumeIndex) anywhere(claims []claim) bool {
 		counted := source.NFS == nil && (source.CSI == nil || v.counted.Has(source.CSI.Driver)) // others may be migrated to a CSI driver
 		return counted || slices.ContainsFunc(zoneLabels, func(key string) bool { _, has := k.pv.Labels[key]; return has })
 	})
+}
+
+// offers are the volumes of a StorageClass. Those that a claim may get on a node are few of them, where each has a node or a claim of its own.
+type offers struct {
+	all []*corev1.PersistentVolume
+	// kept are those of a claim, at those for nodes with a value of a label, anywhere all others, by their positions.
+	kept     map[types.NamespacedName][]int
+	at       map[string]map[string][]int
+	anywhere []int
+}
+
+func (o *offers) add(pv *corev1.PersistentVolume) {
+	i := len(o.all)
+	o.all = append(o.all, pv)
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		of := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		o.kept[of] = append(o.kept[of], i)
+		return
+	}
+	e, ok := required(pv)
+	if !ok {
+		o.anywhere = append(o.anywhere, i)
+		return
+	}
+	if o.at[e.Key] == nil {
+		o.at[e.Key] = map[string][]int{}
+	}
+	for _, value := range sets.New(e.Values...).UnsortedList() {
+		o.at[e.Key][value] = append(o.at[e.Key][value], i)
+	}
+}
+
+// required is a label that the nodes of a volume must have, with the values that it may have; ok is false if there is none such.
+func required(pv *corev1.PersistentVolume) (e corev1.NodeSelectorRequirement, ok bool) {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil || len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
+		return e, false
+	}
+	all := pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions
+	i := slices.IndexFunc(all, func(e corev1.NodeSelectorRequirement) bool { return e.Operator == corev1.NodeSelectorOpIn })
+	if i < 0 {
+		return e, false
+	}
+	return all[i], true
+}
+
+// to are the volumes that a claim may get on a node, as far as their claims and one label show it, in their order.
+func (o *offers) to(claim *corev1.PersistentVolumeClaim, n *corev1.Node) []*corev1.PersistentVolume {
+	if o == nil {
+		return nil
+	}
+	found := slices.Concat(o.kept[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}], o.anywhere)
+	for key, values := range o.at {
+		if value, ok := n.Labels[key]; ok {
+			found = append(found, values[value]...)
+		}
+	}
+	slices.Sort(found)
+	volumes := make([]*corev1.PersistentVolume, len(found))
+	for i, at := range found {
+		volumes[i] = o.all[at]
+	}
+	return volumes
 }

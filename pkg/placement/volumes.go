@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
@@ -246,7 +247,12 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 	if c.volumes().anywhere(claims) {
 		return diskCheck(c, pod)
 	}
-	disks := diskCheck(c, pod)
+	disks, reach := diskCheck(c, pod), map[*corev1.PersistentVolume]func(*corev1.Node) bool{}
+	for _, k := range claims {
+		if k.pv != nil && !zonal(k.pv) {
+			reach[k.pv] = reaches(k.pv)
+		}
+	}
 	return func(n *node) []Violation {
 		taken := map[string]*corev1.PersistentVolume{}
 		for _, k := range claims {
@@ -254,7 +260,7 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 			switch {
 			case k.problem != "":
 			case k.pv != nil:
-				if !zonal(k.pv) && volume.CheckNodeAffinity(k.pv, n.obj.Labels) != nil {
+				if from := reach[k.pv]; from != nil && !from(n.obj) {
 					reason = "is bound to volume " + k.pv.Name
 				}
 			default:
@@ -271,6 +277,19 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 	}
 }
 
+// reaches returns whether a volume can be reached from a node, by its affinity to labels of nodes. It is read once for all nodes.
+func reaches(pv *corev1.PersistentVolume) func(*corev1.Node) bool {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return func(*corev1.Node) bool { return true }
+	}
+	terms := pv.Spec.NodeAffinity.Required
+	selector, err := nodeaffinity.NewNodeSelector(terms)
+	if err != nil || slices.ContainsFunc(terms.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+		return func(n *corev1.Node) bool { return volume.CheckNodeAffinity(pv, n.Labels) == nil }
+	}
+	return selector.Match
+}
+
 // provisionable is why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of the pod would
 // get.
 func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
@@ -279,7 +298,7 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 		return "is being provisioned for node " + selected
 	}
 	if !already {
-		if pv, err := volume.FindMatchingVolume(k.pvc, c.volumes().offered[k.class.Name], n, taken, true, true); err == nil && pv != nil {
+		if pv, err := volume.FindMatchingVolume(k.pvc, c.volumes().offered[k.class.Name].to(k.pvc, n), n, taken, true, true); err == nil && pv != nil {
 			taken[pv.Name] = pv
 			return ""
 		}
