@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -17,6 +18,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
+
+// JobWithUID is the job of a namespace that has a UID; nil if there is none.
+func (w *View) JobWithUID(namespace string, uid types.UID) *gang.Job {
+	return w.byIdentity()[gang.Identity{Namespace: namespace, UID: uid}]
+}
 
 // Jobs are all jobs in the snapshot, sorted by namespace, name and kind.
 func (w *View) Jobs() []*gang.Job { return w.jobs() }

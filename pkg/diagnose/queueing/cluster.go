@@ -11,19 +11,14 @@ import (
 func InCluster(v *view.View, name corev1.ResourceName) (total, used int64) {
 	type inCluster struct{ corev1.ResourceName }
 	type amounts struct{ total, used int64 }
-	known := view.Once(v, inCluster{name}, func() (a amounts) {
-		a.total, a.used = sumCluster(v, name)
-		return a
+	of := view.Once(v, inCluster{name}, func() (of amounts) {
+		for _, n := range v.Cluster().Nodes() {
+			of.total = request.Sum(of.total, request.Amount(name, n.Status.Allocatable[name]))
+		}
+		for _, h := range v.Consumers() {
+			of.used = request.Sum(of.used, h.Total(name))
+		}
+		return of
 	})
-	return known.total, known.used
-}
-
-func sumCluster(v *view.View, name corev1.ResourceName) (total, used int64) {
-	for _, n := range v.Cluster().Nodes() {
-		total = request.Sum(total, request.Amount(name, n.Status.Allocatable[name]))
-	}
-	for _, h := range v.Consumers() {
-		used = request.Sum(used, h.Total(name))
-	}
-	return total, used
+	return of.total, of.used
 }

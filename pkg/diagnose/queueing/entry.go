@@ -34,39 +34,47 @@ func Ahead(all []Entry, mine Entry) []Entry {
 // Waiting are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is switched off,
 // or whose LocalQueue is stopped, waits for nothing.
 func Waiting(v *view.View, g *gang.Gang, queue string, wl *unstructured.Unstructured) (all []Entry, mine Entry) {
-	jobs := map[gang.Identity]*gang.Job{}
-	for _, s := range v.Jobs() {
-		jobs[gang.IdentityOf(&s.Meta)] = s
-	}
-	entry := func(u *unstructured.Unstructured) Entry {
-		w := gang.Fields{Object: u}
-		r := Entry{Priority: int64(w.Int32("spec", "priority")), Created: u.GetCreationTimestamp().Time}
-		for _, ref := range u.GetOwnerReferences() {
-			if s := jobs[gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}]; s != nil {
-				r.Job = s
+	type waitingIn struct{ queue string }
+	in := view.Once(v, waitingIn{queue}, func() (in []waiting) {
+		for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
+			if e, waits := entryOf(v, u); waits && behindLocal(v, u, false) == queue {
+				in = append(in, waiting{e, u})
 			}
 		}
-		return r
-	}
-	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		w := gang.Fields{Object: u}
-		_, finished := stage.Condition(u, "Finished")
-		active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
-		r := entry(u)
-		if u == wl || r.Job == nil || finished == "True" || isSet && !active || w.Map("status", "admission") != nil || ClusterQueue(v, g, u) != queue {
-			continue
+		return in
+	})
+	for _, e := range in {
+		if e.of != wl {
+			all = append(all, e.Entry)
 		}
-		all = append(all, r)
 	}
-	return all, entry(wl)
+	mine, _ = entryOf(v, wl)
+	return all, mine
+}
+
+// waiting is the place of a Workload in its queue.
+type waiting struct {
+	Entry
+	of *unstructured.Unstructured
+}
+
+// entryOf is where a Workload stands, and whether it is a job's that waits in a queue.
+func entryOf(v *view.View, u *unstructured.Unstructured) (e Entry, waits bool) {
+	w := gang.Fields{Object: u}
+	e = Entry{Job: JobOf(v, u), Priority: int64(w.Int32("spec", "priority")), Created: u.GetCreationTimestamp().Time}
+	_, finished := stage.Condition(u, "Finished")
+	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
+	return e, e.Job != nil && finished != "True" && (!isSet || active) && w.Map("status", "admission") == nil
 }
 
 // PriorityOf is the value of a PriorityClass; 0 if there is none of the name.
 func PriorityOf(v *view.View, name string) int32 {
-	for _, class := range v.Snap.PriorityClasses {
-		if class.Name == name {
-			return class.Value
+	type priorities struct{}
+	return view.Once(v, priorities{}, func() map[string]int32 {
+		values := make(map[string]int32, len(v.Snap.PriorityClasses))
+		for _, class := range v.Snap.PriorityClasses {
+			values[class.Name] = class.Value
 		}
-	}
-	return 0
+		return values
+	})[name]
 }

@@ -1,10 +1,8 @@
 package queueing
 
 import (
-	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +17,12 @@ import (
 
 // QuotaTree is the quotas of Kueue's queues, and their usage.
 func QuotaTree(v *view.View) *cohort.Tree {
-	objects := v.Snap.Custom
-	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
-		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
+	type quotas struct{}
+	return view.Once(v, quotas{}, func() *cohort.Tree {
+		objects := v.Snap.Custom
+		return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
+			Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
+	})
 }
 
 // Admitted reports whether Kueue has admitted a Workload.
@@ -60,27 +61,46 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 
 // Workload is Kueue's view of the job. That of a group of pods is owned by each of them; of a job of several gangs each has one, which the job owns.
 func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
-	mine := map[types.UID]bool{g.Meta.UID: true}
-	if g.Bare != nil {
-		for _, p := range g.Bare {
-			mine[p.UID] = true
+	owned, all := workloadsOwned(v), v.Snap.Custom[kueue.Kind("Workload")]
+	first := len(all)
+	of := func(uid types.UID) {
+		for _, i := range owned[gang.Identity{Namespace: g.Meta.Namespace, UID: uid}] {
+			if i < first && isOfReplica(all[i], g) {
+				first = i
+			}
 		}
 	}
-	delete(mine, "")
-	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		if u.GetNamespace() == g.Meta.Namespace && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) && isOfReplica(u, g) {
-			return u
-		}
+	of(g.Meta.UID)
+	for _, p := range g.Bare {
+		of(p.UID)
 	}
-	return nil
+	if first == len(all) {
+		return nil
+	}
+	return all[first]
+}
+
+// workloadsOwned are the positions of the Workloads that an object owns.
+func workloadsOwned(v *view.View) map[gang.Identity][]int {
+	type owned struct{}
+	return view.Once(v, owned{}, func() map[gang.Identity][]int {
+		by := map[gang.Identity][]int{}
+		for i, u := range v.Snap.Custom[kueue.Kind("Workload")] {
+			for _, ref := range u.GetOwnerReferences() {
+				if ref.UID != "" {
+					owner := gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}
+					by[owner] = append(by[owner], i)
+				}
+			}
+		}
+		return by
+	})
 }
 
 // JobOf is the job that owns a Workload; nil if it is not seen.
 func JobOf(v *view.View, wl *unstructured.Unstructured) *gang.Job {
-	for _, job := range v.Jobs() {
-		if slices.ContainsFunc(wl.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-			return ref.UID != "" && ref.UID == job.Meta.UID && wl.GetNamespace() == job.Meta.Namespace
-		}) {
+	for _, ref := range wl.GetOwnerReferences() {
+		if job := v.JobWithUID(wl.GetNamespace(), ref.UID); job != nil {
 			return job
 		}
 	}
@@ -143,13 +163,18 @@ func LocalQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) strin
 
 // ClusterQueue is the ClusterQueue behind a Workload's LocalQueue.
 func ClusterQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) string {
+	return behindLocal(v, wl, wl == Workload(v, g))
+}
+
+// behindLocal is the ClusterQueue behind a Workload's LocalQueue; empty for one that is stopped, unless that is not to count.
+func behindLocal(v *view.View, wl *unstructured.Unstructured, stopped bool) string {
 	f := gang.Fields{Object: wl}
 	local := Object(v, "LocalQueue", wl.GetNamespace(), f.String("spec", "queueName"))
 	if local == nil {
 		return ""
 	}
 	l := gang.Fields{Object: local}
-	if policy := l.String("spec", "stopPolicy"); policy != "" && policy != "None" && wl != Workload(v, g) {
+	if policy := l.String("spec", "stopPolicy"); policy != "" && policy != "None" && !stopped {
 		return ""
 	}
 	return l.String("spec", "clusterQueue")

@@ -1,11 +1,13 @@
 package stage
 
 import (
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -55,12 +57,16 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 
 // admission is Kueue's Workload for a job that Kueue runs; "" for others.
 func admission(v *view.View, h *view.Consumer) string {
-	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == h.Job.Meta.UID {
-			return u.GetName()
+	type controlled struct{}
+	return view.Once(v, controlled{}, func() map[types.UID]string {
+		names := map[types.UID]string{}
+		for _, u := range slices.Backward(v.Snap.Custom[kueue.Kind("Workload")]) { // of two the first counts
+			if ref := metav1.GetControllerOf(u); ref != nil {
+				names[ref.UID] = u.GetName()
+			}
 		}
-	}
-	return ""
+		return names
+	})[h.Job.Meta.UID]
 }
 
 // kindOf is the kind of a consumer with its group, from the controllers of its pods.

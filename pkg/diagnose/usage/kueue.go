@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -44,10 +45,17 @@ func (l *ledger) admitted(u *unstructured.Unstructured) []Quota {
 // admittedTo is the amount of one resource in one flavor that the Workloads of a queue use.
 func (l *ledger) admittedTo(queue, flavor string, name corev1.ResourceName) int64 {
 	var used int64
-	for _, w := range l.w.Snap.Custom[kueue.Kind("Workload")] {
-		if cohort.AdmittedTo(w) == queue {
-			used += cohort.Usage(w, flavor, name)
+	type admitted struct{}
+	to := view.Once(l.w, admitted{}, func() map[string][]*unstructured.Unstructured {
+		to := map[string][]*unstructured.Unstructured{}
+		for _, w := range l.w.Snap.Custom[kueue.Kind("Workload")] {
+			at := cohort.AdmittedTo(w)
+			to[at] = append(to[at], w)
 		}
+		return to
+	})
+	for _, w := range to[queue] {
+		used += cohort.Usage(w, flavor, name)
 	}
 	return used
 }

@@ -178,11 +178,9 @@ func queueName(g *gang.Gang) string {
 func (l *ledger) queueOf(g *gang.Gang) queueKey {
 	name := queueName(g)
 	if _, ok := kueue.QueueOf(&g.Meta); ok || g.Decl != nil && g.Decl.Key.Dialect == gang.Kueue {
-		for _, u := range l.w.Snap.Custom[kueue.Kind("LocalQueue")] {
-			if u.GetNamespace() == g.Meta.Namespace && u.GetName() == name {
-				f := gang.Fields{Object: u}
-				return queueKey{kueue.Kind("ClusterQueue"), f.String("spec", "clusterQueue")}
-			}
+		if u := l.w.Object(kueue.Kind("LocalQueue"), g.Meta.Namespace, name); u != nil {
+			f := gang.Fields{Object: u}
+			return queueKey{kueue.Kind("ClusterQueue"), f.String("spec", "clusterQueue")}
 		}
 		return queueKey{name: name}
 	}

@@ -3,12 +3,14 @@ package queue
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -103,13 +105,13 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 		name, text(max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, text(s.Requested), text(s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
-	lenders := tree.Lenders(name)
-	for _, u := range c.View.Snap.Custom[kueue.Kind("Workload")] {
-		if at := cohort.AdmittedTo(u); slices.Contains(lenders, at) {
-			if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
-				f.Detail("%s uses %s%s", c.Reader.Name(jobOfWorkload(u)), text(n), elsewhere(at, name))
-			}
+	users := usersOf(c, tree, name, s)
+	for i, u := range users {
+		if i == maxUsers {
+			f.Detail("and %d more use some of it", len(users)-i)
+			break
 		}
+		f.Detail("%s uses %s%s", c.Reader.Name(u.job), text(u.amount), elsewhere(u.queue, name))
 	}
 	if wl != nil {
 		position(c, f, wl, name)
@@ -121,6 +123,35 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 		}
 	}
 	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
+}
+
+// maxUsers is how many users of a quota are named.
+const maxUsers = 50
+
+// quotaUse is what a job uses of what a queue is short of, by itself or through its cohort.
+type quotaUse struct {
+	job    audience.Thing
+	amount int64
+	queue  string
+}
+
+// usersOf are those who use what a queue is short of.
+func usersOf(c *stage.Context, tree *cohort.Tree, queue string, s cohort.Shortage) []quotaUse {
+	type usersOf struct {
+		queue, flavor string
+		name          corev1.ResourceName
+	}
+	return view.Once(c.View, usersOf{queue, s.Flavor, s.Name}, func() (users []quotaUse) {
+		lenders := sets.New(tree.Lenders(queue)...)
+		for _, u := range c.View.Snap.Custom[kueue.Kind("Workload")] {
+			if at := cohort.AdmittedTo(u); lenders.Has(at) {
+				if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
+					users = append(users, quotaUse{jobOfWorkload(u), n, at})
+				}
+			}
+		}
+		return users
+	})
 }
 
 func elsewhere(queue, own string) string {
