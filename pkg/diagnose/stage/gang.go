@@ -2,11 +2,13 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -49,18 +51,29 @@ func (c *Context) FailedPods() []*corev1.Pod {
 		return nil
 	}
 	var failed []*corev1.Pod
-	for _, p := range c.View.Snap.Pods {
-		ref := metav1.GetControllerOf(p)
-		if p.Status.Phase != corev1.PodFailed || ref == nil || ref.UID != c.Gang.Meta.UID || c.Gang.Meta.UID == "" || c.Gang.FailedForGood(p) {
-			continue
-		}
-		if len(failed) > 0 && !p.CreationTimestamp.After(failed[0].CreationTimestamp.Time) {
+	for _, p := range c.failedBy()[c.Gang.Meta.UID] {
+		if !c.Gang.FailedForGood(p) {
 			failed = append(failed, p)
-			continue
 		}
-		failed = append([]*corev1.Pod{p}, failed...)
 	}
 	return failed
+}
+
+// failedBy are the pods that have failed, by their controllers, the latest first.
+func (c *Context) failedBy() map[types.UID][]*corev1.Pod {
+	type failedBy struct{}
+	return view.Once(c.View, failedBy{}, func() map[types.UID][]*corev1.Pod {
+		by := map[types.UID][]*corev1.Pod{}
+		for _, p := range c.View.Snap.Pods {
+			if ref := metav1.GetControllerOfNoCopy(p); p.Status.Phase == corev1.PodFailed && ref != nil && ref.UID != "" {
+				by[ref.UID] = append(by[ref.UID], p)
+			}
+		}
+		for _, pods := range by {
+			slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+		}
+		return by
+	})
 }
 
 // IdleDevices is how many devices the members of a gang hold that have a node, and since when the last of them is up.

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
@@ -102,7 +104,11 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
 	}
 	users := quotaUsers(c, q, key)
-	for _, u := range users {
+	for i, u := range users {
+		if i == maxUsers {
+			f.Detail("and %d more are charged", len(users)-i)
+			break
+		}
 		f.Detail("%s", u.line)
 	}
 	if r := refusalBy(c, refusal.Quota, q.Name); r != nil {
@@ -172,6 +178,9 @@ func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	return sum
 }
 
+// maxUsers is how many of those are named that a quota is charged for.
+const maxUsers = 50
+
 // maxEnded is how many pods that have ended one command deletes.
 const maxEnded = 50
 
@@ -182,18 +191,44 @@ type quotaUser struct {
 	pods   []*corev1.Pod
 	// ends is whether the charge goes without help; ended, whether it is for pods that have ended.
 	ends, ended bool
+	// of is the job behind pods with a node, or the controller of those that have ended; empty for none.
+	of types.UID
 	// job is the one behind pods without a node, and why, if that was found, why they have none.
 	job *gang.Job
 	why *stage.Diagnosis
 }
 
 // quotaUsers are the others that are charged.
-func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (users []quotaUser) {
+func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) []quotaUser {
+	type usersOf struct {
+		quota *corev1.ResourceQuota
+		key   corev1.ResourceName
+	}
+	find := func() []quotaUser { return slices.Concat(placedUsers(c, q, key), endedUsers(c, q, key)) }
+	var all []quotaUser
+	if slices.Contains(c.View.Snap.ResourceQuotas, q) {
+		all = view.Once(c.View, usersOf{q, key}, find)
+	} else { // it is made up for this gang
+		all = find()
+	}
+	others := func(ended bool) []quotaUser {
+		return slices.DeleteFunc(slices.Clone(all), func(u quotaUser) bool {
+			return u.ended != ended || u.of != "" && u.of == c.Gang.Meta.UID
+		})
+	}
+	return slices.Concat(others(false), unplacedUsers(c, q, key), others(true))
+}
+
+// placedUsers are all that are charged for pods with a node.
+func placedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (users []quotaUser) {
 	for _, h := range c.View.Consumers() {
-		if h.Namespace != q.Namespace || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
+		if h.Namespace != q.Namespace {
 			continue
 		}
 		goes, stays := quotaUser{ends: h.Ends}, quotaUser{} // a job may leave some of its pods when it ends
+		if h.Job != nil {
+			goes.of, stays.of = h.Job.Meta.UID, h.Job.Meta.UID
+		}
 		for _, p := range h.Pods {
 			if !quota.Applies(q, p) {
 				continue
@@ -215,32 +250,33 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 			users = append(users, stays)
 		}
 	}
-	return slices.Concat(users, unplacedUsers(c, q, key), endedUsers(c, q, key))
+	return users
 }
 
-// endedUsers are the pods of others that have ended and still count, by what owns them.
+// endedUsers are the pods that have ended and still count, by what owns them.
 func endedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (users []quotaUser) {
-	at := map[string]int{}
+	type ownedBy struct {
+		name string
+		uid  types.UID
+	}
+	at := map[ownedBy]int{}
 	for _, p := range c.View.Snap.Pods {
 		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed || !quota.Applies(q, p) {
 			continue
 		}
-		owner := "pod " + p.Name
-		if o := metav1.GetControllerOf(p); o != nil {
-			if o.UID == c.Gang.Meta.UID {
-				continue
-			}
-			owner = o.Kind + " " + o.Name
+		owner, of := "pod "+p.Name, types.UID("")
+		if o := metav1.GetControllerOfNoCopy(p); o != nil {
+			owner, of = o.Kind+" "+o.Name, o.UID
 		}
 		charge := quota.Held(p)[key]
 		if charge.IsZero() {
 			continue
 		}
-		i, known := at[owner]
+		i, known := at[ownedBy{owner, of}]
 		if !known {
 			i = len(users)
-			at[owner] = i
-			users = append(users, quotaUser{ended: true})
+			at[ownedBy{owner, of}] = i
+			users = append(users, quotaUser{ended: true, of: of})
 		}
 		users[i].charge.Add(charge)
 		users[i].pods = append(users[i].pods, p)
