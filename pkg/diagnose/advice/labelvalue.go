@@ -14,9 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
-// maxValues is how many values of one label are tried. Nodes may have a label with a value each, such as their name.
-const maxValues = 16
-
 // labelValue is a requirement of roles for a label of nodes, with another value.
 type labelValue struct {
 	relaxation
@@ -60,7 +57,7 @@ func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 			values[v] = true
 		}
 	}
-	if len(r.Values) == 0 || len(values) > maxValues {
+	if len(r.Values) == 0 || len(values) > place.MaxValues {
 		return nil
 	}
 	var all []labelValue

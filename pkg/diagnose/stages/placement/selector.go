@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -71,7 +72,7 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}
 	f.Fact("role", phrase.Role(role.Name))
 	for _, key := range comparedLabels(role.Pod.Spec) {
-		f.Detail("nodes have %s: %s", key, phrase.Names(valueNames(valuesOf(c, key))))
+		f.Detail("nodes have %s: %s", key, phrase.Names(valueNames(c, key)))
 	}
 	out.Add(f)
 }
@@ -97,24 +98,46 @@ func comparedLabels(spec corev1.PodSpec) (keys []string) {
 
 // valuesOf counts the nodes by their value of a label; none of one that only the network has, as the kubelet does not know it.
 func valuesOf(c *stage.Context, key string) map[string]int {
-	values := map[string]int{}
-	if networktopology.Derived(key) {
-		return values
-	}
-	for _, n := range c.Cluster().Nodes() {
-		if v, ok := n.Labels[key]; ok {
-			values[v]++
+	type valuesOf struct{ key string }
+	return view.Once(c.View, valuesOf{key}, func() map[string]int {
+		values := map[string]int{}
+		if networktopology.Derived(key) {
+			return values
 		}
-	}
-	return values
+		for _, n := range c.Cluster().Nodes() {
+			if v, ok := n.Labels[key]; ok {
+				values[v]++
+			}
+		}
+		return values
+	})
+}
+
+// labelsOf are the labels that nodes have, sorted, but for those that only the network has.
+func labelsOf(c *stage.Context) []string {
+	type labelsOf struct{}
+	return view.Once(c.View, labelsOf{}, func() []string {
+		keys := map[string]bool{}
+		for _, n := range c.Cluster().Nodes() {
+			for key := range n.Labels {
+				keys[key] = true
+			}
+		}
+		maps.DeleteFunc(keys, func(key string, _ bool) bool { return networktopology.Derived(key) })
+		return slices.Sorted(maps.Keys(keys))
+	})
 }
 
 // valueNames reads like: h100 (2 nodes), a100 (1 node).
-func valueNames(values map[string]int) (names []string) {
-	for _, v := range slices.Sorted(maps.Keys(values)) {
-		names = append(names, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
-	}
-	return names
+func valueNames(c *stage.Context, key string) []string {
+	type valueNames struct{ key string }
+	return view.Once(c.View, valueNames{key}, func() (names []string) {
+		values := valuesOf(c, key)
+		for _, v := range slices.Sorted(maps.Keys(values)) {
+			names = append(names, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
+		}
+		return names
+	})
 }
 
 // Requirements are the labels that every node of a role must carry. Terms of an affinity are alternatives; with more than one,
@@ -171,21 +194,18 @@ func onlyFor(c *stage.Context, role placement.Role, how string, is func(placemen
 	return fmt.Sprintf(", %s %s", how, phrase.Role(role.Name))
 }
 
+// MaxValues is how many values of one label are offered, each in a command of its own. Nodes may have a label with a value each, such as their name.
+const MaxValues = 16
+
 func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
-	values, keys := valuesOf(c, w.Key), map[string]bool{}
-	for _, n := range c.Cluster().Nodes() {
-		for key := range n.Labels {
-			keys[key] = true
-		}
-	}
-	maps.DeleteFunc(keys, func(key string, _ bool) bool { return networktopology.Derived(key) })
-	have := valueNames(values)
+	values := valuesOf(c, w.Key)
+	have := valueNames(c, w.Key)
 	same := func(r placement.Role) bool { return slices.ContainsFunc(Requirements(r.Pod.Spec), w.Same) }
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, onlyFor(c, role, "required for", same)).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
 	if len(have) == 0 {
 		f.Detail("no node has a label %s at all", w.Key)
-		if nearest := suggest.Nearest(w.Key, slices.Sorted(maps.Keys(keys))); nearest != "" {
+		if nearest := suggest.Nearest(w.Key, labelsOf(c)); nearest != "" {
 			f.Detail("did you mean the label %s?", nearest).Fix(otherKey(c, role, w, nearest))
 		}
 	} else {
@@ -195,15 +215,14 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	if len(w.Values) > 0 && !(platform && isPlatform(w.Values[0])) {
 		best = suggest.Nearest(w.Values[0], slices.Sorted(maps.Keys(values)))
 	}
-	for _, v := range slices.Sorted(maps.Keys(values)) {
-		fix := otherLabel(c, role, w, v)
-		if v == best {
-			f.Detail("did you mean %s?", v)
-			f.Fixes = slices.Insert(f.Fixes, 0, fix)
-			continue
-		}
-		if !platform {
-			f.Fix(fix)
+	if best != "" {
+		f.Detail("did you mean %s?", best).Fix(otherLabel(c, role, w, best))
+	}
+	if !platform && len(values) <= MaxValues {
+		for _, v := range slices.Sorted(maps.Keys(values)) {
+			if v != best {
+				f.Fix(otherLabel(c, role, w, v))
+			}
 		}
 	}
 	if platform {
