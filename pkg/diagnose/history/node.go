@@ -72,10 +72,11 @@ func nodes(w *view.View, g *gang.Gang) (all []Node, left int) {
 	for name, members := range on { // of nodes that are gone, or could not be seen
 		with = append(with, placed(usage.Node{Name: name}, g, members))
 	}
-	first := func(n Node) int {
-		return slices.IndexFunc(g.Members, func(m gang.Member) bool { return m.Name() == n.Members[0] })
+	at := make(map[string]int, len(g.Members))
+	for i, m := range slices.Backward(g.Members) { // of two the first counts
+		at[m.Name()] = i
 	}
-	slices.SortFunc(with, func(a, b Node) int { return cmp.Compare(first(a), first(b)) })
+	slices.SortFunc(with, func(a, b Node) int { return cmp.Compare(at[a.Members[0]], at[b.Members[0]]) })
 	slices.SortStableFunc(without, func(a, b Node) int { return cmp.Compare(b.free(), a.free()) })
 	if len(without) > maxIdle {
 		left += len(without) - maxIdle
