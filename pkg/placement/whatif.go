@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 )
@@ -106,8 +107,8 @@ func (c *Cluster) WithNodes(nodes ...*corev1.Node) *Cluster {
 
 // WithoutNodes returns the cluster without the nodes of these names and without the pods on them.
 func (c *Cluster) WithoutNodes(names ...string) *Cluster {
-	out := c.copy()
-	out.nodes = slices.DeleteFunc(out.nodes, func(n *node) bool { return slices.Contains(names, n.obj.Name) })
+	out, gone := c.copy(), sets.New(names...)
+	out.nodes = slices.DeleteFunc(out.nodes, func(n *node) bool { return gone.Has(n.obj.Name) })
 	out.place()
 	out.number()
 	return out

@@ -56,13 +56,31 @@ func (w *View) Best(bound []types.UID) *placement.Cluster {
 
 // Common returns a what-if cluster that many gangs look at. It is made the first time, and kept as long as the view is.
 func (w *View) Common(name string, build func() *placement.Cluster) *placement.Cluster {
-	c, known := w.common[name]
+	return w.kept(commonKey{nil, name}, build)
+}
+
+// Derived returns what a change that is the same for all gangs makes of a cluster: kept as [View.Common] does where that cluster is common, too.
+func (w *View) Derived(from *placement.Cluster, change string, build func() *placement.Cluster) *placement.Cluster {
+	if !w.IsCommon(from) {
+		return build()
+	}
+	return w.kept(commonKey{from, change}, build)
+}
+
+// commonKey is what a common cluster is called, and which one it was derived from; nil for one of the view.
+type commonKey struct {
+	from *placement.Cluster
+	name string
+}
+
+func (w *View) kept(key commonKey, build func() *placement.Cluster) *placement.Cluster {
+	c, known := w.common[key]
 	if !known {
 		if w.common == nil {
-			w.common = map[string]*placement.Cluster{}
+			w.common = map[commonKey]*placement.Cluster{}
 		}
 		c = build()
-		w.common[name] = c
+		w.common[key] = c
 	}
 	return c
 }

@@ -33,6 +33,19 @@ type PlacementRequest struct {
 // RoleShape is equal for simulated roles of requests with a Shape whose members no node distinguishes, however many they are; else empty.
 func (p PlacementRequest) RoleShape(role string) string { return p.members[role] }
 
+// With returns the request for pods to which something was added. Requests of one Shape to which the same is added are of one Shape again.
+func (p PlacementRequest) With(added string) PlacementRequest {
+	if added == "" || p.Shape == "" {
+		return p
+	}
+	members := make(map[string]string, len(p.members))
+	for role, shape := range p.members {
+		members[role] = shape + added
+	}
+	p.Shape, p.members = p.Shape+added, members
+	return p
+}
+
 // Member is member i of a simulated role, listed or not.
 func (p PlacementRequest) Member(role string, i int32) gang.Member {
 	if members := p.Members[role]; int(i) < len(members) {

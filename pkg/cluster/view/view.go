@@ -40,7 +40,7 @@ type View struct {
 	problems     []problem
 	known        map[any]any
 	shapes       shapes
-	common       map[string]*placement.Cluster // what-if clusters, by what they are called
+	common       map[commonKey]*placement.Cluster // what-if clusters, by what they are called
 
 	network network
 

@@ -135,36 +135,34 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 }
 
 // AfterEnds is the cluster when every job that is running has ended.
-func (c *Context) AfterEnds() *placement.Cluster {
-	if c.usesNoNode() { // so it is for all such gangs
-		return c.View.Common("after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
-	}
-	return c.Without(c.EndsAlone)
-}
+func (c *Context) AfterEnds() *placement.Cluster { return c.Cleared("after the ends", c.EndsAlone) }
 
 // AfterDeletions is the cluster when the pods of others that are being deleted are gone, and those are there for which their room is kept.
 func (c *Context) AfterDeletions() *placement.Cluster {
 	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil && !c.View.Stuck(p)
 	}
+	after := c.Cleared("after the deletions", leaving)
 	if first := c.Nominated(); len(first) > 0 {
-		return c.Without(leaving).With(first...)
+		return after.With(first...)
 	}
-	if c.usesNoNode() {
-		return c.View.Common("after the deletions", func() *placement.Cluster { return c.Without(leaving) })
-	}
-	return c.Without(leaving)
+	return after
 }
 
 // AfterPreemption is the cluster without all of a lower priority, and without the pods that leave anyway.
 func (c *Context) AfterPreemption(priority int32) *placement.Cluster {
-	goes := func(h *view.Consumer, p *corev1.Pod) bool {
+	return c.Cleared(fmt.Sprint("without those below ", priority), func(h *view.Consumer, p *corev1.Pod) bool {
 		return !c.View.Stuck(p) && (h.Priority() < priority || p.DeletionTimestamp != nil)
-	}
+	})
+}
+
+// Cleared is [Context.Without] for pods that match, or do not, whatever the gang is: it is one cluster for all gangs that use no node.
+func (c *Context) Cleared(name string, match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
+	without := func() *placement.Cluster { return c.Without(match) }
 	if c.usesNoNode() {
-		return c.View.Common(fmt.Sprint("without those below ", priority), func() *placement.Cluster { return c.Without(goes) })
+		return c.View.Common(name, without)
 	}
-	return c.Without(goes)
+	return without()
 }
 
 // Without is the cluster after pods of other consumers that match are gone.

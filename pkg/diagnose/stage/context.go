@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -129,7 +130,8 @@ func (c *Context) On(v *view.View) *Context {
 
 // injected is a request whose members have what admission adds to their pods.
 func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) view.PlacementRequest {
-	request.Roles, request.Shape = slices.Clone(request.Roles), ""
+	request.Roles = slices.Clone(request.Roles)
+	added := ""
 	for i := range request.Roles {
 		r := &request.Roles[i]
 		adds := byRole[phrase.Role(r.Name)]
@@ -142,8 +144,12 @@ func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) 
 		}
 		maps.Copy(r.Pod.Spec.NodeSelector, adds.NodeLabels)
 		r.Pod.Spec.Tolerations = append(r.Pod.Spec.Tolerations, adds.Tolerations...)
+		added += fmt.Sprintf("\n%q: %q", r.Name, adds.NodeLabels)
+		for _, t := range adds.Tolerations {
+			added += fmt.Sprintf(" %q", []string{t.Key, string(t.Operator), t.Value, string(t.Effect), fmt.Sprint(ptr.Deref(t.TolerationSeconds, -1))})
+		}
 	}
-	return request
+	return request.With(added)
 }
 
 // Cluster is the cluster as it is for the gang: the room of its own members that are leaving is free for their successors, which are made after that.
@@ -192,7 +198,7 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 	}
 	find := func() (placement.Causes, bool) {
 		found := c.tools.Causes(cluster, c.Request.Gang, c.Unreadable)
-		return found, len(found.All) > 0
+		return found, len(found.All) > 0 || !found.Cut
 	}
 	if c.View.IsCommon(cluster) {
 		type causesOn struct {

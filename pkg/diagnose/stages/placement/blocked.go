@@ -15,6 +15,8 @@ import (
 
 // repair is a repair that is needed before the ends of jobs are enough.
 type repair struct {
+	// name is what the repair is called, among those that are the same for all gangs; empty for one that is not.
+	name string
 	// do makes it right, and there is something to do where needed.
 	do     func(*placement.Cluster) *placement.Cluster
 	needed bool
@@ -22,6 +24,14 @@ type repair struct {
 	opens bool
 	// find finds it, given what the gang lacks without it.
 	find func(*stage.Context, shortfall) *stage.Finding
+}
+
+// on is a cluster after the repair.
+func (r repair) on(c *stage.Context, cluster *placement.Cluster) *placement.Cluster {
+	if r.name == "" {
+		return r.do(cluster)
+	}
+	return c.View.Derived(cluster, r.name, func() *placement.Cluster { return r.do(cluster) })
 }
 
 // shortfall is what a gang lacks without one of the repairs that it needs.
@@ -35,30 +45,37 @@ type shortfall struct {
 
 // repairs are those for which there is something to do, in the order in which they are tried.
 func repairs(c *stage.Context) []repair {
-	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context, shortfall) *stage.Finding) repair {
+	nodes := func(r *nodeRepair, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		return repair{
-			find: find, opens: true, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
-			needed: slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
+			name: r.name, find: find, opens: true, needed: len(r.nodes) > 0,
+			do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(r.of) },
 		}
 	}
-	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, shortfall) *stage.Finding) repair {
-		gone := c.Without(match)
+	pods := func(name string, match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, shortfall) *stage.Finding) repair {
+		gone := c.Cleared(name, match)
+		if !c.View.IsCommon(gone) {
+			name = ""
+		}
 		return repair{
-			find: find, needed: gone != c.Cluster(),
-			do: func(cl *placement.Cluster) *placement.Cluster {
-				return cl.Emptied(func(p *corev1.Pod) bool { return contains(gone, p) })
-			},
+			name: name, find: find, needed: gone != c.Cluster(),
+			do: func(cl *placement.Cluster) *placement.Cluster { return within(cl, gone) },
 		}
 	}
+	devices := c.View.Derived(c.Cluster(), "devices", c.Cluster().DevicesRepaired)
 	all := []repair{
-		nodes(c.Repaired, nodesNotReady),
-		nodes(placement.AtCapacity, unhealthy),
-		{find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: c.Cluster().DevicesRepaired() != c.Cluster()},
-		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return c.View.Stuck(p) }, stuck),
-		nodes(placement.Uncordoned, cordoned),
-		pods(neverGoes(c), services),
+		nodes(ready(c), nodesNotReady),
+		nodes(healthy(c), unhealthy),
+		{name: "devices", find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: devices != c.Cluster()},
+		pods("without the stuck", func(_ *view.Consumer, p *corev1.Pod) bool { return c.View.Stuck(p) }, stuck),
+		nodes(uncordoned(c), cordoned),
+		pods("without those that stay", neverGoes(c), services),
 	}
 	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
+}
+
+// within is a cluster with no other pods than another one has, too.
+func within(cluster, other *placement.Cluster) *placement.Cluster {
+	return cluster.Emptied(func(p *corev1.Pod) bool { return contains(other, p) })
 }
 
 // blocked finds that the ends of running jobs are not enough, but the cluster at its best would be: the repairs that are needed together, and
@@ -81,19 +98,25 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	for i, r := range needed {
 		without, open := c.AfterEnds(), c.Cluster()
 		for _, other := range slices.Concat(needed[:i], needed[i+1:]) {
-			without = other.do(without)
+			without = other.on(c, without)
 			if other.opens && !r.opens {
-				open = other.do(open)
+				open = other.on(c, open)
 			}
 		}
 		out.Add(r.find(c, lackingOn(c, without, open)))
-		repaired = r.do(repaired)
+		repaired = r.on(c, repaired)
 	}
 	after := c.AfterDeletions()
-	emptied := repaired.Emptied(func(p *corev1.Pod) bool { return contains(after, p) })
+	emptied := func() *placement.Cluster {
+		within := func() *placement.Cluster { return within(repaired, after) }
+		if c.View.IsCommon(after) {
+			return c.View.Derived(repaired, "after the deletions", within)
+		}
+		return within()
+	}
 	switch {
 	case c.Fit(repaired, nil).Fits():
-	case c.Fit(emptied, nil).Fits():
+	case after != c.Cluster() && c.Fit(emptied(), nil).Fits():
 		out.Add(victims(c, "which it needs as well"))
 	default:
 		for _, f := range append(lacks(c, repaired), leaving(c)...) {
@@ -109,7 +132,7 @@ func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repai
 	enough := func(some []repair) bool {
 		repaired := cluster
 		for _, r := range some {
-			repaired = r.do(repaired)
+			repaired = r.on(c, repaired)
 		}
 		return c.Fit(repaired, nil).Fits()
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -21,26 +22,58 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
+// mostDescribed is how many nodes or pods are described, each on a line of its own.
+const mostDescribed = 12
+
+// nodeRepair is a repair of nodes, which is the same for all gangs: a node is repaired once for a view.
+type nodeRepair struct {
+	name string
+	of   func(*corev1.Node) *corev1.Node
+	// nodes are those of the cluster that it changes, as they are.
+	nodes []*corev1.Node
+}
+
+func ready(c *stage.Context) *nodeRepair      { return repairOf(c, "ready", c.Repaired) }
+func healthy(c *stage.Context) *nodeRepair    { return repairOf(c, "healthy", placement.AtCapacity) }
+func uncordoned(c *stage.Context) *nodeRepair { return repairOf(c, "uncordoned", placement.Uncordoned) }
+
+func repairOf(c *stage.Context, name string, of func(*corev1.Node) *corev1.Node) *nodeRepair {
+	type repairNamed struct{ name string }
+	return view.Once(c.View, repairNamed{name}, func() *nodeRepair {
+		repaired := map[*corev1.Node]*corev1.Node{}
+		r := &nodeRepair{name: name, of: func(n *corev1.Node) *corev1.Node {
+			after, known := repaired[n]
+			if !known {
+				after = of(n)
+				repaired[n] = after
+			}
+			return after
+		}}
+		for _, n := range c.View.Cluster().Nodes() {
+			if r.of(n) != n {
+				r.nodes = append(r.nodes, n)
+			}
+		}
+		return r
+	})
+}
+
 // useful are the nodes that a repair changes and that some role may use once everything is repaired: with the device that
 // the role requests, if it requests one.
-func useful(c *stage.Context, repair func(*corev1.Node) *corev1.Node) []*corev1.Node {
-	var changed, all []*corev1.Node
-	best := c.Best()
-	for _, n := range c.Cluster().Nodes() {
-		if repair(n) != n {
-			changed = append(changed, n)
+func useful(c *stage.Context, repair *nodeRepair) []*corev1.Node {
+	find := func() []*corev1.Node {
+		usable := sets.New(usable(c, c.Best())...)
+		all := slices.DeleteFunc(slices.Clone(repair.nodes), func(n *corev1.Node) bool { return !usable.Has(n.Name) })
+		if len(all) == 0 {
+			return repair.nodes
 		}
+		return all
 	}
-	usable := usable(c, best)
-	for _, n := range changed {
-		if slices.Contains(usable, n.Name) {
-			all = append(all, n)
-		}
+	if !c.View.IsCommon(c.Best()) {
+		return find()
 	}
-	if len(all) == 0 {
-		return changed
-	}
-	return all
+	type usefulFor struct{ repair string }
+	return view.OnceForShape(c.View, c.Request.Shape, usefulFor{repair.name}, func() ([]*corev1.Node, bool) { return find(), true })
 }
 
 // usable are the nodes of a cluster that some role may use: with the device that the role requests, if it requests one.
@@ -59,8 +92,9 @@ func usable(c *stage.Context, cluster *placement.Cluster) []string {
 
 // only restricts a repair to nodes.
 func only(nodes []string, repair func(*corev1.Node) *corev1.Node) func(*corev1.Node) *corev1.Node {
+	restricted := sets.New(nodes...)
 	return func(n *corev1.Node) *corev1.Node {
-		if slices.Contains(nodes, n.Name) {
+		if restricted.Has(n.Name) {
 			return repair(n)
 		}
 		return n
@@ -76,23 +110,29 @@ func nodeNames(nodes []*corev1.Node) []string {
 }
 
 func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
-	nodes := useful(c, c.Repaired)
+	repair := ready(c)
+	nodes := useful(c, repair)
 	names := nodeNames(nodes)
-	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, c.Repaired)).Fact("nodes", names)
+	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, repair)).Fact("nodes", names)
 	leaving := 0
-	for _, n := range nodes {
+	for i, n := range nodes {
 		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
 			leaving++
 		}
-		f.Detail("%s", unfit(c, n))
+		if i < mostDescribed {
+			f.Detail("%s", unfit(c, n))
+		}
 	}
-	first, repair := nodes[0], "repair "
+	if more := len(nodes) - mostDescribed; more > 0 {
+		f.Detail("and %d more", more)
+	}
+	first, fix := nodes[0], "repair "
 	if leaving == len(nodes) {
-		repair = "prevent the removal of "
-		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, placement.Repaired))
+		fix = "prevent the removal of "
+		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, repair))
 	}
 	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: repair + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: fix + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, c.Repaired)) },
 	})
 }
@@ -119,7 +159,7 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 
 // unhealthy finds that a device that a node has is not allocatable.
 func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
-	nodes := useful(c, placement.AtCapacity)
+	nodes := useful(c, healthy(c))
 	names := nodeNames(nodes)
 	device := s.room.Resource
 	var lines []string
@@ -130,6 +170,9 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 				lines = append(lines, fmt.Sprintf("%s has %s of %s %s healthy", n.Name, allocatable.String(), capacity.String(), phrase.Resource(name)))
 			}
 		}
+	}
+	if more := len(lines) - mostDescribed; more > 0 {
+		lines = append(lines[:mostDescribed], fmt.Sprintf("and %d more", more))
 	}
 	first := nodes[0]
 	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
@@ -183,20 +226,14 @@ func withheld(c *stage.Context, _ shortfall) *stage.Finding {
 }
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
-	names := nodeNames(useful(c, placement.Uncordoned))
-	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, placement.Uncordoned))
+	names := nodeNames(useful(c, uncordoned(c)))
+	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c)))
 	return f.Fact("nodes", names).Fix(stage.Uncordon(names))
 }
 
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
-func others(c *stage.Context, s shortfall, repair func(*corev1.Node) *corev1.Node) string {
-	var closed []string
-	for _, n := range c.Cluster().Nodes() {
-		if repair(n) != n {
-			closed = append(closed, n.Name)
-		}
-	}
-	rest := c.Cluster().WithoutNodes(closed...)
+func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
+	rest := c.View.Derived(c.Cluster(), "but for nodes to be "+repair.name, func() *placement.Cluster { return c.Cluster().WithoutNodes(nodeNames(repair.nodes)...) })
 	fitted := fmt.Sprintf("%d/%d members fit", c.Placed(*c.Placement), c.Gang.Total())
 	switch {
 	case len(rest.Nodes()) == 0:
@@ -278,13 +315,16 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	if lacks := s.sentences(c); lacks != "" {
 		f.Message += ": " + lacks
 	}
-	for _, line := range lines {
+	for _, line := range lines[:min(len(lines), mostDescribed)] {
 		f.Detail("%s", line)
 	}
-	for _, run := range looks {
+	if more := len(lines) - mostDescribed; more > 0 {
+		f.Detail("and %d more", more)
+	}
+	for _, run := range looks[:min(len(looks), mostDescribed)] {
 		f.Run(run)
 	}
-	for _, p := range all {
+	for _, p := range all[:min(len(all), mostDescribed)] {
 		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")
 	}
 	return f.Fix(stage.Fix{
