@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -77,25 +78,18 @@ func (w *View) kept(key commonKey, build func() *placement.Cluster) *placement.C
 	c, known := w.common[key]
 	if !known {
 		if w.common == nil {
-			w.common = map[commonKey]*placement.Cluster{}
+			w.common, w.isCommon = map[commonKey]*placement.Cluster{}, sets.New[*placement.Cluster]()
 		}
 		c = build()
 		w.common[key] = c
+		w.isCommon.Insert(c)
 	}
 	return c
 }
 
 // IsCommon reports whether a cluster is that of the view, or one that [View.Common] keeps: what is found on it is worth keeping, too.
 func (w *View) IsCommon(c *placement.Cluster) bool {
-	if c == w.Cluster() {
-		return true
-	}
-	for _, kept := range w.common {
-		if kept == c {
-			return true
-		}
-	}
-	return false
+	return c == w.Cluster() || w.isCommon.Has(c)
 }
 
 // sameRest reports whether two snapshots differ in nothing that a placement depends on but nodes and pods.

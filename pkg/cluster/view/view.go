@@ -41,6 +41,7 @@ type View struct {
 	known        map[any]any
 	shapes       shapes
 	common       map[commonKey]*placement.Cluster // what-if clusters, by what they are called
+	isCommon     sets.Set[*placement.Cluster]
 
 	network network
 
