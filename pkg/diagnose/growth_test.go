@@ -26,8 +26,8 @@ func crowded(n int, cluster func(c *clustertest.Cluster, n int), each func(c *cl
 	return c
 }
 
-// busy are nodes with a job each, which runs.
-func busy(c *clustertest.Cluster, n int) {
+// filled are nodes with a job each, which runs.
+func filled(c *clustertest.Cluster, n int) {
 	for i := range n {
 		c.Runs(fmt.Sprintf("big%d", i), 1, c.Node(fmt.Sprintf("n%d", i), 8).Name)
 	}
@@ -37,7 +37,7 @@ func growing() map[string]func(n int) *clustertest.Cluster {
 	plain := func(*clustertest.Cluster, *clustertest.Gang) {}
 	nodes := func(change func(n *corev1.Node)) func(n int) *clustertest.Cluster {
 		return func(n int) *clustertest.Cluster {
-			c := crowded(n, busy, plain)
+			c := crowded(n, filled, plain)
 			for _, node := range c.S.Nodes {
 				change(node)
 			}
@@ -50,7 +50,7 @@ func growing() map[string]func(n int) *clustertest.Cluster {
 			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 		}),
 		"values of a label": func(n int) *clustertest.Cluster {
-			c := crowded(n, busy, func(_ *clustertest.Cluster, g *clustertest.Gang) {
+			c := crowded(n, filled, func(_ *clustertest.Cluster, g *clustertest.Gang) {
 				g.Spec = func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"pool": "none"} }
 			})
 			for i, node := range c.S.Nodes {
@@ -89,7 +89,7 @@ func growing() map[string]func(n int) *clustertest.Cluster {
 			})
 		},
 		"pods that have failed": func(n int) *clustertest.Cluster {
-			c := crowded(n, busy, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.Kind, g.Missing = "Job", 2 })
+			c := crowded(n, filled, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.Kind, g.Missing = "Job", 2 })
 			for _, p := range c.S.Pods {
 				p.Status.Phase = corev1.PodFailed
 			}
