@@ -28,6 +28,7 @@ func main() {
 // and leaves the terminal as it was.
 func interruptible(io *iostreams.IOStreams) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
+	io.SetInterrupt(ctx.Done())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup

@@ -24,11 +24,14 @@ type IOStreams struct {
 
 	inTTY, outTTY, errTTY bool
 
+	dumb bool // the terminal cannot move its cursor
+
 	width, height func() int
 	raw           func() (restore func() error, err error) // nil without a keyboard
 	held          *held
 	color         ColorMode
 	noColor       bool
+	interrupted   <-chan struct{}
 	commands      func(text string, admin bool) string // nil leaves them as they are
 }
 
@@ -56,6 +59,7 @@ func System(getenv func(string) string) *IOStreams {
 		raw:     rawTerminal(int(os.Stdin.Fd())),
 		held:    &held{},
 		noColor: noColor(getenv),
+		dumb:    getenv("TERM") == "dumb",
 	}
 	s.SetOut(os.Stdout)
 	s.setErrOut(os.Stderr)
@@ -71,8 +75,14 @@ func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	return s, in, out, errOut
 }
 
-// CanPrompt reports whether the user can be prompted: standard input and standard error are terminals.
-func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
+// CanPrompt reports whether the user can be prompted: standard input and standard error are terminals, which can move their cursor.
+func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY && !s.dumb }
+
+// SetInterrupt sets what is closed when the user has interrupted the program by a signal.
+func (s *IOStreams) SetInterrupt(interrupted <-chan struct{}) { s.interrupted = interrupted }
+
+// Interrupted is closed when the user has interrupted the program by a signal; nil if nothing reports that.
+func (s *IOStreams) Interrupted() <-chan struct{} { return s.interrupted }
 
 // SetTerminal makes both output streams a terminal of the given width in columns; for tests.
 func (s *IOStreams) SetTerminal(width int) {

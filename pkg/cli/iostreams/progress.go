@@ -16,9 +16,9 @@ const (
 )
 
 // Progress writes a line about what takes longer than a second to standard error, and erases it when done is called. It writes nothing
-// unless standard error is a terminal. text is called from another goroutine.
+// unless standard error is a terminal that can erase a line. text is called from another goroutine.
 func (s *IOStreams) Progress(text func() string) (done func()) {
-	if !s.errTTY {
+	if !s.errTTY || s.dumb {
 		return func() {}
 	}
 	end, ended := make(chan struct{}), make(chan struct{})

@@ -29,10 +29,10 @@ type Screen struct {
 	restore func() error
 }
 
-// TakeScreen takes the terminal over until Restore; nil without a terminal on both sides. Keys come one by one and are not shown,
+// TakeScreen takes the terminal over until Restore; nil without a terminal on both sides that can move its cursor. Keys come one by one and are not shown,
 // Ctrl-C among them.
 func (s *IOStreams) TakeScreen() (*Screen, error) {
-	if !s.outTTY || s.raw == nil {
+	if !s.IsTerminal() || s.dumb {
 		return nil, nil
 	}
 	restore, err := s.raw()

@@ -82,3 +82,20 @@ func TestRestoreAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A dumb terminal can be written to, and typed at, but nothing on it can be drawn over.
+func TestDumbTerminal(t *testing.T) {
+	s, _, out, errOut := Test(clocktesting.NewFakeClock(time.Time{}))
+	s.SetTerminal(40)
+	s.dumb = true
+	if screen, err := s.TakeScreen(); screen != nil || err != nil {
+		t.Errorf("a dumb terminal is no screen: %v, %v", screen, err)
+	}
+	s.Progress(func() string { return "read 1" })()
+	if out.Len()+errOut.Len() > 0 || s.Width() != 40 || !s.IsTerminal() {
+		t.Errorf("got %q, %q, width %d", out, errOut, s.Width())
+	}
+	if s.inTTY = true; s.CanPrompt() {
+		t.Error("a dumb terminal can be prompted on")
+	}
+}

@@ -15,7 +15,7 @@ import (
 // Prompter prompts. Answers never come from a pipe: a caller looks at Available first, and names in an error which flag
 // replaces the prompt.
 type Prompter interface {
-	// Available reports whether the user can be prompted: standard input and standard error are terminals.
+	// Available reports whether the user can be prompted: standard input and standard error are terminals, and not dumb ones.
 	Available() bool
 	// Confirm prompts for yes or no; enter alone is no.
 	Confirm(message string) (bool, error)
@@ -28,25 +28,28 @@ type Prompter interface {
 }
 
 // New returns a Prompter on the streams of a run. Prompts go to standard error: standard output is for data.
-func New(io *iostreams.IOStreams) Prompter { return surveyPrompter{io} }
+func New(io *iostreams.IOStreams) Prompter { return &surveyPrompter{io: io} }
 
-type surveyPrompter struct{ io *iostreams.IOStreams }
+type surveyPrompter struct {
+	io   *iostreams.IOStreams
+	keys *keyboard // nil before the first prompt
+}
 
-func (p surveyPrompter) Available() bool { return p.io.CanPrompt() }
+func (p *surveyPrompter) Available() bool { return p.io.CanPrompt() }
 
-func (p surveyPrompter) Confirm(message string) (bool, error) {
+func (p *surveyPrompter) Confirm(message string) (bool, error) {
 	answer := false
 	err := p.prompt(&survey.Confirm{Message: iostreams.Escape(message)}, &answer)
 	return answer, err
 }
 
-func (p surveyPrompter) Input(message string) (string, error) {
+func (p *surveyPrompter) Input(message string) (string, error) {
 	answer := ""
 	err := p.prompt(&survey.Input{Message: iostreams.Escape(message)}, &answer)
 	return answer, err
 }
 
-func (p surveyPrompter) InputValid(message, fallback string, check func(string) error) (string, error) {
+func (p *surveyPrompter) InputValid(message, fallback string, check func(string) error) (string, error) {
 	answer := ""
 	err := p.prompt(&survey.Input{Message: iostreams.Escape(message), Default: iostreams.Escape(fallback)}, &answer, survey.WithValidator(func(value any) error {
 		text, _ := value.(string)
@@ -55,7 +58,7 @@ func (p surveyPrompter) InputValid(message, fallback string, check func(string) 
 	return answer, err
 }
 
-func (p surveyPrompter) Choose(message string, options []string) (string, error) {
+func (p *surveyPrompter) Choose(message string, options []string) (string, error) {
 	shown, answer := make([]string, len(options)), 0
 	for i, option := range options {
 		shown[i] = iostreams.Escape(option)
@@ -67,17 +70,23 @@ func (p surveyPrompter) Choose(message string, options []string) (string, error)
 }
 
 // prompt has survey draw on the terminal, for which it needs the files behind the streams.
-func (p surveyPrompter) prompt(widget survey.Prompt, answer any, more ...survey.AskOpt) error {
+func (p *surveyPrompter) prompt(widget survey.Prompt, answer any, more ...survey.AskOpt) error {
 	in, inOK := p.io.In.(terminal.FileReader)
 	out, outOK := p.io.VerbatimErrOut().(terminal.FileWriter)
 	if !inOK || !outOK || !p.Available() {
-		return failure.Errorf("cannot prompt: stdin and stderr must be terminals")
+		return failure.Errorf("cannot prompt: stdin and stderr must be terminals that can move their cursor")
 	}
-	err := survey.AskOne(widget, answer, append(more, survey.WithStdio(in, out, out))...)
-	if errors.Is(err, terminal.InterruptErr) {
+	if p.keys == nil {
+		p.keys = &keyboard{FileReader: in, clock: p.io.Clock, interrupt: p.io.Interrupted()}
+	}
+	err := survey.AskOne(widget, answer, append(more, survey.WithStdio(p.keys, screen{out, p.keys}, out))...)
+	switch {
+	case errors.Is(err, terminal.InterruptErr):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")
-	}
-	if err != nil {
+	case errors.Is(err, errNoAnswer):
+		return failure.Errorf("cannot prompt: %w the query for the position of its cursor", err).
+			WithHint("give what it prompts for on the command line, as a script does; with TERM=dumb in the environment no command prompts")
+	case err != nil:
 		return fmt.Errorf("prompt: %w", err)
 	}
 	return nil

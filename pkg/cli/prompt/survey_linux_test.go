@@ -3,7 +3,11 @@ package prompt
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/prompttest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -11,11 +15,14 @@ import (
 )
 
 // onTerminal are the streams of a program that runs on a terminal.
-func onTerminal(program *os.File) *iostreams.IOStreams {
+func onTerminal(program *os.File) *iostreams.IOStreams { return onTerm(program, "") }
+
+// onTerm is onTerminal for a TERM.
+func onTerm(program *os.File, name string) *iostreams.IOStreams {
 	in, err := os.Stdin, os.Stderr
 	os.Stdin, os.Stderr = program, program
 	defer func() { os.Stdin, os.Stderr = in, err }()
-	return iostreams.System(func(string) string { return "" })
+	return iostreams.System(func(key string) string { return map[string]string{"TERM": name}[key] })
 }
 
 func typing(person *os.File, message, answer string) {
@@ -81,5 +88,73 @@ func TestChoose(t *testing.T) {
 	typing(person, "which one:", "\r")
 	if got, err := p.Choose("which one:", []string{"a", "b"}); got != "a" || err != nil {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A dumb terminal cannot move its cursor: nothing is prompted there.
+func TestDumbTerminal(t *testing.T) {
+	_, program := prompttest.OpenPTY(t)
+	p := New(onTerm(program, "dumb"))
+	if p.Available() {
+		t.Error("a dumb terminal can be prompted on")
+	}
+	if _, err := p.Input("which one:"); err == nil || !strings.Contains(err.Error(), "cannot prompt") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A terminal that does not report where its cursor is ends a prompt: by itself after a while, by Ctrl-C, and by a signal.
+func TestTerminalThatDoesNotAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then func(person *os.File, clock *clocktesting.FakeClock, interrupt func())
+		want failure.Code
+		text string
+	}{
+		{"after a while", func(_ *os.File, clock *clocktesting.FakeClock, _ func()) { clock.Step(answerTimeout) }, failure.CodeError, "does not answer"},
+		{"Ctrl-C", func(person *os.File, _ *clocktesting.FakeClock, _ func()) { _, _ = person.WriteString("x\x03") }, failure.CodeInterrupted, "interrupted"},
+		{"signal", func(_ *os.File, _ *clocktesting.FakeClock, interrupt func()) { interrupt() }, failure.CodeInterrupted, "interrupted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			person, program := prompttest.OpenPTY(t)
+			io, clock, interrupted := onTerminal(program), clocktesting.NewFakeClock(time.Time{}), make(chan struct{})
+			io.Clock = clock
+			io.SetInterrupt(interrupted)
+			ended := make(chan error, 1)
+			go func() { _, err := New(io).Input("which one:"); ended <- err }()
+			for deadline := time.Now().Add(20 * time.Second); !clock.HasWaiters(); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the terminal was not queried")
+				}
+			}
+			c.then(person, clock, func() { close(interrupted) })
+			select {
+			case err := <-ended:
+				if f := failure.From(err); f == nil || f.Code != c.want || !strings.Contains(f.Message, c.text) {
+					t.Errorf("got %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("the prompt hangs")
+			}
+		})
+	}
+}
+
+// A signal ends a prompt that waits for its answer, and every one after it.
+func TestSignal(t *testing.T) {
+	person, program := prompttest.OpenPTY(t)
+	io, interrupted := onTerminal(program), make(chan struct{})
+	io.SetInterrupt(interrupted)
+	p, screen := New(io), prompttest.Play(person)
+	go func() {
+		for !strings.Contains(screen(), "sure?") {
+			time.Sleep(time.Millisecond)
+		}
+		close(interrupted)
+	}()
+	for range 2 {
+		if _, err := p.Confirm("sure?"); !failure.Interrupted(err) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
