@@ -31,7 +31,8 @@ func explain(e *Error, op *opError) {
 		e.Message = op.prefix() + "the API server does not accept your credentials (401 Unauthorized)"
 		e.Hint = "log in to the cluster again, or look at the user of your context: kubectl config view --minify"
 	case apierrors.IsForbidden(op.err):
-		e.Hint = ruleHint(op)
+		e.lacks = rulesOf(op)
+		e.Hint = e.lacks.hint()
 		if e.Hint == "" && pathDenial.MatchString(op.err.Error()) {
 			e.Hint = "ask an administrator to bind the ClusterRole system:public-info-viewer to you, as Kubernetes does for everybody"
 		}

@@ -34,6 +34,7 @@ type Error struct {
 	Code Code
 
 	cause error
+	lacks rules // what the hint requests from an administrator
 }
 
 // Error returns the message.
@@ -45,7 +46,7 @@ func (e *Error) Unwrap() error { return e.cause }
 // WithHint returns a copy of the error with another hint.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
-	c.Hint = fmt.Sprintf(format, args...)
+	c.Hint, c.lacks = fmt.Sprintf(format, args...), rules{}
 	return &c
 }
 
@@ -74,7 +75,7 @@ func From(err error) *Error {
 	}
 	var known *Error
 	if errors.As(err, &known) {
-		return &Error{Message: err.Error(), Hint: known.Hint, Code: known.Code, cause: err}
+		return &Error{Message: err.Error(), Hint: known.Hint, Code: known.Code, cause: err, lacks: known.lacks}
 	}
 	if errors.Is(err, context.Canceled) {
 		return &Error{Message: "interrupted", Code: CodeInterrupted, cause: err}
@@ -88,8 +89,8 @@ func From(err error) *Error {
 	return e
 }
 
-// All joins the failures of several objects: every message on a line of its own, the hint of the first that has one, and
-// their exit code, or 1 if they differ. It returns nil if every error is nil.
+// All joins the failures of several objects: every message on a line of its own, the hint of the first that has one, or all rules that are
+// missing, and their exit code, or 1 if they differ. It returns nil if every error is nil.
 func All(errs ...error) error {
 	var all *Error
 	for _, err := range errs {
@@ -103,8 +104,11 @@ func All(errs ...error) error {
 			if e.Code != all.Code {
 				all.Code = CodeError
 			}
-			if all.Hint == "" {
-				all.Hint = e.Hint
+			switch {
+			case all.Hint == "":
+				all.Hint, all.lacks = e.Hint, e.lacks
+			case len(all.lacks.ops) > 0 && len(e.lacks.ops) > 0:
+				all = all.needing(e.lacks.ops...)
 			}
 			all.cause = errors.Join(all.cause, err)
 		}

@@ -56,7 +56,25 @@ func Find(ctx context.Context, client *kube.Client, namespace, arg string) (*gan
 		}
 	}
 	missing := &gang.JobNotFoundError{Kind: only.Kind, Namespace: namespace, Name: name, Unreadable: unreadable(readers, refused)}
-	return choose(missing, readers, found, refused)
+	job, err := choose(missing, readers, found, refused)
+	return job, needingAll(client, err, readers, refused)
+}
+
+// needingAll adds to a refusal the rights to the other kinds that were refused, of those that the cluster has.
+func needingAll(client *kube.Client, err error, readers []gang.JobReader, refused []error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	var ops []failure.Op
+	for i, r := range readers {
+		if !apierrors.IsForbidden(refused[i]) {
+			continue
+		}
+		if served, unknown := serves(client, r); unknown != nil || served {
+			ops = append(ops, failure.RefusedOp(refused[i]))
+		}
+	}
+	return failure.Needing(err, ops...)
 }
 
 // unreadable are the kinds, in the plural, that the user may not get.

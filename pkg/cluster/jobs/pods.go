@@ -84,7 +84,7 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 				listed[label] = true
 				pods, err := collect.Pods(ctx, client, namespace, label, count)
 				if err != nil {
-					return nil, podOp(namespace).Wrap(err)
+					return nil, ListPods(namespace).Wrap(err)
 				}
 				for _, pod := range pods {
 					name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
@@ -109,9 +109,10 @@ func listPods(ctx context.Context, client *kube.Client, namespace string, option
 			pods = append(pods, &page.Items[i])
 		}
 	}
-	return pods, podOp(namespace).Wrap(err)
+	return pods, ListPods(namespace).Wrap(err)
 }
 
-func podOp(namespace string) failure.Op {
+// ListPods names the request for the pods of a namespace, or of all if it is empty, for errors.
+func ListPods(namespace string) failure.Op {
 	return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}
 }

@@ -71,6 +71,9 @@ func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *gang.Job, error) {
 func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *gang.Job, []*corev1.Pod, error) {
 	client, job, err := o.Job(ctx)
 	if err != nil {
+		if namespace, unknown := o.Namespace(); unknown == nil {
+			err = failure.Needing(err, jobs.ListPods(namespace))
+		}
 		return nil, nil, nil, err
 	}
 	NoteUnreadMinimums(o.IO, jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job}))

@@ -122,6 +122,9 @@ func (o *Options) run(ctx context.Context) error {
 	cmdutil.NoteUnreadMinimums(o.IO, unread)
 	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
 	refused := failure.All(all.Refused...)
+	if o.Output.IsTable() {
+		refused = failure.Needing(refused, jobs.ListPods(namespace))
+	}
 	if len(all.Jobs) == 0 && refused != nil {
 		return refused
 	}

@@ -77,7 +77,7 @@ func (c *creator) createAll(ctx context.Context, b *batch, d *decisions, jobs []
 	for _, r := range jobs {
 		stored, err := c.createJob(ctx, r)
 		if err != nil {
-			return err
+			return needingCreates(err, r)
 		}
 		done.jobs = append(done.jobs, stored)
 		done.stored = append([]storedObject{{stored.Job, apply.ResourceOf(stored.Job)}}, done.stored...) // what the job owns goes with it

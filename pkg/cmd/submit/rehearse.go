@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
@@ -83,7 +84,7 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 		return explainJob(err, r.Job), nil
 	}
 	if err != nil {
-		return nil, explainJob(err, r.Job)
+		return nil, needingCreates(explainJob(err, r.Job), r)
 	}
 	r.stored = stored
 	job, err := j.kind.Read(stored)
@@ -131,12 +132,21 @@ func (c *creator) check(ctx context.Context, r *rehearsal) error {
 	}
 	r.done = true
 	if err := c.checkGroup(ctx, r); err != nil {
-		return err
+		return needingCreates(err, r)
 	}
 	if err := c.stamp(ctx, r); err != nil {
-		return explainJob(err, r.Job)
+		return needingCreates(explainJob(err, r.Job), r)
 	}
-	return c.checkNeeded(ctx, r)
+	return needingCreates(c.checkNeeded(ctx, r), r)
+}
+
+// needingCreates adds to a refusal the rights to create everything else of a job.
+func needingCreates(err error, r *rehearsal) error {
+	var ops []failure.Op
+	for _, object := range r.All() {
+		ops = append(ops, operation("create", apply.ResourceOf(object), object))
+	}
+	return failure.Needing(err, ops...)
 }
 
 // checkGroup finds a right or a resource that is missing, an admission webhook, or a PodGroup of the name, which cannot be the

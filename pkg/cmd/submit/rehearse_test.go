@@ -25,7 +25,9 @@ func TestRehearsalFindsOut(t *testing.T) {
 		message, hint string // hint: a part of it
 	}{
 		{"no right", func(s *kubetest.Server) { s.Refuse("POST "+groupsPath, 403, metav1.StatusReasonForbidden, denied, nil) },
-			"create PodGroup research/llama: " + denied, `verbs: ["create"]`},
+			"create PodGroup research/llama: " + denied, "ask an administrator for these rules in a Role in namespace research, bound to user \"bob\":\n" +
+				"  - apiGroups: [\"scheduling.x-k8s.io\"]\n    resources: [\"podgroups\"]\n    verbs: [\"create\"]\n" +
+				"  - apiGroups: [\"kubeflow.org\"]\n    resources: [\"tfjobs\"]\n    verbs: [\"create\"]"},
 		{"no CRD", func(*kubetest.Server) {},
 			"create PodGroup research/llama: the cluster does not serve podgroups.scheduling.x-k8s.io (v1alpha1)", "--dialect labels"},
 		{"a webhook", func(s *kubetest.Server) {

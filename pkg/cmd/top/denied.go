@@ -1,8 +1,10 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -23,16 +25,18 @@ func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 			return err
 		}
 	}
+	var refused []error
 	for _, resource := range o.needed() {
 		where := namespace
 		if resource != "pods" {
 			where = "" // the others belong to the cluster
 		}
 		if d := s.Denial("", resource, where); d != nil {
-			return denied(*d, where)
+			op := failure.Op{Verb: "list", Resource: schema.ParseGroupResource(d.Resource).WithVersion(""), Namespace: where}
+			refused = append(refused, failure.Denied(op, cmp.Or(d.Message, "forbidden")))
 		}
 	}
-	return nil
+	return failure.All(refused...)
 }
 
 // needed are the resources without which a view is not true, in the order in which they are listed.
@@ -56,21 +60,4 @@ func unclaimed(s *snapshot.Snapshot) []string {
 		return []string{"note: you may not list ResourceClaims; devices that they have are not counted here"}
 	}
 	return nil
-}
-
-// denied is the refusal of a list, with the rule that would allow it.
-func denied(d snapshot.Denial, namespace string) error {
-	reason := d.Message
-	if reason == "" {
-		reason = "forbidden"
-	}
-	where, binding := "in all namespaces", "a ClusterRole"
-	if namespace != "" {
-		where, binding = "in namespace "+namespace, "a Role in namespace "+namespace
-	}
-	resource, group, _ := strings.Cut(d.Resource, ".")
-	return failure.Errorf("list %s %s: %s", d.Resource, where, reason).WithHint(`ask an administrator for this rule in %s:
-  - apiGroups: [%q]
-    resources: [%q]
-    verbs: ["list"]`, binding, group, resource)
 }

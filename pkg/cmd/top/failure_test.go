@@ -59,6 +59,16 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Everything that a view lacks is in one hint.
+func TestAllThatIsMissing(t *testing.T) {
+	cluster := kubetest.Serve(t, shop().Done())
+	cluster.Deny("bob", "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces/team/pods")
+	_, _, failed := run(t, cluster.Client, 0, "node")
+	if failed == nil || strings.Count(failed.Message, "cannot list") != 2 || !strings.Contains(failed.Hint, `resources: ["nodes", "pods"]`) {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // withoutKinds is a cluster that knows no kind of job.
 func withoutKinds(t *testing.T) func() (*kube.Client, error) {
 	t.Helper()
