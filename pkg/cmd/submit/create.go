@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
@@ -196,12 +197,12 @@ func (c *creator) rollBack(ctx context.Context, stored []storedObject, cause err
 // rollBackJob deletes a job, and with it what it owns already, because an object that it owns could not be created: cause. It does
 // so even if ctx was cancelled in between.
 func (c *creator) rollBackJob(ctx context.Context, job, owned *unstructured.Unstructured, cause error) error {
-	why := explainOwned(cause, owned)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	why := c.explainTaken(ctx, cause, owned)
 	if c.dryRun {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
 	err := c.delete(ctx, storedObject{job, apply.ResourceOf(job)})
 	if err == nil {
 		return failure.WithCode(why.Code, "%w; %s was deleted again", why, named(job)).WithHint("%s", why.Hint)
@@ -252,6 +253,29 @@ func (c *creator) explainCreate(err error, job *unstructured.Unstructured) error
 // commandsOf are the commands that show a job and remove it.
 func commandsOf(job *unstructured.Unstructured) (see, remove string) {
 	return fmt.Sprintf("`gangctl get %s -n %s`", job.GetName(), job.GetNamespace()), fmt.Sprintf("`gangctl delete %s -n %s`", job.GetName(), job.GetNamespace())
+}
+
+// explainTaken is explainOwned, which names the job whose object has the name: usually the name is that of a job of another kind.
+func (c *creator) explainTaken(ctx context.Context, err error, obj *unstructured.Unstructured) *failure.Error {
+	why := explainOwned(err, obj)
+	if !apierrors.IsAlreadyExists(err) {
+		return why
+	}
+	found, unread := c.at(apply.ResourceOf(obj), obj).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if unread != nil {
+		return why
+	}
+	owner := metav1.GetControllerOf(found)
+	if owner == nil {
+		return why
+	}
+	reader, known := jobkinds.ByKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
+	if !known {
+		return why
+	}
+	job := reader.Argument(owner.Name)
+	return failure.Errorf("create %s: it is that of %s %s/%s", named(obj), owner.Kind, obj.GetNamespace(), owner.Name).
+		WithHint("choose another name, or see that job with `gangctl get %s -n %s` and remove it with `gangctl delete %s -n %s`", job, obj.GetNamespace(), job, obj.GetNamespace())
 }
 
 // explainOwned adds what is known about an object of a job that could not be created. Its name and namespace are those of obj.

@@ -38,6 +38,14 @@ func TestRehearsalFindsOut(t *testing.T) {
 			exists(s, groupsPath, "podgroups")
 			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
 		}, `create PodGroup research/llama: x "llama" already exists`, "choose another name; whose the PodGroup is shows `kubectl -n research get podgroups.scheduling.x-k8s.io llama -o yaml`"},
+		{"the PodGroup of a job of another kind", func(s *kubetest.Server) {
+			exists(s, groupsPath, "podgroups")
+			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+			s.Answer("GET "+groupsPath+"/llama", 200, map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+				"metadata": map[string]any{"name": "llama", "namespace": "research", "ownerReferences": []any{
+					map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llama", "uid": "uid-0", "controller": true}}}})
+		}, "create PodGroup research/llama: it is that of PyTorchJob research/llama",
+			"`gangctl get pytorchjob/llama -n research` and remove it with `gangctl delete pytorchjob/llama -n research`"},
 		{"a job with its PodGroup", func(s *kubetest.Server) { exists(s, groupsPath, "podgroups"); exists(s, jobsPath, "tfjobs") },
 			"create TFJob research/llama: a TFJob of this name exists", "`gangctl get llama -n research`"},
 	}
@@ -51,7 +59,7 @@ func TestRehearsalFindsOut(t *testing.T) {
 				t.Errorf("got %+v, stdout %q", got, stdout)
 			}
 			for _, request := range s.Requests() {
-				if !strings.Contains(request, "dryRun=All") {
+				if !strings.Contains(request, "dryRun=All") && !strings.HasPrefix(request, "GET ") {
 					t.Errorf("not a dry run: %s", request)
 				}
 			}
