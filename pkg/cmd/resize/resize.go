@@ -62,9 +62,9 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Long: `Change how many members a job has, what they request or where they may run, together with its gang: a job of any kind, in any dialect,
 whoever made it. The flags are those of submit; what has no flag stays.
 
-It is one operation. First it is checked whether the gang would start now; --no-fit does without. Then the job is suspended until its
-pods are gone, the PodGroup and the job are changed, and the job goes on. If a step fails, those before it are undone. A run
-that was killed half way is completed by running resize again, without flags or with the same, and taken back with --abort: until then the
+It is one operation. First it is checked whether the gang would start now; --no-fit does without. Of a job that is suspended already, and stays
+so, it is only noted that it would not start if it were resumed. Then the job is suspended until its pods are gone, the PodGroup and the job are
+changed, and the job goes on. If a step fails, those before it are undone. A run that was killed half way is completed by running resize again, without flags or with the same, and taken back with --abort: until then the
 job is suspended, as it was, and its annotation ` + resize.Annotation + ` has what it is to become. What members have not saved is lost, as with suspend.
 
 What operators derive from the size of a job follows by itself, and so does what submit wrote for a Job of Kubernetes. Variables and arguments
@@ -146,7 +146,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case !p.Changed() && t.begun == nil:
+	case !p.Changed() && t.begun == nil && o.DryRun != dryRunFit:
 		_, err := fmt.Fprintf(o.IO.Out, "%s unchanged\n", t.job.Ref())
 		return err
 	case o.Diff:

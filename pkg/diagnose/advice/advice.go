@@ -261,8 +261,8 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	if !command.Within(a.Command, s.reader.Sees) {
 		a.Command, a.Resize = "", ""
 	}
-	if s.unsubmitted(a.Command) {
-		a.Command, a.Resize, a.How = "", "", "submit it like that"
+	if s.assumes(a.Command) {
+		a.Command, a.Resize, a.How = "", "", s.like()
 	}
 	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]

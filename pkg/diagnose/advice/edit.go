@@ -127,11 +127,19 @@ func (s *search) offerLargest(lo, hi int64, to func(int64) edit) {
 	}
 }
 
-// unsubmitted reports whether commands would change a job that is not in the cluster yet.
-func (s *search) unsubmitted(commands string) bool {
+// assumes reports whether commands would change a job that is not in the cluster yet, or not like that.
+func (s *search) assumes(commands string) bool {
 	if !s.w.Assumed {
 		return false
 	}
 	job := fmt.Sprintf(" %s %s ", strings.ToLower(s.g.Kind.Kind), s.g.Meta.Name)
 	return strings.Contains(commands, " patch"+job) || strings.Contains(commands, " get"+job)
+}
+
+// like is how a job that is assumed gets another spec: where that was given.
+func (s *search) like() string {
+	if now := s.w.Present(); now != s.w && now.Lookup(s.g.Kind.GroupKind(), s.g.Meta.Namespace, s.g.Meta.Name) != nil {
+		return "resize it like that"
+	}
+	return "submit it like that"
 }

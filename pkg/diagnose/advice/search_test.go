@@ -152,7 +152,16 @@ func TestUnsubmitted(t *testing.T) {
 	if !slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "submit it like that" }) {
 		t.Errorf("got %+v", found.Actions)
 	}
-	for _, a := range found.Actions {
+	// One that is there, and assumed to be another, is resized.
+	w = view.New(w.Snap).Assume(w.Snap)
+	if job, err = w.Find(view.Query{Namespace: "team", Name: "gang"}); err != nil {
+		t.Fatal(err)
+	}
+	resized := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, job, stages.Options{}), advice.Options{})
+	if !slices.ContainsFunc(resized.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "resize it like that" }) {
+		t.Errorf("got %+v", resized.Actions)
+	}
+	for _, a := range slices.Concat(found.Actions, resized.Actions) {
 		if strings.Contains(a.Command, "tfjob gang") || strings.Contains(a.Command, "podgroup") {
 			t.Errorf("%s: %s", a.Text, a.Command)
 		}
