@@ -2,17 +2,20 @@ package cmdutil
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 const (
@@ -116,6 +119,58 @@ func CompleteQueues(f *Factory) cobra.CompletionFunc {
 		objectKind{schema.GroupVersionResource{Group: "scheduling.run.ai", Version: "v2", Resource: "queues"}, false, "KAI"},
 		objectKind{schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "localqueues"}, true, "Kueue"},
 		objectKind{schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "localqueues"}, true, "Kueue"})
+}
+
+// CompleteClaims completes with the volume claims of the namespace, each with the colon that its path follows.
+func CompleteClaims(f *Factory) cobra.CompletionFunc {
+	names := completeNames(f, objectKind{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, namespaced: true})
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := names(cmd, args, prefix)
+		for i := range found {
+			found[i] += ":"
+		}
+		return found, directive | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// CompleteNodeLabels completes with the keys of the labels of nodes that group them: names of nodes group none.
+func CompleteNodeLabels(f *Factory) cobra.CompletionFunc {
+	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
+		reader, err := metadata.NewForConfig(client.Config)
+		if err != nil {
+			return nil, err
+		}
+		list, err := reader.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, err
+		}
+		keys := map[string]bool{}
+		for i := range list.Items {
+			for key := range list.Items[i].Labels {
+				keys[key] = key != corev1.LabelHostname
+			}
+		}
+		maps.DeleteFunc(keys, func(_ string, groups bool) bool { return !groups })
+		return slices.Sorted(maps.Keys(keys)), nil
+	})
+}
+
+// CompleteDevices completes with the devices that the nodes have.
+func CompleteDevices(f *Factory) cobra.CompletionFunc {
+	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
+		list, err := client.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, err
+		}
+		devices := map[string]bool{}
+		for i := range list.Items {
+			for name := range list.Items[i].Status.Capacity {
+				devices[string(name)] = devices[string(name)] || request.IsExtended(name)
+			}
+		}
+		maps.DeleteFunc(devices, func(_ string, device bool) bool { return !device })
+		return slices.Sorted(maps.Keys(devices)), nil
+	})
 }
 
 // completeNames completes with the names of objects. Only their metadata is read, from the API server's cache, all kinds at once; a

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -99,6 +101,7 @@ func TestCompleteNames(t *testing.T) {
 	s.Answer("GET /api/v1/namespaces", 200, partial("research", "default"))
 	s.Answer("GET /apis/scheduling.volcano.sh/v1beta1/queues", 200, partial("vision"))
 	s.Answer("GET /apis/kueue.x-k8s.io/v1beta2/namespaces/research/localqueues", 200, partial("team", "vision"))
+	s.Answer("GET /api/v1/namespaces/research/persistentvolumeclaims", 200, partial("images"))
 	s.Refuse("GET /apis/scheduling.run.ai/v2/queues", 403, metav1.StatusReasonForbidden, "no", nil)
 	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	for _, tt := range []struct {
@@ -110,9 +113,39 @@ func TestCompleteNames(t *testing.T) {
 		{CompleteNamespaces, "r", []string{"research"}},
 		{CompleteQueues, "", []string{"team\tKueue", "vision\tKueue"}},
 		{CompleteNodes, "", nil},
+		{CompleteClaims, "im", []string{"images:"}},
 	} {
 		if got, _ := tt.complete(f)(command(t), nil, tt.prefix); !slices.Equal(got, tt.want) {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
+	}
+}
+
+// What nodes have completes the flags that name it: labels that group them, and devices.
+func TestCompleteFromNodes(t *testing.T) {
+	serving := func(list any) *Factory {
+		s := kubetest.New(t)
+		if list != nil {
+			s.Answer("GET /api/v1/nodes", 200, list)
+		}
+		return &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	}
+	if got, _ := CompleteDevices(serving(nil))(command(t), nil, ""); got != nil {
+		t.Errorf("without a right: %q", got)
+	}
+	nodes := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+	for _, zone := range []string{"a", "b"} {
+		nodes.Items = append(nodes.Items, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: zone, Labels: map[string]string{"topology.kubernetes.io/zone": zone, "rack": "r1", corev1.LabelHostname: zone}},
+			Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": resource.MustParse("4")}},
+		})
+	}
+	if got, _ := CompleteDevices(serving(&nodes))(command(t), nil, ""); !slices.Equal(got, []string{"nvidia.com/gpu"}) {
+		t.Errorf("got %q", got)
+	}
+	labels := partial("a")
+	labels.Items[0].Labels = nodes.Items[0].Labels
+	if got, _ := CompleteNodeLabels(serving(labels))(command(t), nil, "rack,"); !slices.Equal(got, []string{"rack,topology.kubernetes.io/zone"}) {
+		t.Errorf("got %q", got)
 	}
 }

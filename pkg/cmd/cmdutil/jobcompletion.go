@@ -16,14 +16,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
-// CompleteJobs completes job names that are not on the command line yet, with the state of each job; at most max names in all, 0 is
-// no limit. It is silent on errors.
+// CompleteJobs completes job names that are not on the command line yet, after KIND/ those of a kind, with the state of each job; at most max
+// names in all, 0 is no limit. It is silent on errors.
 func CompleteJobs(f *Factory, max int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if max > 0 && len(args) >= max {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return completeFromCluster(f, findJobs)(cmd, args, prefix)
+		return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+			return findJobs(ctx, client, namespace, args, prefix)
+		})(cmd, args, prefix)
 	}
 }
 
@@ -44,8 +46,16 @@ func CompleteRoles(f *Factory) cobra.CompletionFunc {
 	return completeFromCluster(f, findRoles)
 }
 
-// findJobs are the names of the jobs that args lack, each with its state, whatever the time is. Without the pods the names alone are worth having.
-func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+// findJobs are the names of the jobs that args lack, each with its state, whatever the time is; if the prefix has one, of a kind and after it. Without
+// the pods the names alone are worth having.
+func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string, prefix string) ([]cobra.Completion, error) {
+	typed, _, byKind := strings.Cut(prefix, "/")
+	only, ofKind := kind.ByName(typed)
+	if typed == "job" || typed == "jobs" {
+		ofKind = false // which are those of any kind
+	} else if byKind && !ofKind {
+		return nil, nil
+	}
 	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
 	if err != nil {
 		return nil, err
@@ -55,8 +65,12 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 	pods, unknown := jobs.PodsOfAll(limited, client, namespace, all.Jobs, nil)
 	var found []cobra.Completion
 	for _, job := range all.Jobs {
-		switch name := job.Meta.Name; {
-		case slices.Contains(args, name):
+		name := job.Meta.Name
+		if byKind {
+			name = typed + "/" + name
+		}
+		switch {
+		case byKind && ofKind && job.Kind.GroupKind() != only.GroupKind, slices.Contains(args, name):
 		case unknown != nil:
 			found = append(found, name)
 		default:
@@ -70,7 +84,7 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 func findMembers(ctx context.Context, client *kube.Client, namespace, prefix string) ([]cobra.Completion, error) {
 	name, byPod := jobs.PodName(prefix)
 	if !byPod {
-		found, err := findJobs(ctx, client, namespace, nil)
+		found, err := findJobs(ctx, client, namespace, nil, prefix)
 		if err != nil || prefix == "" || slices.ContainsFunc(found, func(w cobra.Completion) bool { return strings.HasPrefix(w, prefix) }) {
 			return found, err
 		}

@@ -41,6 +41,11 @@ func TestCompleteJobs(t *testing.T) {
 		{0, []string{"llama-1"}, "", []string{"llama-2", "mistral"}},
 		{1, []string{"llama-1"}, "", nil},
 		{0, nil, "x", nil},
+		{0, nil, "tfjob/", []string{"tfjob/llama-1", "tfjob/llama-2", "tfjob/mistral"}},
+		{0, nil, "job/m", []string{"job/mistral"}},
+		{0, []string{"tfjob/llama-1"}, "tfjob/ll", []string{"tfjob/llama-2"}},
+		{0, nil, "pytorchjob/", nil},
+		{0, nil, "deployment/", nil},
 	}
 	for _, tt := range tests {
 		if got := completions(t, s, tt.max, tt.args, tt.prefix); !slices.Equal(got, tt.want) {

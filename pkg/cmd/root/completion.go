@@ -7,6 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/submit"
 )
 
 // addCompletion adds cobra's own completion command, with an error for a shell it does not know, and examples.
@@ -69,6 +70,9 @@ func shellExamples() map[string]string {
 // fileFlags are the flags, of any command, that name a file or a directory.
 var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir", "file", "filename"}
 
+// labelFlags are the flags, of any command, that name labels of nodes.
+var labelFlags = []string{"by", "topology", "topology-preferred", "affinity-domain"}
+
 // values are the completions of the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
 func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{
@@ -82,7 +86,10 @@ func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.Completi
 		}),
 		"namespace": cmdutil.CompleteNamespaces(f), "queue": cmdutil.CompleteQueues(f), "node": cmdutil.CompleteNodes(f),
 		"priority-class": cmdutil.CompletePriorityClasses(f), "service-account": cmdutil.CompleteServiceAccounts(f),
-		"role": cmdutil.CompleteRoles(f),
+		"role": cmdutil.CompleteRoles(f), "gpu-resource": cmdutil.CompleteDevices(f), "data": cmdutil.CompleteClaims(f), "template": submit.CompleteTemplates(f),
+	}
+	for _, name := range labelFlags {
+		all[name] = cmdutil.CompleteNodeLabels(f)
 	}
 	for _, name := range fileFlags {
 		all[name] = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -310,11 +310,11 @@ templates next to the settings (gangctl config path). One of yours hides a built
 			}
 			return nil
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return templateNames(f), cobra.ShellCompDirectiveNoFileComp
+			return CompleteTemplates(f)(cmd, args, prefix)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := findTemplate(f.ConfigPath, args[0])
@@ -328,13 +328,30 @@ templates next to the settings (gangctl config path). One of yours hides a built
 	return cmd
 }
 
-// templateNames are those that can be completed.
-func templateNames(f *cmdutil.Factory) []string {
-	all, err := templatesIn(f.ConfigPath)
-	if err != nil {
-		return nil
+// CompleteTemplates completes with the names of templates, of the command's kind if it has one, and with files where none begins like that.
+func CompleteTemplates(f *cmdutil.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, err := templatesIn(f.ConfigPath)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		of := ""
+		for _, k := range kinds() {
+			if k.name == cmd.Name() {
+				of = k.reader.Kind
+			}
+		}
+		var names []cobra.Completion
+		for name, t := range all {
+			if of == "" || t.kind() == of {
+				names = append(names, name)
+			}
+		}
+		if found := cmdutil.FilterCompletions(names, prefix); len(found) > 0 {
+			return found, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 func listTemplates(f *cmdutil.Factory) error {

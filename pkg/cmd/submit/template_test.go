@@ -3,10 +3,14 @@ package submit
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/gangctl/gangctl/internal/golden"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/templates"
 )
 
@@ -89,12 +93,12 @@ func TestTemplateRefusals(t *testing.T) {
 		"spec.tfReplicaSpecs.Helper: unknown role":                   {"--template", broken, "--image", "i"},
 		`json: unknown field "imag"`:                                 {"--template", slip, "--image", "i"},
 		"--template is empty":                                        {"--template="},
-		"--set spec.tfReplicaSpecs.Worker.replcas: there is no such field; did you mean replicas?": {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replcas=2"},
-		"--set the number of members has flags of its own":                                         {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replicas=2"},
-		"--set the scheduler has a flag of its own, --scheduler":                                   {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.template.spec.schedulerName=x"},
+		"--set spec.tfReplicaSpecs.Worker.replcas: there is no such field; did you mean replicas?":                       {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replcas=2"},
+		"--set spec.tfReplicaSpecs.Worker.replicas: the number of members has flags of its own":                          {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.template.spec.terminationGracePeriodSeconds=60", "--set", "spec.tfReplicaSpecs.Worker.replicas=2"},
+		"--set spec.tfReplicaSpecs.Worker.template.spec.schedulerName: the scheduler has a flag of its own, --scheduler": {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.template.spec.schedulerName=x"},
 		"--set status.x": {"--image", "i", "--set", "status.x=1"},
-		"--set the minimum has a flag of its own, --min-available":           {"--image", "i", "--set", "spec.runPolicy.schedulingPolicy.minAvailable=7"},
-		"--set the group reference of pods has a flag of its own, --dialect": {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
+		"--set spec.runPolicy.schedulingPolicy.minAvailable: the minimum has a flag of its own, --min-available": {"--image", "i", "--set", "spec.runPolicy.schedulingPolicy.minAvailable=7"},
+		"pod-group: the group reference of pods has a flag of its own, --dialect":                                {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
 	} {
 		_, _, err := fromTemplate(t, args...)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -137,6 +141,26 @@ func TestTemplatesCommand(t *testing.T) {
 	for _, args := range [][]string{{"submit", "templates", "shw"}, {"submit", "templates", "list", "x"}, {"submit", "templates", "show"}, {"submit", "templates", "show", "absent"}} {
 		if _, _, failed := typeLine(t.Context(), noCluster, "", args...); failed == nil || failed.Code != 2 {
 			t.Errorf("%q: got %v", args, failed)
+		}
+	}
+}
+
+// Templates complete --template, those of the kind; where none begins like that, files do.
+func TestCompleteTemplates(t *testing.T) {
+	complete := CompleteTemplates(&cmdutil.Factory{ConfigPath: filepath.Join(t.TempDir(), "config.yaml")})
+	for _, tt := range []struct {
+		command, prefix string
+		want            []string
+		directive       cobra.ShellCompDirective
+	}{
+		{"show", "a", []string{"all-reduce"}, cobra.ShellCompDirectiveNoFileComp},
+		{"tf", "a", []string{"all-reduce"}, cobra.ShellCompDirectiveNoFileComp},
+		{"mpi", "a", nil, cobra.ShellCompDirectiveDefault},
+		{"tf", "./a", nil, cobra.ShellCompDirectiveDefault},
+	} {
+		got, directive := complete(&cobra.Command{Use: tt.command}, nil, tt.prefix)
+		if !slices.Equal(got, tt.want) || directive != tt.directive {
+			t.Errorf("%+v: got %q, %v", tt, got, directive)
 		}
 	}
 }
