@@ -2,6 +2,7 @@ package flagvalue
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,49 @@ func TestValues(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Memory of less than a program takes is a slip.
+func TestBytes(t *testing.T) {
+	for value, want := range map[string]string{
+		"1Mi": "", "16Gi": "", "1e9": "", "0.5Gi": "",
+		"400m": "must be at least 1Mi, such as 16Gi: m is thousandths, and Mi are megabytes", "16": "must be at least 1Mi, such as 16Gi: a number alone is bytes",
+		"2Ki": "must be at least 1Mi, such as 16Gi", "0": "must be a quantity greater than zero, such as 500m, 4 or 16Gi",
+	} {
+		var q *resource.Quantity
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		Bytes(flags, &q, "memory", "Memory")
+		err := flags.Set("memory", value)
+		if got := strings.TrimPrefix(fmt.Sprint(err), fmt.Sprintf("invalid argument %q for \"--memory\" flag: ", value)); got != want && (err != nil || want != "") {
+			t.Errorf("%s: got %q", value, got)
+		}
+		if (q == nil) != (err != nil) {
+			t.Errorf("%s: got %v, %v", value, q, err)
+		}
+	}
+}
+
+// What a flag takes is in its error, and no function of Go.
+func TestExplain(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.BoolP("shell", "s", false, "")
+	flags.Int("index", 0, "")
+	flags.Duration("since", 0, "")
+	flags.Float64("share", 0, "")
+	for arg, want := range map[string]string{
+		"--shell=maybe": `invalid argument "maybe" for "-s, --shell" flag: must be true or false`, "--index=true": `invalid argument "true" for "--index" flag: must be a whole number`,
+		"--since=3": `invalid argument "3" for "--since" flag: must be a time with its unit, such as 90s, 10m or 12h`, "--share=x": `invalid argument "x" for "--share" flag: must be a number`,
+		"--shell=true": "", "--other": "unknown flag: --other",
+	} {
+		err := ExplainParsed(flags.Parse([]string{arg}))
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%s: got %s", arg, got)
+		}
+	}
+	own := errors.New("its own")
+	if got := Explain(flags.Lookup("index"), own); !errors.Is(got, own) || Explain(flags.Lookup("index"), nil) != nil {
+		t.Errorf("got %v", got)
 	}
 }
 

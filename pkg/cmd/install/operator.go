@@ -132,7 +132,7 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 			o.OfNew = append(o.OfNew, "--"+flag)
 		}
 	}
-	if err := validateImage(o.Settings.Image); err != nil {
+	if err := cmdutil.CheckImage("image", o.Settings.Image); err != nil {
 		return err
 	}
 	switch {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -72,7 +72,7 @@ func (s Settings) validate() error {
 			return failure.Usagef("--%s %q: must be a name such as registry.example.com/team, without scheme or blanks", given.flag, given.name)
 		}
 	}
-	if err := validateImage(s.Image); err != nil {
+	if err := cmdutil.CheckImage("image", s.Image); err != nil {
 		return err
 	}
 	for _, name := range s.PullSecrets {
@@ -102,18 +102,6 @@ func (s Settings) validate() error {
 		case slices.Contains(s.Serve[:i], name):
 			return failure.Usagef("--serve %s: given twice", name)
 		}
-	}
-	return nil
-}
-
-// validateImage refuses a name that no kubelet can pull: a digest that lost a digit shows when pods do not start, and only then. An
-// empty name is that of the version.
-func validateImage(name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, err := reference.ParseNormalizedNamed(name); err != nil {
-		return failure.Usagef("--image %q: %w", name, err).WithHint("for example: --image registry.example.com/ml/gangctl:v1.2.3, or with a digest, gangctl@sha256: and 64 hexadecimal digits")
 	}
 	return nil
 }

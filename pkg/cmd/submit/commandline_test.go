@@ -49,7 +49,7 @@ func TestCommandLineKeepsNoCredentials(t *testing.T) {
 		{"submit tf a --insecure-skip-tls-verify --image i --insecure-skip-tls-verify=false", "gangctl submit tf a --image i"},
 		{"submit tf a --token -- --image i -- x", "gangctl submit tf a --image i -- x"}, // pflag takes the first -- for the token
 		{"submit tf a --token --image --image i", "gangctl submit tf a --image i"},
-		{"submit tf a --image --token --env --as=x", "gangctl submit tf a --image --token --env --as=…"}, // values that look like flags
+		{"submit tf a --image i --working-dir --token --env --as=x", "gangctl submit tf a --image i --working-dir --token --env --as=…"}, // values that look like flags
 		{"submit tf a --image i -n ml -o yaml --wait", "gangctl submit tf a --image i -n ml -o yaml --wait"},
 		{"submit tf a --image i -nml -oyaml", "gangctl submit tf a --image i -nml -oyaml"},
 		{"submit tf a --image i --namespace=ml", "gangctl submit tf a --image i --namespace=ml"},

@@ -85,8 +85,8 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	}
 	flagvalue.Count(flags, &o.All.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each "+strings.Join(training, ", and of the "))
 	flagvalue.Quantity(flags, &o.All.CPU, "cpu", "CPUs of each member")
-	flagvalue.Quantity(flags, &o.All.Memory, "memory", "Memory of each member")
-	flagvalue.Quantity(flags, &o.All.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
+	flagvalue.Bytes(flags, &o.All.Memory, "memory", "Memory of each member")
+	flagvalue.Bytes(flags, &o.All.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that the GPU flags count")
 	flags.StringArrayVar(&o.Env, "env", nil, "Environment variable NAME=VALUE of each member (repeatable)")
 	flags.StringVar(&o.WorkingDir, "working-dir", "", "Working directory of each member (default: the image's)")
@@ -136,8 +136,8 @@ func addResourceFlags(flags *pflag.FlagSet, r *role) {
 	}
 	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+instead)
 	flagvalue.Quantity(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
-	flagvalue.Quantity(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")
-	flagvalue.Quantity(flags, &r.Storage, resize.RoleFlag(r.Name, resize.FlagStorage), "Local disk of each "+name+", instead of --"+resize.FlagStorage)
+	flagvalue.Bytes(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")
+	flagvalue.Bytes(flags, &r.Storage, resize.RoleFlag(r.Name, resize.FlagStorage), "Local disk of each "+name+", instead of --"+resize.FlagStorage)
 }
 
 // gitSyncImage clones repositories.
@@ -197,7 +197,7 @@ const (
 func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flagvalue.Quantity(flags, &p.LimitCPU, "limit-cpu", "CPUs that each member may use at most (default: as --cpu)")
-	flagvalue.Quantity(flags, &p.LimitMemory, "limit-memory", "Memory that each member may use at most (default: as --memory)")
+	flagvalue.Bytes(flags, &p.LimitMemory, "limit-memory", "Memory that each member may use at most (default: as --memory)")
 	flags.StringArrayVar(&p.Devices, "device", nil, "Extended resource DOMAIN/NAME=COUNT, or huge pages hugepages-SIZE=AMOUNT, of each member that --gpus is for (repeatable)")
 	flags.StringVar(&p.RDMA, "rdma", "", "Give each such member one RDMA device, and the right to lock memory; =DOMAIN/NAME for another resource than "+rdmaResource)
 	flags.Lookup("rdma").NoOptDefVal = rdmaResource
@@ -205,7 +205,7 @@ func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&p.Data, "data", nil, "Mount a volume claim: CLAIM:/PATH[:ro][:SUBPATH] (repeatable)")
 	flags.StringArrayVar(&p.HostPaths, "host-path", nil, "Mount a directory or file of the node: /HOST:/PATH[:ro] (repeatable)")
 	flags.StringArrayVar(&p.ConfigFiles, "config-file", nil, "Give members a local file: FILE:/PATH, kept in a ConfigMap of the job, 1 MiB in all (repeatable)")
-	flagvalue.Quantity(flags, &p.Shm, "shm", "Size of /dev/shm, in memory, such as 2Gi; it counts as memory of the member")
+	flagvalue.Bytes(flags, &p.Shm, "shm", "Size of /dev/shm, in memory, such as 2Gi; it counts as memory of the member")
 	flags.StringVar(&p.SyncGit, "sync-git", "", "Clone URL[@REF] before members start; they start in "+render.CodeDir+" unless --working-dir is set")
 	flags.StringVar(&p.SyncImage, "sync-image", gitSyncImage, "Image of git-sync for --sync-git")
 	flags.BoolVar(&p.Shell, "shell", false, "Let sh -c read the arguments after --")

@@ -34,7 +34,7 @@ func (s *Submission) render(b *batch, d *decisions) ([][]candidate, error) {
 				return nil, err
 			}
 			if len(all[i]) == 0 {
-				s.note(notes...)
+				s.note(append(notes, shmNote(j.kind, objects.Job))...)
 			}
 			all[i] = append(all[i], candidate{decision, objects})
 		}

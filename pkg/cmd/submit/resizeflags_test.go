@@ -155,6 +155,9 @@ func TestSettingsResizeNothing(t *testing.T) {
 	}
 	flags.VisitAll(func(flag *pflag.Flag) {
 		value := cmp.Or(examples[flag.Name], "3")
+		if flag.Value.Type() == "quantity" {
+			value = "3Gi"
+		}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			if err := list.Replace([]string{value}); err != nil {
 				t.Fatal(err)

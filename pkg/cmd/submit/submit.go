@@ -185,6 +185,7 @@ func (s *Submission) run(ctx context.Context, parse func(context.Context) (*batc
 	if err != nil {
 		return err
 	}
+	c.noteMissing(ctx, desired, rehearsed)
 	created, err := c.create(ctx, desired, decided, rehearsed)
 	if err != nil {
 		return err

@@ -77,8 +77,8 @@ The arguments after -- are the command of every node, exactly as typed: no shell
 	flagvalue.Count(flags, &o.Nodes, "nodes", 1, 1, maxReplicas, "Number of nodes, which are the members")
 	flagvalue.Count(flags, &o.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each node")
 	flagvalue.Quantity(flags, &o.CPU, "cpu", "CPUs of each node")
-	flagvalue.Quantity(flags, &o.Memory, "memory", "Memory of each node")
-	flagvalue.Quantity(flags, &o.Storage, resize.FlagStorage, "Local disk of each node: its image's writable layer, logs and emptyDirs")
+	flagvalue.Bytes(flags, &o.Memory, "memory", "Memory of each node")
+	flagvalue.Bytes(flags, &o.Storage, resize.FlagStorage, "Local disk of each node: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that --gpus counts")
 	flagvalue.Count(flags, &o.Procs, "procs-per-node", 0, 1, maxProcesses, "Processes of each node (default: the runtime's, such as one a GPU)")
 	flags.StringVar(&o.Image, "image", "", "Container image of the nodes (default: the runtime's)")
@@ -110,6 +110,9 @@ func (o *TrainOptions) parse(cmd *cobra.Command, args []string) error {
 	}
 	if o.Runtime == "" {
 		return failure.Usagef("--runtime is empty").WithHint("see the runtimes with `kubectl get clustertrainingruntimes`")
+	}
+	if err := cmdutil.CheckImage("image", o.Image); err != nil {
+		return err
 	}
 	if err := validateGPUResource(cmd.Flags(), o.GPUResource, o.GPUs > 0); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
@@ -212,10 +213,34 @@ func (o *Options) validateImages(*pflag.FlagSet) error {
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return o.refuseImages()
 	}
 	return failure.Usagef("no image for: %s", strings.Join(missing, ", ")).
 		WithHint("set one with --image IMAGE, with GANGCTL_IMAGE, or with `image: IMAGE` in %s (also in a profile)", o.ConfigPath)
+}
+
+// refuseImages refuses names of images that no kubelet can pull.
+func (o *Options) refuseImages() error {
+	for _, check := range o.images() {
+		if err := cmdutil.CheckImage(check.flag, check.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typedImage is the name of an image, and the flag that has it.
+type typedImage struct{ flag, name string }
+
+// images are those of all flags.
+func (o *Options) images() []typedImage {
+	all := []typedImage{{"image", o.Image}, {"sync-image", o.SyncImage}, {"tensorboard-image", o.TensorBoardImage}}
+	for _, r := range o.Roles {
+		if r.Image != o.Image {
+			all = append(all, typedImage{r.flag() + "-image", r.Image})
+		}
+	}
+	return all
 }
 
 func (o *Options) validateGPUs(flags *pflag.FlagSet) error {

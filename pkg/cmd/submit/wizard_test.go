@@ -70,7 +70,7 @@ func TestWizardsLine(t *testing.T) {
 		command := shell.Join(pick("python", "sh"), pick("-c", "", "a b", "--image"), pick("echo \"q\" 'x'", "$HOME", "ü\n", "--", "-n"))
 		typed := pick("", "--cpu 4", "--ps 1 --min-available 1", "--env A=b=c --gpus 2", "--workers 3")
 		answers := answered(t, typed, [8]string{fmt.Sprintf("%s-%d", pick("a", "llama", "x1"), i), pick("", "", "parameter-server", "all-reduce", "chief-evaluator"), pick("1", "2", "40", ""), pick("0", "3", ""), pick("0", "1", "8", ""),
-			pick("", "vision"), pick("i", "repo.example/a:1", "a@sha256:0"), pick(command, "")})
+			pick("", "vision"), pick("i", "repo.example/a:1", "registry:5000/a"), pick(command, "")})
 		w, p, _, err := prompted(t, strings.Fields(typed), answers...)
 		if err != nil || len(p.Texts) > 0 {
 			t.Fatalf("%q, %q: %v, left %q", typed, answers, err, p.Texts)
