@@ -112,7 +112,7 @@ func explainNetwork(e *Error, op *opError) {
 		e.Hint = "check certificate-authority in your kubeconfig, or pass --certificate-authority FILE"
 	case errors.As(op.err, &dns), errors.As(op.err, &dial) && dial.Op == "dial":
 		e.Message = fmt.Sprintf("%scannot reach the API server at %s: %v", op.prefix(), server, request.Err)
-		e.Hint = "check that the cluster is up and that your context is the right one: kubectl config get-contexts"
+		e.Hint = "check that the cluster is up and that its address is right, which your context has, or --server: kubectl config get-contexts"
 	case request.Timeout():
 		e.Message = fmt.Sprintf("%sno answer from the API server at %s in time: %v", op.prefix(), server, request.Err)
 		e.Hint = "try again, or allow more time with --request-timeout 60s"

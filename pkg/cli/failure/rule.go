@@ -51,6 +51,19 @@ func Needing(err error, ops ...Op) error {
 	return e.needing(ops...)
 }
 
+// NeedingVerb is Needing for further requests for what was refused: a job that may not be read may not be changed, either.
+func NeedingVerb(err error, verb string) error {
+	e := From(err)
+	if e == nil {
+		return nil
+	}
+	more := slices.Clone(e.lacks.ops)
+	for i := range more {
+		more[i].Verb = verb
+	}
+	return Needing(err, more...)
+}
+
 // RefusedOp is the request that failed; empty if the error names none.
 func RefusedOp(err error) Op {
 	var op *opError

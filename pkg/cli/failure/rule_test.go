@@ -2,6 +2,7 @@ package failure
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,9 @@ and for this rule in a ClusterRole, bound to user "bob":
 		if got := Needing(other, pods); !errors.Is(got, other) {
 			t.Errorf("got %v for %v", got, other)
 		}
+	}
+	if got := From(NeedingVerb(refused(nodes), "delete")).Hint; !strings.Contains(got, `verbs: ["list"]`) || !strings.Contains(got, `verbs: ["delete"]`) || NeedingVerb(nil, "delete") != nil {
+		t.Errorf("got %s", got)
 	}
 	if got := Denied(nodes, "no").Error(); got != "list nodes in all namespaces: no" {
 		t.Errorf("got %q", got)

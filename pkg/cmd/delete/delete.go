@@ -136,7 +136,7 @@ func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name st
 	client := who.client
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, failure.NeedingVerb(err, "delete")
 	}
 	if err := who.may(ctx, job); err != nil {
 		return nil, nil, err

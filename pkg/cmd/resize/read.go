@@ -106,7 +106,7 @@ func (o *Options) find(ctx context.Context) (*kube.Client, *gang.Job, error) {
 	client, job, err := o.Job(ctx)
 	var missing *gang.JobNotFoundError
 	if err != nil && !errors.As(err, &missing) {
-		return nil, nil, err
+		return nil, nil, failure.NeedingVerb(err, "patch")
 	}
 	namespace, name := "", ""
 	if job != nil {

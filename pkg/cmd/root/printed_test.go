@@ -34,7 +34,7 @@ func TestPrintedCommands(t *testing.T) {
 		args      []string
 		want, not []string
 	}{
-		"a hint":                  {args: []string{"get", "llama"}, want: []string{"hint: check that the cluster is up and that your context is the right one: kubectl" + with + "config get-contexts"}},
+		"a hint":                  {args: []string{"get", "llama"}, want: []string{"hint: check that the cluster is up and that its address is right, which your context has, or --server: kubectl" + with + "config get-contexts"}},
 		"before the command runs": {args: []string{"get"}, want: []string{"hint: for all jobs: gangctl" + with + "list"}},
 		"an answer": {args: []string{"why-pending", "llama", "-n", "team", "--from", snapshot},
 			want: []string{"gangctl" + with + "resize llama --workers 1 -n team"}, not: []string{"kubectl -n", "gangctl resize"}},

@@ -136,9 +136,9 @@ func TestAutoRefuses(t *testing.T) {
 		message, hint   string
 		code            failure.Code
 	}{
-		"nothing":                                  {nil, nil, "", "nothing here would start the members together: podgroups.scheduling.x-k8s.io are not served; ", "or add --dialect none", 1},
-		"a definition, and no scheduler":           {[]string{spGroups}, nil, "", "nothing here would start the members together: no scheduler that reads dialect scheduler-plugins runs; ", "gangctl install scheduler", 1},
-		"a scheduler without its objects":          {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: podgroups.scheduling.volcano.sh are not served", "", 1},
+		"nothing":                                  {nil, nil, "", "nothing here would start the members together: dialect scheduler-plugins: the cluster does not serve podgroups.scheduling.x-k8s.io; ", "or add --dialect none to let members start one by one, or --dialect labels to", 1},
+		"a definition, and no scheduler":           {[]string{spGroups}, nil, "", "nothing here would start the members together: dialect scheduler-plugins: no scheduler that reads it runs; ", "or --dialect scheduler-plugins to declare", 1},
+		"a scheduler without its objects":          {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: dialect volcano: the cluster does not serve podgroups.scheduling.volcano.sh", "", 1},
 		"a queue that no scheduler reads":          {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--queue research", "--queue research: nothing here reads it", "leave out --queue", 2},
 		"a queue that no scheduler reads, by flag": {[]string{spGroups}, nil, "--queue research --dialect scheduler-plugins", "--queue research: nothing here reads it", "leave out --queue", 2},
 		"a queue of Kueue, for a kind that it does not manage": {[]string{spGroups, localQueues}, []string{"gang-scheduler=gangctl"}, "--queue research",

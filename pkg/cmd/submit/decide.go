@@ -121,7 +121,7 @@ func (s *Submission) ways(facts choose.Facts, r choose.Request) ([]choose.Decisi
 	case errors.As(err, &nothing):
 		return nil, failure.Errorf("nothing here would start the members together: %w", err).
 			WithHint("ask an administrator to install a scheduler of gangs, such as with `gangctl install scheduler`; "+
-				"or add --dialect none to let members start one by one, or --dialect %s to declare the gang all the same", gang.SchedulerPlugins)
+				"or add --dialect none to let members start one by one, or --dialect %s to declare the gang all the same", facts.Declarable())
 	case errors.As(err, &unread):
 		return nil, failure.Usagef("--queue %s: nothing here reads it: dialect %s has no queues, and the cluster does not serve those of Kueue", unread.Queue, unread.Dialect).
 			WithHint("leave out --queue, or add --dialect volcano where Volcano runs")

@@ -40,7 +40,7 @@ func (o *Options) verb() string {
 func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, string, error) {
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
-		return nil, "", err
+		return nil, "", failure.NeedingVerb(err, "patch")
 	}
 	op := jobs.Op(job, o.verb())
 	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {

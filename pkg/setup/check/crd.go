@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -133,8 +134,8 @@ func foreignGroups(f *Facts) []Finding {
 			}
 			seen = append(seen, name)
 			by, _ := owner(d)
-			text := fmt.Sprintf("%s: the format of %s, put there by %s", name, products[k.Group], by)
-			if products[k.Group] == "" {
+			text := fmt.Sprintf("%s: the format of %s, put there by %s", name, failure.Product(k.Group), by)
+			if failure.Product(k.Group) == "" {
 				text = fmt.Sprintf("%s: put there by %s", name, by)
 			}
 			if len(versions(f, schema.GroupResource{Group: k.Group, Resource: k.Resource})) == 0 {
@@ -145,23 +146,6 @@ func foreignGroups(f *Facts) []Finding {
 		}
 	}
 	return findings
-}
-
-// products are the projects behind groups of custom resources, by the API group.
-var products = map[string]string{
-	"scheduling.x-k8s.io":         "scheduler-plugins",
-	"scheduling.sigs.k8s.io":      "Koordinator, or scheduler-plugins of old",
-	"scheduling.volcano.sh":       "Volcano",
-	"batch.volcano.sh":            "Volcano",
-	"scheduling.incubator.k8s.io": "kube-batch",
-	"scheduling.sigs.dev":         "kube-batch",
-	"scheduling.run.ai":           "KAI",
-	"kueue.x-k8s.io":              "Kueue",
-	"kubeflow.org":                "the Training Operator",
-	"jobset.x-k8s.io":             "JobSet",
-	"leaderworkerset.x-k8s.io":    "LeaderWorkerSet",
-	"ray.io":                      "KubeRay",
-	"trainer.kubeflow.org":        "Kubeflow Trainer",
 }
 
 // owner is the tool that made an object, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by

@@ -78,7 +78,7 @@ func candidates(f Facts, scheduler string) ([]Choice, error) {
 		case unknown:
 			unseen = append(unseen, c)
 		default:
-			nothing.Reasons = append(nothing.Reasons, c.Why)
+			nothing.Reasons = append(nothing.Reasons, fmt.Sprintf("dialect %s: %s", w.Dialect, c.Why))
 		}
 	}
 	if all := append(seen, unseen...); len(all) > 0 {
@@ -120,12 +120,12 @@ func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 	c := Choice{Dialect: w.Dialect, Scheduler: cmp.Or(scheduler, w.Scheduler)}
 	if len(w.Versions) > 0 {
 		if c.Version = f.groupVersion(w); c.Version.Empty() {
-			c.Why = fmt.Sprintf("podgroups.%s are not served", w.Versions[0].Group)
+			c.Why = fmt.Sprintf("the cluster does not serve podgroups.%s", w.Versions[0].Group)
 			return c, absent
 		}
 	}
 	if scheduler != "" && affinity(w, scheduler) < 0 {
-		c.Why = fmt.Sprintf("%s does not read dialect %s", scheduler, w.Dialect)
+		c.Why = fmt.Sprintf("scheduler %s does not read it", scheduler)
 		return c, absent
 	}
 	var s state
@@ -144,15 +144,28 @@ func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 	case unknown:
 		c.Why = fmt.Sprintf("%s; whether scheduler %s runs and reads it cannot be seen%s", what, name, f.because())
 	case down:
-		c.Why = fmt.Sprintf("scheduler %s, which reads dialect %s, is down", name, w.Dialect)
+		c.Why = fmt.Sprintf("scheduler %s, which reads it, is down", name)
 	default:
-		c.Why = fmt.Sprintf("no scheduler that reads dialect %s runs", w.Dialect)
+		c.Why = "no scheduler that reads it runs"
 	}
 	if w.Dialect == gang.Labels && s != alive {
 		// Any scheduler may read labels, and nothing in a cluster shows which.
+		if s == unknown {
+			c.Why = fmt.Sprintf("whether scheduler %s runs and reads it cannot be seen%s", name, f.because())
+		}
 		return c, absent
 	}
 	return c, s
+}
+
+// Declarable is the best dialect in which a gang can be declared here, whether or not a scheduler reads it.
+func (f Facts) Declarable() gang.Dialect {
+	for _, w := range Order() {
+		if len(w.Versions) == 0 || !f.groupVersion(w).Empty() {
+			return w.Dialect
+		}
+	}
+	return gang.Labels
 }
 
 func (f Facts) because() string {

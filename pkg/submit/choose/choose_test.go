@@ -74,12 +74,12 @@ func TestCandidates(t *testing.T) {
 		"the default one is requested": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
 			want: "native v1beta1 default-scheduler, scheduler-plugins v1alpha1 default-scheduler"},
 
-		"nothing at all":       {deployments: []*appsv1.Deployment{dns}, why: "podgroups.scheduling.x-k8s.io are not served; podgroups.scheduling.k8s.io are not served; podgroups.scheduling.volcano.sh are not served"},
-		"a CRD without reader": {served: sp, deployments: []*appsv1.Deployment{dns}, why: "no scheduler that reads dialect scheduler-plugins runs"},
-		"down":                 {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang-scheduler", "gangctl", 0)}, why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
+		"nothing at all":       {deployments: []*appsv1.Deployment{dns}, why: "dialect scheduler-plugins: the cluster does not serve podgroups.scheduling.x-k8s.io; dialect native: the cluster does not serve podgroups.scheduling.k8s.io; dialect volcano: the cluster does"},
+		"a CRD without reader": {served: sp, deployments: []*appsv1.Deployment{dns}, why: "dialect scheduler-plugins: no scheduler that reads it runs"},
+		"down":                 {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang-scheduler", "gangctl", 0)}, why: "dialect scheduler-plugins: scheduler gang-scheduler, which reads it, is down"},
 		"its lease has run out": {served: sp, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("gang-scheduler", time.Hour)},
-			why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
-		"requested, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "podgroups.scheduling.volcano.sh are not served"},
+			why: "dialect scheduler-plugins: scheduler gang-scheduler, which reads it, is down"},
+		"requested, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "dialect volcano: the cluster does not serve podgroups.scheduling.volcano.sh"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,5 +145,14 @@ func TestCandidatesOfTenants(t *testing.T) {
 	got, err := candidates(Facts{Mapper: Recorded([]string{sp, vol}), Cluster: view.New(s)}, "")
 	if err != nil || len(got) != 1 || got[0].Dialect != gang.SchedulerPlugins || got[0].Scheduler != "gang" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// What is declared all the same is what can be declared.
+func TestDeclarable(t *testing.T) {
+	for served, want := range map[string]gang.Dialect{"": gang.Labels, sp: gang.SchedulerPlugins, vol + " " + native: gang.Native, kb: gang.KubeBatch} {
+		if got := (Facts{Mapper: Recorded(strings.Fields(served))}).Declarable(); got != want {
+			t.Errorf("%q: got %s", served, got)
+		}
 	}
 }
