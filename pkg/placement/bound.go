@@ -27,7 +27,7 @@ func (t *task) countingBound(candidates []*candidate) *Bound {
 			return b
 		}
 	}
-	return nil
+	return t.attach.bound(t, candidates)
 }
 
 // maxMembers is how many members of a role the candidates hold at most, without any other role, and the rule that limits the number

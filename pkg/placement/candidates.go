@@ -9,13 +9,14 @@ import (
 // candidate is a node that takes at least one member of some role.
 type candidate struct {
 	n          *node
-	pos        int      // position of the node in the cluster
-	ok         []bool   // by role: the node takes a member, amounts and other members aside
-	slots      []int    // by role: how many members fit alone; at most the role's count
-	free       []int64  // by resource, what members can use
-	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
-	kind       int      // candidates of the same kind take the same members
-	preference int64    // by how much the candidate is preferred
+	pos        int         // position of the node in the cluster
+	ok         []bool      // by role: the node takes a member, amounts and other members aside
+	slots      []int       // by role: how many members fit alone; at most the role's count
+	free       []int64     // by resource, what members can use
+	attach     *attachRoom // the volumes that it can attach; nil where their number does not matter
+	conflicts  []uint64    // by role: the roles that it does not take together with it, as bits; nil without any
+	kind       int         // candidates of the same kind take the same members
+	preference int64       // by how much the candidate is preferred
 }
 
 // findCandidates evaluates every node on its own.
@@ -56,6 +57,7 @@ func (t *task) candidate(pos int, n *node) *candidate {
 		s.free[i] = max(0, n.alloc.at(i)-n.used.at(i))
 	}
 	t.findConflicts(s)
+	t.attach.limit(t, s)
 	t.devices.limit(s)
 	return s
 }
@@ -102,7 +104,7 @@ func (t *task) kindKey(key []byte, s *candidate, most []int64) []byte {
 			key = binary.AppendUvarint(key, uint64(min(s.free[pos], most)))
 		}
 	}
-	return key
+	return t.attach.kindKey(key, s)
 }
 
 // order makes candidates ready to be filled.

@@ -58,6 +58,8 @@ type Cluster struct {
 	version      uint64
 	nodesVersion uint64
 	whatIf       map[int]bool
+	// atRest: volumes that no pod uses any more are detached.
+	atRest bool
 
 	allocation allocation
 	list       nodeList

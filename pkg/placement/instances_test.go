@@ -129,7 +129,23 @@ func describe(w instance) string {
 		out += fmt.Sprintf("node %s %v cpu=%v mem=%v gpu=%v pods=%v taints=%v cordon=%t\n", n.Name, n.Labels, n.Status.Allocatable.Cpu(), n.Status.Allocatable.Memory(), n.Status.Allocatable[gpu], n.Status.Allocatable.Pods(), n.Spec.Taints, n.Spec.Unschedulable)
 	}
 	pod := func(p *corev1.Pod) string {
-		return fmt.Sprintf("%s labels=%v req=%v sel=%v ports=%v aff=%+v spread=%+v", p.Name, p.Labels, p.Spec.Containers[0].Resources.Requests, p.Spec.NodeSelector, p.Spec.Containers[0].Ports, p.Spec.Affinity, p.Spec.TopologySpreadConstraints)
+		text := fmt.Sprintf("%s labels=%v req=%v sel=%v ports=%v aff=%+v spread=%+v", p.Name, p.Labels, p.Spec.Containers[0].Resources.Requests, p.Spec.NodeSelector, p.Spec.Containers[0].Ports, p.Spec.Affinity, p.Spec.TopologySpreadConstraints)
+		for _, v := range p.Spec.Volumes {
+			text += " volume=" + v.Name
+		}
+		return text
+	}
+	for _, n := range w.objects.CSINodes {
+		out += "limits of " + n.Name
+		for _, d := range n.Spec.Drivers {
+			if d.Allocatable != nil && d.Allocatable.Count != nil {
+				out += fmt.Sprintf(" %s=%d", d.Name, *d.Allocatable.Count)
+			}
+		}
+		out += "\n"
+	}
+	for _, a := range w.objects.VolumeAttachments {
+		out += "attached " + a.Name + "\n"
 	}
 	for _, p := range w.objects.Pods {
 		out += fmt.Sprintf("pod on %s %s\n", p.Spec.NodeName, pod(p))

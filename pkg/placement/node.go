@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,10 @@ type node struct {
 	obj         *corev1.Node
 	info        *framework.NodeInfo
 	alloc, used vector
+	// was is what a what-if has changed the pods of; nil of a node that is as it is in the cluster.
+	was *framework.NodeInfo
+	// attached are the volumes that are attached to it, once somebody wants to know.
+	attached atomic.Pointer[attached]
 }
 
 func newNode(obj *corev1.Node, pods []fwk.PodInfo) *node {
@@ -40,7 +45,14 @@ func (n *node) withPods(pods []fwk.PodInfo) *node {
 	for _, p := range pods {
 		info.AddPodInfo(p)
 	}
-	return &node{obj: n.obj, info: &info}
+	return &node{obj: n.obj, info: &info, was: cmp.Or(n.was, n.info)}
+}
+
+// as is the node with another object, and the pods that it has.
+func (n *node) as(obj *corev1.Node) *node {
+	changed := newNode(obj, n.info.Pods)
+	changed.was = n.was
+	return changed
 }
 
 // keep returns the node with only the pods that f accepts; n itself if these are all.

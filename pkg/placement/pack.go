@@ -185,7 +185,7 @@ func (t *task) addable(s *candidate, counts combination, free []int64, i int) bo
 			return false
 		}
 	}
-	return t.devices.fits(s, counts, i)
+	return t.attach.fits(s, counts, i) && t.devices.fits(s, counts, i)
 }
 
 // maximal reports whether no member can be added.

@@ -28,6 +28,7 @@ type task struct {
 	overBudget    bool
 	unmodelled    map[string]bool // names of constraints
 	devices       *deviceFit      // nil if no member has resource claims
+	attach        *attachFit      // nil if no member has volumes of which nodes can attach only so many
 }
 
 // searchRole is a role of the gang, parsed for a search.
@@ -76,6 +77,7 @@ func (t *task) findConstraints(ctx context.Context) {
 		infos[i] = podInfo(t.roles[i].rules.pod)
 	}
 	t.devices = newDeviceFit(ctx, t)
+	t.attach = newAttachFit(t)
 	t.addHostPorts()
 	t.addDisks()
 	t.findSharedVolumes()
@@ -116,22 +118,9 @@ func (t *task) ignores(i int, constraint Constraint) bool {
 
 // noteUnmodelled names the constraints of the members, and between them, that this package does not evaluate.
 func (t *task) noteUnmodelled() {
-	withVolumes := 0
 	for i := range t.roles {
 		for _, note := range t.roles[i].rules.unmodelled {
 			t.unmodelled[note] = true
-		}
-		if len(t.c.claims(t.roles[i].rules.pod)) > 0 {
-			withVolumes++
-		}
-	}
-	limited := withVolumes > 0 && t.c.volumes().limited
-	if withVolumes > 1 && limited {
-		t.unmodelled["volume limits for members of different roles on one node"] = true
-	}
-	for i := range t.roles {
-		if k := &t.roles[i]; limited && k.count > 1 && hasEphemeral(k.rules.pod) {
-			t.unmodelled["volume limits for ephemeral volumes of several members on one node"] = true
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 )
 
 // volumeIndex finds claims and volumes by their names.
@@ -16,11 +15,16 @@ type volumeIndex struct {
 	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	named   map[string]*corev1.PersistentVolume
 	offered map[string]*offers // by StorageClass, bound or not
+	classes map[string]*storagev1.StorageClass
 	// reported are the CSI drivers of a node.
 	reported map[string]*storagev1.CSINode
-	// counted are the CSI drivers that a node limits the volumes of, or that keep pods off nodes without them.
-	counted sets.Set[string]
-	limited bool // a node limits the volumes of some driver
+	// counted are the CSI drivers that a node limits the volumes of, or that keep pods off nodes without them; required are the latter.
+	counted, required sets.Set[string]
+	// limits are how many volumes of a driver a node can attach, by the name of the node; attachments are the volumes of counted drivers that are attached to it.
+	limits      map[string]map[string]int64
+	attachments map[string][]attachable
+	// id is that of the objects, for what is kept of them without them.
+	id *byte
 }
 
 // volumesOf returns those of some objects.
@@ -28,7 +32,9 @@ func (s *store) volumesOf(o *Objects) *volumeIndex {
 	s.volumesOnce.Do(func() {
 		s.volumes = volumeIndex{
 			claims: make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(o.PersistentVolumeClaims)), named: make(map[string]*corev1.PersistentVolume, len(o.PersistentVolumes)),
-			offered: map[string]*offers{}, reported: make(map[string]*storagev1.CSINode, len(o.CSINodes)), counted: sets.New[string](),
+			offered: map[string]*offers{}, classes: make(map[string]*storagev1.StorageClass, len(o.StorageClasses)),
+			reported: make(map[string]*storagev1.CSINode, len(o.CSINodes)),
+			counted:  sets.New[string](), required: sets.New[string](), limits: map[string]map[string]int64{}, attachments: map[string][]attachable{}, id: new(byte),
 		}
 		for _, pvc := range slices.Backward(o.PersistentVolumeClaims) { // of two the first counts
 			s.volumes.claims[types.NamespacedName{Namespace: pvc.Namespace, Name: pvc.Name}] = pvc
@@ -43,22 +49,47 @@ func (s *store) volumesOf(o *Objects) *volumeIndex {
 			}
 			s.volumes.offered[of].add(pv)
 		}
-		for _, n := range o.CSINodes {
-			s.volumes.reported[n.Name] = n
-			for _, d := range n.Spec.Drivers {
-				if d.Allocatable != nil && d.Allocatable.Count != nil {
-					s.volumes.limited = true
-					s.volumes.counted.Insert(d.Name)
-				}
-			}
+		for _, class := range slices.Backward(o.StorageClasses) {
+			s.volumes.classes[class.Name] = class
 		}
-		for _, d := range o.CSIDrivers {
-			if ptr.Deref(d.Spec.PreventPodSchedulingIfMissing, false) {
-				s.volumes.counted.Insert(d.Name)
-			}
-		}
+		s.volumes.count(o)
 	})
 	return &s.volumes
+}
+
+// count finds how many volumes nodes can attach, and which they have attached.
+func (v *volumeIndex) count(o *Objects) {
+	for _, n := range slices.Backward(o.CSINodes) { // of two the first counts
+		delete(v.limits, n.Name)
+		v.reported[n.Name] = n
+		for _, d := range n.Spec.Drivers {
+			if d.Allocatable == nil || d.Allocatable.Count == nil {
+				continue
+			}
+			if v.limits[n.Name] == nil {
+				v.limits[n.Name] = map[string]int64{}
+			}
+			v.limits[n.Name][d.Name] = int64(*d.Allocatable.Count)
+			v.counted.Insert(d.Name)
+		}
+	}
+	for _, d := range o.CSIDrivers {
+		if requiresDriver(d) {
+			v.counted.Insert(d.Name)
+			v.required.Insert(d.Name)
+		}
+	}
+	for _, a := range o.VolumeAttachments {
+		if a.Spec.Source.PersistentVolumeName == nil || !v.counted.Has(a.Spec.Attacher) {
+			continue
+		}
+		if pv := v.named[*a.Spec.Source.PersistentVolumeName]; pv != nil && pv.Spec.CSI != nil {
+			to := attachable{a.Spec.Attacher, pv.Spec.CSI.VolumeHandle}
+			if !slices.Contains(v.attachments[a.Spec.NodeName], to) {
+				v.attachments[a.Spec.NodeName] = append(v.attachments[a.Spec.NodeName], to)
+			}
+		}
+	}
 }
 
 // volumes finds the claims and volumes of a cluster.

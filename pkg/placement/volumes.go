@@ -15,7 +15,6 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 )
@@ -330,17 +329,6 @@ func diskCheck(c *Cluster, pod *corev1.Pod) check {
 		}
 	}
 	return checkOf(VolumeNode, c.filterFor(mustFilter(volumerestrictions.New(context.Background(), nil, c.handle(), features)), &only))
-}
-
-// volumeLimitCheck rejects nodes that have reached the number of volumes that a CSI driver can attach.
-func volumeLimitCheck(c *Cluster, pod *corev1.Pod) check {
-	claims := c.claims(pod)
-	planned := slices.ContainsFunc(claims, func(k claim) bool { return k.planned })
-	if planned || c.volumes().anywhere(claims) || claimCheck(c, pod) != nil {
-		return nil
-	}
-	_, features := c.store.get(c.objects)
-	return checkOf(VolumeLimits, c.filterFor(mustFilter(nodevolumelimits.NewCSI(context.Background(), nil, c.handle(), features)), pod))
 }
 
 func hasEphemeral(pod *corev1.Pod) bool {

@@ -13,7 +13,7 @@ import (
 
 // copy returns a Cluster that shares all nodes with c.
 func (c *Cluster) copy() *Cluster {
-	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store}
+	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store, atRest: c.atRest}
 }
 
 // withPods returns a copy in which some nodes have other pods, by position. The data that an index keeps of the others stays valid.
@@ -49,9 +49,11 @@ func (c *Cluster) Without(pods ...types.UID) *Cluster {
 	return c.withPods(touched)
 }
 
-// Emptied returns the cluster without the pods that keep refuses. With DaemonSetPod as keep it is the cluster at rest.
+// Emptied returns the cluster without the pods that keep refuses, and without the volumes that no pod uses any more. With DaemonSetPod as keep it is the
+// cluster at rest.
 func (c *Cluster) Emptied(keep func(*corev1.Pod) bool) *Cluster {
 	out := c.copy()
+	out.atRest = true
 	for i, n := range c.nodes {
 		out.nodes[i] = n.keep(keep)
 	}
@@ -92,7 +94,7 @@ func (c *Cluster) WithNodes(nodes ...*corev1.Node) *Cluster {
 	fresh := map[string]*node{}
 	for _, obj := range nodes {
 		if at, known := c.byName[obj.Name]; known {
-			out.nodes[at] = newNode(obj, c.nodes[at].info.Pods)
+			out.nodes[at] = c.nodes[at].as(obj)
 		} else {
 			fresh[obj.Name] = newNode(obj, nil)
 		}
@@ -120,7 +122,7 @@ func (c *Cluster) MapNodes(f func(*corev1.Node) *corev1.Node) *Cluster {
 	out := c.copy()
 	for i, n := range c.nodes {
 		if obj := f(n.obj); obj != n.obj {
-			out.nodes[i] = newNode(obj, n.info.Pods)
+			out.nodes[i] = n.as(obj)
 		}
 	}
 	out.number()
