@@ -113,6 +113,18 @@ func TestFindCauses(t *testing.T) {
 			gang:  Gang{Roles: []Role{role("w", 3, with(worker(), labelled("job", "g"), apart(corev1.LabelHostname, "job", "g")))}},
 			want:  "podAntiAffinity w; ",
 		},
+		"cpu where it may be, and none where a pod keeps it off the zone": {
+			nodes: []*corev1.Node{machine("n1", label("zone", "a")), machine("n2", label("zone", "a")), machine("n3", label("zone", "b"))},
+			pods:  []*corev1.Pod{with(aPod("a", amounts("cpu", 1), on("n1")), apart("zone", "app", "w")), aPod("b", amounts("cpu", 30), on("n3"))},
+			gang:  Gang{Roles: []Role{role("v", 1, with(worker(), labelled("app", "w"))), role("w", 1, with(worker("memory", 1), labelled("app", "w")))}},
+			want:  "resource:cpu v w: 2 x 4000 = 8000, free 2000 [2000] of 32000 on [n3]; ",
+		},
+		"cpu where it may be, and none where another has its host port": {
+			nodes: []*corev1.Node{machine("n1"), machine("n2")},
+			pods:  []*corev1.Pod{aPod("a", amounts("cpu", 1), on("n1"), hostPort(80)), aPod("b", amounts("cpu", 30), on("n2"))},
+			gang:  Gang{Roles: []Role{role("w", 1, with(worker(), hostPort(80)))}},
+			want:  "resource:cpu w: 1 x 4000 = 4000, free 2000 [2000] of 32000 on [n2]; ",
+		},
 		"a host port": {
 			nodes: []*corev1.Node{machine("n1")}, pods: []*corev1.Pod{aPod("a", amounts(), on("n1"), hostPort(80))},
 			gang: Gang{Roles: []Role{role("ps", 1, with(aPod("ps", amounts("cpu", 1)), hostPort(80))), role("w", 1, worker())}},

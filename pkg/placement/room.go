@@ -87,7 +87,7 @@ func (c *Cluster) Room(ctx context.Context, g Gang, role Role, resource corev1.R
 }
 
 // Room measures the room for a cause that is about a resource, on the nodes that have any of it; ok is false for any other cause. The role is, of
-// those that the cause is about, the one that requests most. What other roles request is left out where ctx ends before it was looked at.
+// those that the cause is about, the one that requests most. Nodes that pods there close to a role by a rule have no room for it, unless that is a cause, too. What other roles request is left out where ctx ends before it was looked at.
 func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
 	resource, ok := cause.Constraint.ResourceName()
 	if !ok {
@@ -96,7 +96,7 @@ func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Ro
 	role := slices.MaxFunc(cause.Roles, func(a, b Role) int {
 		return cmp.Compare(request.OfResource(a.Pod, resource), request.OfResource(b.Pod, resource))
 	})
-	survey := newSurvey(ctx, c, g)
+	survey := newSurvey(ctx, c, g).respecting(s)
 	rules, usable := survey.usableBy(role)
 	if pos, offered := c.names.index[resource]; offered {
 		having := slices.Clone(usable)
@@ -157,6 +157,30 @@ func newSurvey(ctx context.Context, c *Cluster, g Gang) *survey {
 		}
 		return u.rules, u.usable
 	}}
+}
+
+// respecting is the survey without the nodes that are closed to a role because of pods that are there, by rules that are none of the causes: what is free
+// there is of no use to it.
+func (s *survey) respecting(causes Causes) *survey {
+	out, known := *s, map[string][]bool{} // by role
+	out.usableBy = func(role Role) (*rules, []bool) {
+		r, usable := s.usableBy(role)
+		open, ok := known[role.Name]
+		if !ok {
+			closing := rules{pod: role.Pod, ignore: role.Ignore.Union(causes.lifted(role))}
+			checks := closing.checksOf(s.c, rule{VolumeLimits, volumeLimitCheck}, rule{HostPort, hostPortCheck}, rule{PodAntiAffinity, antiAffinityCheck})
+			open = usable
+			if len(checks) > 0 {
+				open = slices.Clone(usable)
+			}
+			for i, n := range s.c.nodes {
+				open[i] = open[i] && !slices.ContainsFunc(checks, func(closes check) bool { return len(closes(n)) > 0 })
+			}
+			known[role.Name] = open
+		}
+		return r, open
+	}
+	return &out
 }
 
 // room measures the room for a role of one resource.
