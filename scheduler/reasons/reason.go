@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang/unplaced"
 )
 
 // Reason is why a gang is not placed at this moment.
@@ -22,6 +23,8 @@ type Reason struct {
 	Required, Fit int32
 	// AboveMin means that the gang has its minimum, and Required is one more.
 	AboveMin bool
+	// Cut means that the search did not end in its time: more than Fit may fit.
+	Cut bool
 	// Nodes is how many nodes were examined.
 	Nodes int
 	// Shortages are the resources of which there is too little.
@@ -68,10 +71,11 @@ const textLimit = 1000
 
 // Sentence is the part of the reason in the condition of every member.
 func (r *Reason) Sentence() string {
-	if r.AboveMin {
-		return fmt.Sprintf("its gang has its minimum, with %d members placed, and there is no room for more: %s", r.Required-1, r.Finding.Message)
-	}
-	return fmt.Sprintf("%d of the %d members that its gang needs fit: %s", r.Fit, r.Required, r.Finding.Message)
+	return r.sentence().String()
+}
+
+func (r *Reason) sentence() unplaced.Sentence {
+	return unplaced.Sentence{Required: r.Required, Fit: r.Fit, AboveMin: r.AboveMin, Cut: r.Cut, Why: r.Finding.Message}
 }
 
 // Unscheduled is the message of the condition of a member that was created after
@@ -86,7 +90,9 @@ func (r *Reason) Unscheduled() string {
 // Text is the message on the gang: the code, how many members fit, why, the
 // shortages, the blockers, the reserved nodes, and when the gang is tried again.
 func (r *Reason) Text() string {
-	parts := []string{fmt.Sprintf("%s: %d of the %d members that the gang needs fit: %s", r.Finding.Code, r.Fit, r.Required, r.Finding.Message)}
+	of := r.sentence()
+	of.AboveMin = false // this is about members, and the gang has its minimum
+	parts := []string{fmt.Sprintf("%s: %s", r.Finding.Code, of.OfGang())}
 	if r.Required == 0 { // only the engine's message is known
 		parts[0] = fmt.Sprintf("%s: %s", r.Finding.Code, r.Finding.Message)
 	}

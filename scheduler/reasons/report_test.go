@@ -46,6 +46,17 @@ func TestTextsContainEverything(t *testing.T) {
 	if got, want := reason.Sentence(), "its gang has its minimum, with 4 members placed, and there is no room for more: 4 of 8 GPUs free"; got != want {
 		t.Errorf("a member above the minimum says %q, want %q", got, want)
 	}
+	reason.Cut = true
+	if got, want := reason.Sentence(), "its gang has its minimum, with 4 members placed, and the search for room for more was cut off: 4 of 8 GPUs free"; got != want {
+		t.Errorf("where the search was cut off it says %q, want %q", got, want)
+	}
+	reason.AboveMin = false
+	if got, want := reason.Sentence(), "the search for room for the 5 members that its gang needs was cut off, with room for 2 so far: 4 of 8 GPUs free"; got != want {
+		t.Errorf("where the search was cut off members say %q, want %q", got, want)
+	}
+	if got, want := reason.Text(), "NODES_BUSY: the search for room for the 5 members that the gang needs was cut off, with room for 2 so far: 4 of 8 GPUs free; "; !strings.HasPrefix(got, want) {
+		t.Errorf("where the search was cut off the gang says %q, want %q", got, want)
+	}
 	engines := Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: "no"}}
 	if got, want := engines.Text(), "FITS_NOT_PLACED: no"; got != want {
 		t.Errorf("got %q, want %q", got, want)

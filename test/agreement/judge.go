@@ -109,7 +109,7 @@ func Odd(a *answer.Answer, w Outcome) string {
 	if slices.Contains(incomplete, a.Primary.Code) != (w.Waiting > 0) {
 		return string(a.Primary.Code) + " is about members that are missing, or the scheduler's message is, and not both"
 	}
-	if w.mentions("that its gang needs fit") {
+	if w.plannedAsWhole() {
 		return "" // the planner counts for the gang; its message does not name the rule that excludes a node
 	}
 	topics := w.Topics()

@@ -60,6 +60,7 @@ func TestOdd(t *testing.T) {
 		{"short of memory", "INSUFFICIENT_memory", oneRole, nil, outcomeWith("0/1 nodes are available: 1 Insufficient memory."), ""},
 		{"short of memory for one only", "INSUFFICIENT_memory", oneRole, nil, outcomeWith("0/1 nodes are available: 1 node(s) were unschedulable."), "not what the scheduler reports: cordon"},
 		{"planned as a whole", answer.SelectorNoMatch, oneRole, nil, outcomeWith("0/6 nodes are available: 0 of the 5 members that its gang needs fit: no node may be used by 5 members with 1 GPU each."), ""},
+		{"planned as a whole, and cut off", answer.SelectorNoMatch, oneRole, nil, outcomeWith("Unschedulable: 0/6 nodes are available: the search for room for the 5 members that its gang needs was cut off: none."), ""},
 		{"cordoned", answer.NodeNotReady, oneRole, nil, outcomeWith("0/2 nodes are available: 1 node(s) were unschedulable, 1 Too many pods."), ""},
 		{"several roles", answer.NodeNotReady, nil, nil, outcomeWith("0/1 nodes are available: 1 Too many pods."), ""},
 		{"members are missing", answer.BelowQuorum, nil, nil, Outcome{Waiting: 2}, ""},

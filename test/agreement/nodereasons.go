@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/unplaced"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -148,6 +149,14 @@ func (r rejections) String() string {
 		out = append(out, fmt.Sprintf("%d %s", r[topic], topic))
 	}
 	return strings.Join(out, ", ")
+}
+
+// plannedAsWhole reports whether a message is that of the planner, about the gang.
+func (w Outcome) plannedAsWhole() bool {
+	return slices.ContainsFunc(w.Messages, func(m string) bool {
+		_, _, ok := unplaced.FromCondition(strings.TrimPrefix(m, corev1.PodReasonUnschedulable+": "))
+		return ok
+	})
 }
 
 func (w Outcome) mentions(text string) bool {

@@ -3,13 +3,12 @@ package summary
 import (
 	"cmp"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/unplaced"
 )
 
 // reasonOf is why a member does not run; empty if it does, or has.
@@ -42,14 +41,10 @@ func unscheduledReason(pod *corev1.Pod) string {
 	return fmt.Sprintf("no message from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 }
 
-// explained matches the gang scheduler's message on why a gang has no place. The framework that it is built on prefixes a count of nodes,
-// as in every message of kube-scheduler; here the count means nothing.
-var explained = regexp.MustCompile(`^\d+/\d+ nodes are available: ((?:\d+ of the \d+ members that its gang needs fit|its gang has its minimum)\b.*)$`)
-
-// ownMessage is a message of the gang scheduler without that prefix; messages of other schedulers are left as they are.
+// ownMessage is a message of the gang scheduler without the count of nodes before it; messages of other schedulers are left as they are.
 func ownMessage(message string) string {
-	if m := explained.FindStringSubmatch(message); m != nil {
-		return strings.TrimSuffix(m[1], ".")
+	if _, text, ok := unplaced.FromCondition(message); ok {
+		return text
 	}
 	return message
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/gang/unplaced"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
@@ -228,7 +229,7 @@ func (s *Summary) pendingReason() string {
 			first = m
 		}
 		same = same && m.Reason == first.Reason
-		if specific == nil && nodesLack.MatchString(m.Reason) {
+		if specific == nil && nodesLack(m.Reason) {
 			specific = m
 		}
 	}
@@ -241,6 +242,11 @@ func (s *Summary) pendingReason() string {
 	return first.Name() + ": " + first.Reason
 }
 
-// nodesLack matches the start of the messages of kube-scheduler, and of every scheduler built on its framework, that count what each node
-// lacks, and of the gang scheduler's messages that count it for all members.
-var nodesLack = regexp.MustCompile(`^(\d+/\d+ nodes are available|\d+ of the \d+ members that its gang needs|its gang has its minimum)`)
+// nodesLack reports whether a message counts what each node lacks, as those of kube-scheduler do and of every scheduler built on its framework, or is one of the
+// gang scheduler, which counts it for all members.
+func nodesLack(message string) bool {
+	_, own := unplaced.Parse(message)
+	return own || countsNodes.MatchString(message)
+}
+
+var countsNodes = regexp.MustCompile(`^\d+/\d+ nodes are available`)

@@ -16,6 +16,7 @@ func TestSummarize(t *testing.T) {
 	const short = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"
 	const own = "0/2 nodes are available: 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free."
 	const more = "0/2 nodes are available: its gang has its minimum, with 2 members placed, and there is no room for more: no GPU is free."
+	const cut = "0/2 nodes are available: the search for room for the 2 members that its gang needs was cut off: no placement found for all members within 200ms; there may be one."
 	isRunning := withCondition(kubeflowv1.JobRunning, corev1.ConditionTrue, "")
 	tests := []struct {
 		name string
@@ -30,6 +31,8 @@ func TestSummarize(t *testing.T) {
 			"Pending 0/2 0 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
 		{"the gang scheduler has not reported it of all", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(own))},
 			"Pending 0/2 0 worker-0: 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
+		{"the gang scheduler did not end its search", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(cut))},
+			"Pending 0/2 0 worker-0: the search for room for the 2 members that its gang needs was cut off: no placement found for all members within 200ms; there may be one"},
 		{"above its minimum", makeJob(2, withMin(2)), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unschedulable(more))},
 			"Running 2/3 2 worker-1: its gang has its minimum, with 2 members placed, and there is no room for more: no GPU is free"},
 		{"the scheduler is clearest about one", makeJob(2), []*corev1.Pod{makePod("ps", "0", unschedulable("gang cannot start")), makePod("worker", "0"), makePod("worker", "1", unschedulable(short))},

@@ -214,7 +214,7 @@ func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
 			Message: fmt.Sprintf("no placement found for all members within %s; there may be one", q.opts.Budget),
 			Facts:   map[string]any{"proof": string(found.Proof)},
 		},
-		Required: q.gang.MinMember, Fit: q.fit(found),
+		Required: q.gang.MinMember, Fit: q.fit(found), Cut: true,
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *cycle) postponed(wait time.Duration, why string) *verdict {
 			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,
 			Message: why + ", and is not repeated at once",
 		},
-		Required: v.minCount, Retry: v.retry,
+		Required: v.minCount, Cut: true, Retry: v.retry,
 	}
 	return v
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/unplaced"
 )
 
-// reservedFor recognises what our scheduler reports of room that it keeps for others, in the condition of a member.
-var reservedFor = regexp.MustCompile(`^\d+/\d+ nodes are available: (?:\d+ of the \d+ members that its gang needs fit|its gang has its minimum, with \d+ members placed, and there is no room for more): (room on [^;]+ is (?:reserved|held|being cleared) for [^;]+)`)
+// reservedFor recognises what our scheduler reports of room that it keeps for others, in its reason for the members.
+var reservedFor = regexp.MustCompile(`^room on [^;]+ is (?:reserved|held|being cleared) for [^;]+`)
 
 // maxKept is how many bytes of what it reports are shown. A limit in the expression would cost half a mebibyte at every start of the program.
 const maxKept = 1000
@@ -31,8 +32,9 @@ func reserved(c *stage.Context) *stage.Finding {
 			if condition.Type != corev1.PodScheduled || condition.Status != corev1.ConditionFalse {
 				continue
 			}
-			if kept := reservedFor.FindStringSubmatch(condition.Message); kept != nil {
-				return stage.Found(answer.ReservedByOthers, "it fits by what is free, but its scheduler keeps that for others: %s", strings.ToValidUTF8(kept[1][:min(len(kept[1]), maxKept)], "")).
+			report, _, _ := unplaced.FromCondition(condition.Message)
+			if kept := reservedFor.FindString(report.Why); kept != "" {
+				return stage.Found(answer.ReservedByOthers, "it fits by what is free, but its scheduler keeps that for others: %s", strings.ToValidUTF8(kept[:min(len(kept), maxKept)], "")).
 					See("v1", "Pod", &m.Pod.ObjectMeta, ".status.conditions").At(answer.StageOrder)
 			}
 		}
