@@ -87,6 +87,7 @@ func newAttachFit(t *task) *attachFit {
 		f.shared[position].count++
 		f.most[class.driver]++
 	}
+	f.noteAttached(t)
 	return f
 }
 
@@ -136,18 +137,23 @@ func (f *attachFit) roomOn(t *task, s *candidate) *attachRoom {
 	for n, class := range f.shared {
 		a.fresh[n] = class.count
 	}
-	there := t.c.attachedTo(s.n)
-	for v := range there.used {
+	for v := range t.c.attachedTo(s.n).used {
 		if n, known := f.known[v]; known {
 			a.fresh[n]--
 		}
 	}
-	for _, v := range there.left {
-		if _, known := f.known[v]; known && !t.c.atRest {
-			t.unmodelled[stillAttached] = true
+	return a
+}
+
+// noteAttached notes volumes that members share, or use alone, and that are attached to a node without a pod that uses them.
+func (f *attachFit) noteAttached(t *task) {
+	for v := range f.known {
+		for _, name := range t.c.volumes().attachedTo[v] {
+			if at, there := t.c.byName[name]; there && !t.c.atRest && slices.Contains(t.c.attachedTo(t.c.nodes[at]).left, v) {
+				t.unmodelled[stillAttached] = true
+			}
 		}
 	}
-	return a
 }
 
 // fits reports whether a candidate can attach the volumes of the members that are on it, and of one more of role i.

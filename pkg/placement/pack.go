@@ -31,11 +31,12 @@ func (p packing) total() int {
 type combination []int
 
 // pack finds the largest part of the gang that fits on the candidates if only what happens on each node matters, preferring
-// parts that make the gang start. exact is false if the budget ended it.
+// parts that make the gang start. exact is false if the budget ended it. Of a gang of too many different members, see packMany, it finds the whole or some part.
+// hopeless means that the gang is known not to fit.
 //
 // Nodes do not depend on each other here, so the numbers of members that fit on a set of nodes are the sums of what fits on
 // each. pack builds these sums node by node: for all counts of the other roles, the largest count of the widest role.
-func (t *task) pack(candidates []*candidate) (best packing, exact bool) {
+func (t *task) pack(candidates []*candidate, hopeless bool) (best packing, exact bool) {
 	if len(t.roles) == 0 {
 		return t.emptyPacking(), true
 	}
@@ -43,12 +44,15 @@ func (t *task) pack(candidates []*candidate) (best packing, exact bool) {
 		return t.packOne(candidates), true
 	}
 	candidates = t.useful(candidates)
-	if p := t.greedy(candidates); t.full(p.placed) {
-		return p, true
+	first := t.greedy(candidates)
+	if t.full(first.placed) {
+		return first, true
 	}
 	table := newDPTable(t)
-	if table == nil {
-		return t.greedy(candidates), false
+	if table == nil || len(table.most) > largeTable {
+		if best, exact = t.packMany(candidates, first, hopeless); table == nil || t.full(best.placed) {
+			return best, exact
+		}
 	}
 	byKind := map[int][]combination{}
 	for _, s := range candidates {
@@ -58,13 +62,30 @@ func (t *task) pack(candidates []*candidate) (best packing, exact bool) {
 			byKind[s.kind] = combinations
 		}
 		if !table.add(combinations) {
-			return t.greedy(candidates), false
+			return first, exact
 		}
 		if table.complete() {
 			break
 		}
 	}
 	return table.best(candidates), true
+}
+
+// packMany looks for a placement of a gang for which a table would be large: of all of it, or else what is placed at first. exact is true as well where there is
+// none, and the gang needs all of its members.
+func (t *task) packMany(candidates []*candidate, first packing, hopeless bool) (best packing, exact bool) {
+	if hopeless {
+		return first, false
+	}
+	steps := mostSteps
+	if t.enough(first.placed) {
+		steps = fewSteps
+	}
+	x := newCompletion(t, candidates, steps)
+	if p, found := x.solve(); found {
+		return p, true
+	}
+	return first, !x.cut && t.required == t.members()
 }
 
 // packOne fills the candidates in order with one role; what is left for the last candidate goes to the one that it fills best.

@@ -129,7 +129,7 @@ func (t *task) solveEach(domains map[string][]*candidate, solve func([]*candidat
 // solveCandidates solves the gang on some candidates.
 func (t *task) solveCandidates(candidates []*candidate) solution {
 	bound := t.countingBound(candidates)
-	p, exact := t.pack(candidates)
+	p, exact := t.pack(candidates, bound != nil)
 	if t.crossNode != nil {
 		// Without a placement where members do not matter to each other across nodes there is none where they do.
 		impossible := bound != nil || exact && !t.enough(p.placed)

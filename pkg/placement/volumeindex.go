@@ -20,9 +20,11 @@ type volumeIndex struct {
 	reported map[string]*storagev1.CSINode
 	// counted are the CSI drivers that a node limits the volumes of, or that keep pods off nodes without them; required are the latter.
 	counted, required sets.Set[string]
-	// limits are how many volumes of a driver a node can attach, by the name of the node; attachments are the volumes of counted drivers that are attached to it.
+	// limits are how many volumes of a driver a node can attach, by the name of the node; attachments are the volumes of counted drivers that are attached to it,
+	// and attachedTo are the nodes of each.
 	limits      map[string]map[string]int64
 	attachments map[string][]attachable
+	attachedTo  map[attachable][]string
 	// id is that of the objects, for what is kept of them without them.
 	id *byte
 }
@@ -34,7 +36,7 @@ func (s *store) volumesOf(o *Objects) *volumeIndex {
 			claims: make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(o.PersistentVolumeClaims)), named: make(map[string]*corev1.PersistentVolume, len(o.PersistentVolumes)),
 			offered: map[string]*offers{}, classes: make(map[string]*storagev1.StorageClass, len(o.StorageClasses)),
 			reported: make(map[string]*storagev1.CSINode, len(o.CSINodes)),
-			counted:  sets.New[string](), required: sets.New[string](), limits: map[string]map[string]int64{}, attachments: map[string][]attachable{}, id: new(byte),
+			counted:  sets.New[string](), required: sets.New[string](), limits: map[string]map[string]int64{}, attachments: map[string][]attachable{}, attachedTo: map[attachable][]string{}, id: new(byte),
 		}
 		for _, pvc := range slices.Backward(o.PersistentVolumeClaims) { // of two the first counts
 			s.volumes.claims[types.NamespacedName{Namespace: pvc.Namespace, Name: pvc.Name}] = pvc
@@ -86,7 +88,7 @@ func (v *volumeIndex) count(o *Objects) {
 		if pv := v.named[*a.Spec.Source.PersistentVolumeName]; pv != nil && pv.Spec.CSI != nil {
 			to := attachable{a.Spec.Attacher, pv.Spec.CSI.VolumeHandle}
 			if !slices.Contains(v.attachments[a.Spec.NodeName], to) {
-				v.attachments[a.Spec.NodeName] = append(v.attachments[a.Spec.NodeName], to)
+				v.attachments[a.Spec.NodeName], v.attachedTo[to] = append(v.attachments[a.Spec.NodeName], to), append(v.attachedTo[to], a.Spec.NodeName)
 			}
 		}
 	}
