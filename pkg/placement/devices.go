@@ -164,26 +164,32 @@ func tooManyRequests(claim *resourceapi.ResourceClaim) bool {
 // refused returns why the claims cannot be allocated together on a node; empty if they can. known is false if ctx ended first, or a claim
 // has too many requests: users write them, and a search for their devices may not end.
 func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (reason string, known bool) {
+	_, reason, known = c.allocate(ctx, n, claims)
+	return reason, known
+}
+
+// allocate is refused, and what is allocated for the claims where they are not.
+func (c *Cluster) allocate(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool) {
 	if slices.ContainsFunc(claims, tooManyRequests) {
-		return "", false
+		return nil, "", false
 	}
 	allocator, err := c.allocator()
 	if err != nil {
-		return err.Error(), true
+		return nil, err.Error(), true
 	}
 	if ctx.Err() != nil {
-		return "", false
+		return nil, "", false
 	}
-	results, err := allocator.Allocate(ctx, n.obj, claims)
+	results, err = allocator.Allocate(ctx, n.obj, claims)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return "", false
+		return nil, "", false
 	case err != nil:
-		return err.Error(), true
+		return nil, err.Error(), true
 	case results == nil:
-		return "devices cannot be allocated: " + describeClaims(claims), true
+		return nil, "devices cannot be allocated: " + describeClaims(claims), true
 	}
-	return "", true
+	return results, "", true
 }
 
 func describeClaims(claims []*resourceapi.ResourceClaim) string {
@@ -216,17 +222,20 @@ func deviceCount(claims []*resourceapi.ResourceClaim) int64 {
 // deviceFit decides for how many members a candidate has devices, with the allocator of kube-scheduler.
 type deviceFit struct {
 	claims [][]*resourceapi.ResourceClaim // by role: those that every member has for itself
+	shared []sharedDevices
 	known  map[string]bool
-	// refused is that of the cluster, within the budget; undecided reports that the budget ended it.
-	refused   func(*node, []*resourceapi.ResourceClaim) (reason string, known bool)
+	// allocate is that of the cluster, within the budget; undecided reports that the budget ended it.
+	allocate  func(*node, []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool)
 	undecided bool
 }
 
 // newDeviceFit looks up what the members request by resource claims; it is nil if they request nothing. A claim that exists by
-// name is for one member if only one uses it; what it means that several do is not modelled.
+// name is for one member if only one uses it, else see sharedDevices.
 func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 	d := &deviceFit{claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
-	d.refused = func(n *node, claims []*resourceapi.ResourceClaim) (string, bool) { return t.c.refused(ctx, n, claims) }
+	d.allocate = func(n *node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, string, bool) {
+		return t.c.allocate(ctx, n, claims)
+	}
 	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
 	for i, k := range t.roles {
 		if t.ignores(i, DRADevices) {
@@ -244,10 +253,10 @@ func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 			if users[claim] == 1 {
 				d.claims[i] = append(d.claims[i], claim)
 			} else {
-				t.unmodelled[fmt.Sprintf("ResourceClaim %s, which members share, is not allocated yet", claim.Name)] = true
+				d.share(t, claim, i)
 			}
 		}
-		found = found || len(d.claims[i]) > 0
+		found = found || d.uses(i)
 	}
 	if !found {
 		return nil
@@ -261,7 +270,7 @@ func (d *deviceFit) limit(s *candidate) {
 		return
 	}
 	for i := range s.slots {
-		if len(d.claims[i]) == 0 || !s.ok[i] {
+		if !d.uses(i) || !s.ok[i] {
 			continue
 		}
 		counts := make(combination, len(s.slots))
@@ -277,7 +286,7 @@ func (d *deviceFit) limit(s *candidate) {
 
 // fits reports whether the devices of the members on a candidate and of one more of role i can be allocated together.
 func (d *deviceFit) fits(s *candidate, counts combination, i int) bool {
-	if d == nil || len(d.claims[i]) == 0 {
+	if d == nil || !d.uses(i) {
 		return true
 	}
 	key := fmt.Sprint(s.pos, counts, i)
@@ -293,7 +302,12 @@ func (d *deviceFit) fits(s *candidate, counts combination, i int) bool {
 			claims = append(claims, copiesFor(d.claims[j], fmt.Sprintf("%d-%d", j, m))...)
 		}
 	}
-	reason, decided := d.refused(s.n, claims)
+	for _, k := range d.shared {
+		if k.users[i] || k.usedBy(counts) {
+			claims = append(claims, copiesFor([]*resourceapi.ResourceClaim{k.claim}, "shared")...)
+		}
+	}
+	_, reason, decided := d.allocate(s.n, claims)
 	if !decided {
 		d.undecided = true
 		return false

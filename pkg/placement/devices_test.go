@@ -184,8 +184,8 @@ func TestPlaceSharedClaim(t *testing.T) {
 	if got := c.Matrix(pod).Eligible(); !cmp.Equal(got, []string{"n2"}) {
 		t.Errorf("eligible %v, want n2", got)
 	}
-	if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 2, pod)}}, Options{}); len(r.Unmodelled) != 1 {
-		t.Errorf("unmodelled %v, want the shared claim", r.Unmodelled)
+	if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 2, pod)}}, Options{}); !r.Fits() || len(r.Unmodelled) != 0 {
+		t.Errorf("%s, unmodelled %v: want a place with the shared devices", r.Proof, r.Unmodelled)
 	}
 	o.ResourceClaims[1] = held("n2", "w", 0, 1, 2, 3)
 	o.ResourceClaims[1].Name, o.ResourceClaims[1].Status.ReservedFor = name, nil

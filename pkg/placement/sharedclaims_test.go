@@ -21,7 +21,7 @@ func TestPlaceClaimsByNameOfOneMemberEach(t *testing.T) {
 		"on the same node":      {sizes: []int64{2, 2, 2}, want: Witness},
 		"more than are free":    {sizes: []int64{4, 4}, want: Exhausted},
 		"too large for a node":  {sizes: []int64{5}, want: CountingBound},
-		"one claim for two":     {sizes: []int64{2, 2}, same: true, want: Witness, unmodelled: 1},
+		"one claim for two":     {sizes: []int64{2, 2}, same: true, want: Witness},
 		"one claim, one member": {sizes: []int64{4}, same: true, want: Witness},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,6 +42,53 @@ func TestPlaceClaimsByNameOfOneMemberEach(t *testing.T) {
 			r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests})
 			if r.Proof != tc.want || len(r.Unmodelled) != tc.unmodelled {
 				t.Errorf("%s, unmodelled %q; want %s and %d", r.Proof, r.Unmodelled, tc.want, tc.unmodelled)
+			}
+		})
+	}
+}
+
+// Members that share a claim of devices go where these are to be had, and take them once.
+func TestPlaceSharesDevicesThatAreNotChosenYet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		devices int64 // of the claim, of which n1 has 2 free, and n2 has 4
+		members int32
+		cpu     int    // of each, of 96 on a node
+		own     string // a template for each member
+		network bool   // the devices are not of a node
+		minimum int32
+		want    Proof
+		node    string
+	}{
+		"on one node":                        {devices: 4, members: 3, cpu: 30, want: Witness, node: "n2"},
+		"larger than one node":               {devices: 1, members: 3, cpu: 40, want: CountingBound},
+		"larger, of which two are enough":    {devices: 1, members: 3, cpu: 40, minimum: 2, want: Witness},
+		"larger, and devices of the network": {devices: 1, members: 3, cpu: 40, network: true, want: Witness},
+		"with devices of their own":          {devices: 2, members: 2, cpu: 1, own: "one", want: Witness, node: "n2"},
+		"with too many of their own":         {devices: 3, members: 2, cpu: 1, own: "one", want: CountingBound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := deviceObjects()
+			o.ResourceClaims = append(o.ResourceClaims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shared"}, Spec: requestingDevices(tc.devices, "")})
+			if tc.network {
+				everywhere := true
+				for _, s := range o.ResourceSlices {
+					s.Spec.NodeName, s.Spec.AllNodes = nil, &everywhere
+				}
+			}
+			claim := "shared"
+			pod := aPod("w", amounts("cpu", tc.cpu))
+			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &claim}}
+			if tc.own != "" {
+				claiming(tc.own)(pod)
+			}
+			r := Place(t.Context(), NewCluster(o), Gang{MinMember: tc.minimum, Roles: []Role{role("w", tc.members, pod)}}, Options{Budget: budgetForTests})
+			if r.Proof != tc.want || (len(r.Unmodelled) > 0) != tc.network {
+				t.Errorf("%s %+v, unmodelled %q; want %s", r.Proof, r.Bound, r.Unmodelled, tc.want)
+			}
+			for _, a := range r.Placement {
+				if tc.node != "" && a.Node != tc.node {
+					t.Errorf("member %d is on %s, want %s", a.Member, a.Node, tc.node)
+				}
 			}
 		})
 	}

@@ -50,9 +50,12 @@ func (t *task) findSharedVolumes() {
 	}
 }
 
-// solveDomain solves the gang on some candidates: with the best of the volumes that the members can share.
+// solveDomain solves the gang on some candidates: with the best of the devices and volumes that the members can share.
 func (t *task) solveDomain(candidates []*candidate) solution {
-	return t.solveVolumes(t.sharedVolumes, candidates, nil)
+	if t.devices == nil {
+		return t.solveVolumes(t.sharedVolumes, candidates, nil)
+	}
+	return t.solveDevices(t.devices.shared, candidates)
 }
 
 // solveVolumes tries, for one claim after the other, every volume that it can get; taken are those that other claims got.
