@@ -27,8 +27,9 @@ type completion struct {
 const (
 	// maxDead is how many sets of members are remembered.
 	maxDead = 1 << 17
-	// mostSteps is how many steps are taken: mostly a placement is found in few, or not at all. fewSteps is how many are where enough members have a place without.
-	mostSteps = 1 << 17
+	// mostSteps is how many steps are taken for one gang: mostly a placement is found in few, or not at all. fewSteps is how many are where enough members have a place
+	// without, or another search follows.
+	mostSteps = 1 << 18
 	fewSteps  = 1 << 14
 	// largeTable is how many states a table has that is only made where this search finds nothing.
 	largeTable = 1 << 10

@@ -77,12 +77,13 @@ func (t *task) packMany(candidates []*candidate, first packing, hopeless bool) (
 	if hopeless {
 		return first, false
 	}
-	steps := mostSteps
-	if t.enough(first.placed) {
-		steps = fewSteps
+	steps := (mostSteps - t.completed) / 2 // others of the domains that are tried are to have some, too
+	if t.enough(first.placed) || t.crossNode != nil {
+		steps = min(steps, fewSteps)
 	}
 	x := newCompletion(t, candidates, steps)
-	if p, found := x.solve(); found {
+	p, found := x.solve()
+	if t.completed += x.steps; found {
 		return p, true
 	}
 	return first, !x.cut && t.required == t.members()

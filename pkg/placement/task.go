@@ -25,6 +25,7 @@ type task struct {
 	candidates    []*candidate
 	deadline      time.Time
 	steps         int
+	completed     int // steps of completions
 	overBudget    bool
 	unmodelled    map[string]bool // names of constraints
 	devices       *deviceFit      // nil if no member has resource claims
