@@ -39,7 +39,7 @@ func OwnClaims(pod *corev1.Pod, ofVolume func(*corev1.Volume) string, ofDevices 
 
 // OwnClaims is [OwnClaims] by the claims of the cluster. Those that are not made yet are as in their templates.
 func (c *Cluster) OwnClaims(pod *corev1.Pod) (string, error) {
-	return OwnClaims(pod, func(v *corev1.Volume) string { return c.ownVolume(pod, v) }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
+	return OwnClaims(pod, func(v *corev1.Volume) string { return c.OwnVolume(pod, v) }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
 		if claim := find(c.objects.ResourceClaims, pod.Namespace, ClaimName(pod, ref)); claim != nil {
 			return claim
 		}
@@ -50,9 +50,9 @@ func (c *Cluster) OwnClaims(pod *corev1.Pod) (string, error) {
 	})
 }
 
-// ownVolume is equal for pods whose claims of their own, of one template, are to be had on the same nodes: it has the nodes that the volume of a claim, or what
+// OwnVolume is equal for pods whose claims of their own, of one template, are to be had on the same nodes: it has the nodes that the volume of a claim, or what
 // makes it, is tied to.
-func (c *Cluster) ownVolume(pod *corev1.Pod, v *corev1.Volume) string {
+func (c *Cluster) OwnVolume(pod *corev1.Pod, v *corev1.Volume) string {
 	k, _ := c.claimOf(pod, v)
 	if k.pvc == nil {
 		return ""

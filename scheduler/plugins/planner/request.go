@@ -47,14 +47,9 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
 	}
 	q := PlacementRequest{}
-	if q.members, err = rolesOf(pods, of.Topology, p.antiAffinity(nodes), handle.SharedDRAManager().ResourceClaims()); err != nil {
+	if q.members, q.Cluster, err = p.rolesOn(handle, nodes, pods, of.Topology); err != nil {
 		return PlacementRequest{}, err
 	}
-	objects, err := p.objects(handle, q.members)
-	if err != nil {
-		return PlacementRequest{}, err
-	}
-	q.Cluster = p.cluster(nodes, objects)
 	q.Gang = of
 	q.Gang.Roles = q.members.roles
 	q.withheld = func(gone map[types.UID]bool) []claims.Claim {

@@ -31,8 +31,9 @@ type memberRoles struct {
 }
 
 // rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, of another pod's
-// required anti-affinity, or a rule for parts of the gang reads them: operators give each pod an index label.
-func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.AntiAffinity, claims claimGetter) (*memberRoles, error) {
+// required anti-affinity, or a rule for parts of the gang reads them: operators give each pod an index label. Those that have volumes of their own are alike where
+// these are to be had on the same nodes, by volumes.
+func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.AntiAffinity, claims claimGetter, volumes ownVolume) (*memberRoles, error) {
 	p := &memberRoles{namespaced: others.ReadsNamespaces()}
 	keys, parts := sets.New[string](), topology.Divide()
 	for _, m := range members {
@@ -42,7 +43,7 @@ func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.An
 	selected := func(key string) bool { return keys.Has(key) || others.Reads(key) }
 	at := map[string]int{}
 	for _, m := range members {
-		key, err := signature(m, selected, claims)
+		key, err := signature(m, selected, claims, volumes)
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
@@ -187,12 +188,12 @@ func (p *memberRoles) name(pod *corev1.Pod) string {
 }
 
 // signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
-func signature(pod *corev1.Pod, selected func(key string) bool, claims claimGetter) (string, error) {
+func signature(pod *corev1.Pod, selected func(key string) bool, claims claimGetter, volumes ownVolume) (string, error) {
 	rules, err := placement.Signature(pod, selected)
 	if err != nil {
 		return "", err
 	}
-	own, err := ownClaims(pod, claims)
+	own, err := ownClaims(pod, claims, volumes)
 	return strings.Join([]string{pod.Labels[kubeflowv1.ReplicaTypeLabel], pod.Spec.SchedulerName, own, rules}, "/"), err
 }
 
@@ -201,9 +202,12 @@ type claimGetter interface {
 	Get(namespace, name string) (*resourceapi.ResourceClaim, error)
 }
 
-// ownClaims distinguishes pods that have claims of their own. One of a volume is taken to be tied to a node.
-func ownClaims(pod *corev1.Pod, claims claimGetter) (string, error) {
-	return placement.OwnClaims(pod, func(*corev1.Volume) string { return pod.Name }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
+// ownVolume distinguishes volumes of pods that are made for these alone, see [placement.Cluster.OwnVolume].
+type ownVolume func(*corev1.Pod, *corev1.Volume) string
+
+// ownClaims distinguishes pods that have claims of their own.
+func ownClaims(pod *corev1.Pod, claims claimGetter, volumes ownVolume) (string, error) {
+	return placement.OwnClaims(pod, func(v *corev1.Volume) string { return volumes(pod, v) }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
 		claim, err := claims.Get(pod.Namespace, placement.ClaimName(pod, ref))
 		if err != nil {
 			return nil // it is not there yet

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -37,7 +39,7 @@ func TestMembersWithClaimsOfATemplate(t *testing.T) {
 		members, claims[claim.Name] = append(members, m), claim
 	}
 	roles := func() (counts []int32) {
-		p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, claims)
+		p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, claims, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,5 +56,38 @@ func TestMembersWithClaimsOfATemplate(t *testing.T) {
 	delete(claims, "g-3-gpu")
 	if got := roles(); !slices.Equal(got, []int32{69, 1, 1, 1}) {
 		t.Errorf("an allocated claim, a larger one, and one that is not there: %v", got)
+	}
+}
+
+// Members whose volumes are made of one template are alike, until the volume of one is on some nodes.
+func TestMembersWithVolumesOfATemplate(t *testing.T) {
+	class := "disk"
+	first := storagev1.VolumeBindingWaitForFirstConsumer
+	objects := placement.Objects{StorageClasses: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "csi.example.com", VolumeBindingMode: &first}}}
+	var members []*corev1.Pod
+	for i := range 72 {
+		m := member("g", i, "cpu", "1")
+		m.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}},
+		}}}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-scratch"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}}
+		members, objects.PersistentVolumeClaims = append(members, m), append(objects.PersistentVolumeClaims, claim)
+	}
+	roles := func() (counts []int32) {
+		p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, nil, placement.NewCluster(objects).OwnVolume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.roles {
+			counts = append(counts, r.Count)
+		}
+		return counts
+	}
+	if got := roles(); !slices.Equal(got, []int32{72}) {
+		t.Errorf("equal volumes: %v", got)
+	}
+	objects.PersistentVolumeClaims[1].Annotations = map[string]string{volume.AnnSelectedNode: "n1"}
+	if got := roles(); !slices.Equal(got, []int32{71, 1}) {
+		t.Errorf("one is made for a node: %v", got)
 	}
 }

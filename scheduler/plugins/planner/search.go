@@ -133,7 +133,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 		return nil, fmt.Errorf("look up gang: %w", err)
 	}
 	q := &query{planner: p, plugin: plugin, cycle: c, nodes: nodes}
-	if q.members, err = rolesOf(members, c.topology, p.antiAffinity(nodes), plugin.handle.SharedDRAManager().ResourceClaims()); err != nil {
+	if q.members, q.free, err = p.rolesOn(plugin.handle, nodes, members, c.topology); err != nil {
 		return nil, err
 	}
 	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1, Topology: c.topology}
@@ -146,11 +146,6 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	// A gang that has its minimum needs at least one member more, or the attempt would place none.
 	q.gang.MinMember = max(q.gang.MinMember, int32(len(q.gang.Bound))+1)
 
-	objects, err := p.objects(plugin.handle, q.members)
-	if err != nil {
-		return nil, err
-	}
-	q.free = p.cluster(nodes, objects)
 	q.kept = q.free
 	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples(), nil); len(q.claims) > 0 {
 		q.kept = q.free.With(claims.PlacedPods(q.claims)...)

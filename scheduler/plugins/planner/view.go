@@ -23,15 +23,30 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	members := &memberRoles{namespaced: v.planner.antiAffinity(nodes).ReadsNamespaces()}
+	return v.planner.clusterFor(v.planner.engine.Framework(), nodes, pods)
+}
+
+// clusterFor is the engine's snapshot with the objects to which some pods refer. It costs what changed since the last call.
+func (p *Planner) clusterFor(handle fwk.Handle, nodes []fwk.NodeInfo, pods []*corev1.Pod) (*placement.Cluster, error) {
+	members := &memberRoles{namespaced: p.antiAffinity(nodes).ReadsNamespaces()}
 	for _, pod := range pods {
 		members.inspect(pod)
 	}
-	objects, err := v.planner.objects(v.planner.engine.Framework(), members)
+	objects, err := p.objects(handle, members)
 	if err != nil {
 		return nil, err
 	}
-	return v.planner.cluster(nodes, objects), nil
+	return p.cluster(nodes, objects), nil
+}
+
+// rolesOn groups members on the engine's snapshot, which is returned as clusterFor returns it.
+func (p *Planner) rolesOn(handle fwk.Handle, nodes []fwk.NodeInfo, members []*corev1.Pod, topology gang.Topology) (*memberRoles, *placement.Cluster, error) {
+	cluster, err := p.clusterFor(handle, nodes, members)
+	if err != nil {
+		return nil, nil, err
+	}
+	roles, err := rolesOf(members, topology, p.index.AntiAffinity(), handle.SharedDRAManager().ResourceClaims(), cluster.OwnVolume)
+	return roles, cluster, err
 }
 
 // cluster is the engine's snapshot with other objects. It costs what changed since the last call.
@@ -54,7 +69,7 @@ func (v View) Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Rol
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	members, err := rolesOf(pods, topology, v.planner.antiAffinity(nodes), v.planner.engine.Framework().SharedDRAManager().ResourceClaims())
+	members, _, err := v.planner.rolesOn(v.planner.engine.Framework(), nodes, pods, topology)
 	if err != nil {
 		return nil, err
 	}
