@@ -3,6 +3,7 @@ package gangcache
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,47 @@ func TestKindsOfMembers(t *testing.T) {
 	}
 }
 
+// withNode is a later state of a pod.
+func withNode(pod *corev1.Pod, node string) *corev1.Pod {
+	later := pod.DeepCopy()
+	later.Spec.NodeName = node
+	return later
+}
+
+// What happens to a pod that changes nothing of its gang has nothing derived again.
+func TestUpdatesOfMembersAreCheap(t *testing.T) {
+	c := New(sink{}, MemberPriority)
+	for i := range 100 {
+		c.SetPod(pod(fmt.Sprint(i), ofLabels, needs("100")))
+	}
+	later := []*corev1.Pod{withNode(pod("7", ofLabels, needs("100")), "n1"), withNode(pod("7", ofLabels, needs("100")), "n2")}
+	at := 0
+	if allocated := testing.AllocsPerRun(100, func() {
+		at++
+		if change := c.SetPod(later[at%2]); len(change.Keys) != 1 || len(change.Members) > 0 {
+			t.Errorf("changed: %+v", change)
+		}
+	}); allocated > 1 {
+		t.Errorf("%v allocations for one update", allocated)
+	}
+	if !slices.Contains(c.Pods(labelGang), later[at%2]) || len(c.Pods(labelGang)) != 100 {
+		t.Error("the newest state is not kept")
+	}
+	// What its gang depends on is looked at, though the pod is the same.
+	for name, change := range map[string]func(*corev1.Pod){
+		"priority": priority(7), "minimum": needs("50"), "gate": func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} },
+	} {
+		other := later[0].DeepCopy()
+		change(other)
+		if sameMember(later[0], other) {
+			t.Errorf("%s: nothing is other than before", name)
+		}
+	}
+	if !sameMember(later[0], later[1]) {
+		t.Error("on another node the member is not the same")
+	}
+}
+
 func (e *entry) minimum(c *Cache) int32 {
 	n, _ := e.minCount(c, labelGang)
 	return n
@@ -70,7 +112,7 @@ func BenchmarkMemberChanges(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				c.SetPod(pods[i%members])
+				c.SetPod(withNode(pods[i%members], fmt.Sprint("n", i%2)))
 			}
 		})
 	}

@@ -2,12 +2,14 @@ package gangcache
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
@@ -120,6 +122,36 @@ func (b *batch) touch(key gang.Key) {
 	if !slices.Contains(b.keys, key) {
 		b.keys = append(b.keys, key)
 	}
+}
+
+// update exchanges a live pod for a later state of it from which the same is derived: it gets a node, its containers start. That is most of what happens to pods, and
+// nothing is derived again. ok is false where something may be other than before.
+func (c *Cache) update(pod *corev1.Pod) (change Change, ok bool) {
+	info := c.pods[live][pod.UID]
+	if info == nil || !sameMember(info.pod, pod) {
+		return Change{}, false
+	}
+	if info.pod = pod; info.member {
+		change.Keys = []gang.Key{info.key}
+	}
+	return change, true
+}
+
+// sameMember reports whether two states of a pod are the same in all that its membership, and the group of its gang, are derived from.
+func sameMember(a, b *corev1.Pod) bool {
+	group := func(pod *corev1.Pod) string {
+		if pod.Spec.SchedulingGroup == nil {
+			return ""
+		}
+		return ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "")
+	}
+	sameOwner := func(a, b metav1.OwnerReference) bool {
+		return a.UID == b.UID && a.Kind == b.Kind && a.Name == b.Name && a.APIVersion == b.APIVersion && ptr.Equal(a.Controller, b.Controller)
+	}
+	return a.Namespace == b.Namespace && a.Name == b.Name && len(a.Spec.SchedulingGates) == len(b.Spec.SchedulingGates) && a.Spec.SchedulerName == b.Spec.SchedulerName &&
+		ptr.Equal(a.Spec.Priority, b.Spec.Priority) && ptr.Equal(a.Spec.PreemptionPolicy, b.Spec.PreemptionPolicy) && group(a) == group(b) &&
+		a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameOwner)
 }
 
 // join puts a pod into the gang that counts for it now.

@@ -112,6 +112,11 @@ func (c *Cache) DeleteEnded(uid types.UID) Change { return c.setPod(uid, nil, en
 func (c *Cache) setPod(uid types.UID, pod *corev1.Pod, phases ...podPhase) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if pod != nil && phases[0] == live {
+		if change, ok := c.update(pod); ok {
+			return change
+		}
+	}
 	b := batch{cache: c}
 	for _, phase := range phases {
 		if old := c.pods[phase][uid]; old != nil {
