@@ -200,15 +200,27 @@ func (l *Ledger) Wake() {
 	}
 }
 
-// Prune forgets those of the refused pods that do not wait any more.
+// Prune forgets those of the refused pods that do not wait any more. They are looked up without the lock, on which the engine may wait.
 func (l *Ledger) Prune() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	ended := map[*corev1.Pod]bool{}
 	for _, pods := range l.waiting {
-		maps.DeleteFunc(pods, func(_ string, pod *corev1.Pod) bool {
-			now := l.engine.Pod(pod)
-			return now == nil || now.Spec.NodeName != "" || now.DeletionTimestamp != nil
-		})
+		for _, pod := range pods {
+			ended[pod] = false
+		}
+	}
+	l.mu.Unlock()
+	for pod := range ended {
+		now := l.engine.Pod(pod)
+		ended[pod] = now == nil || now.Spec.NodeName != "" || now.DeletionTimestamp != nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for o, pods := range l.waiting {
+		maps.DeleteFunc(pods, func(_ string, pod *corev1.Pod) bool { return ended[pod] })
+		if len(pods) == 0 {
+			delete(l.waiting, o)
+		}
 	}
 }
 

@@ -94,6 +94,9 @@ func (a *Attempts) Changed(group types.NamespacedName) {
 		a.current.changes()
 	}
 	var woken []*parkedGang
+	if m := a.parkedGangs[group]; m != nil {
+		m.gone = false
+	}
 	if m := a.parkedGangs[group]; m != nil && m.changed && a.clock.Now().Before(m.notBefore) {
 		woken = a.requeue(group, m, causeGang)
 	} else if m != nil {
@@ -105,10 +108,13 @@ func (a *Attempts) Changed(group types.NamespacedName) {
 	a.wake(woken...)
 }
 
-// forgetNext drops what is kept for the next attempt of a gang that is gone.
+// forgetNext drops what is kept for the next attempt of a gang that is gone. It stays parked, for one of its name that comes soon.
 func (a *Attempts) forgetNext(group types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if m := a.parkedGangs[group]; m != nil {
+		m.gone = true
+	}
 	delete(a.firstMembers, group)
 	delete(a.selfChanged, group)
 }
@@ -139,8 +145,8 @@ type parkedGang struct {
 	wants *wants
 	// short is set if the gang is partly placed and cannot be completed now.
 	short *Shortfall
-	// changed: the attempt that failed was due to a change of the gang itself.
-	changed bool
+	// changed: the attempt that failed was due to a change of the gang itself. gone: its group has been deleted since, and nothing is kept for a next attempt.
+	changed, gone bool
 
 	timer clock.Timer
 	// notBefore is the earliest time of the next attempt, cause what will start it.
@@ -210,7 +216,7 @@ func (a *Attempts) expire(group types.NamespacedName, m *parkedGang) {
 	current := a.parkedGangs[group] == m
 	if current {
 		a.forget(group)
-		if m.cause == causeGang {
+		if m.cause == causeGang && !m.gone {
 			a.selfChanged[group] = true
 		}
 	}

@@ -200,6 +200,31 @@ func TestAGangThatChangesAllTheTime(t *testing.T) {
 	}
 }
 
+// Nothing is kept of gangs that are gone, whatever was to happen to them: tenants may have ever new ones.
+func TestGangsThatAreGone(t *testing.T) {
+	d := newFixture()
+	d.try(&verdict{proven: true}, nil)
+	d.Changed(group)
+	d.try(&verdict{proven: true}, nil)
+	d.Changed(group) // which waits for the minimum time
+	d.forgetNext(group)
+	d.clock.Step(minParked)
+	if d.isParked(group) || len(d.selfChanged)+len(d.firstMembers)+len(d.unproven) > 0 {
+		t.Errorf("kept: %v, %v, %v", d.selfChanged, d.firstMembers, d.unproven)
+	}
+	// One of its name that comes at once has changed as well.
+	d.try(&verdict{proven: true}, nil)
+	d.Changed(group)
+	d.try(&verdict{proven: true}, nil)
+	d.Changed(group)
+	d.forgetNext(group)
+	d.Changed(group)
+	d.clock.Step(minParked)
+	if !d.selfChanged[group] {
+		t.Error("what has changed of the next gang of the name is forgotten")
+	}
+}
+
 // A parked gang is tried again in the end.
 func TestParkedForATime(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -74,6 +74,8 @@ type Tracker struct {
 	places map[string]map[types.UID]*slot // by node
 	// usages are what namespaces have, for the cap on what is claimed for them.
 	usages map[string]*usage
+	// lower are the namespaces that may have less than their peak.
+	lower map[string]bool
 	// stale are the nodes on which a member may be missing.
 	stale map[string]bool
 	// loose are the slots of pods that are gone or going.
@@ -118,6 +120,7 @@ func emptyTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, clock clock
 		slots:    map[types.UID]*slot{},
 		places:   map[string]map[types.UID]*slot{},
 		usages:   map[string]*usage{},
+		lower:    map[string]bool{},
 		stale:    map[string]bool{},
 		loose:    map[types.NamespacedName]map[types.UID]*slot{},
 		required: map[types.NamespacedName]int32{},

@@ -326,6 +326,28 @@ func TestArgs(t *testing.T) {
 	}
 }
 
+// A cycle looks at namespaces that have lost something, and not at all that have gangs.
+func TestPeaksOfNamespaces(t *testing.T) {
+	w := newFixture(t)
+	for _, name := range []string{"a-0", "a-1", "a-2"} {
+		w.run(name, "n1")
+	}
+	w.look()
+	if len(w.lower) != 0 || len(w.usages) != 1 {
+		t.Errorf("nothing was lost, and %v are looked at of %d", w.lower, len(w.usages))
+	}
+	w.die("a-2")
+	w.look()
+	if len(w.lower) != 1 {
+		t.Errorf("a member was lost, and %v are looked at", w.lower)
+	}
+	w.clock.Step(2 * time.Minute)
+	w.look()
+	if got := w.usages[enginetest.Namespace]; len(w.lower) != 0 || got.peak[corev1.ResourcePods] != 2 {
+		t.Errorf("its time is over: %v, it had %v", w.lower, got.peak)
+	}
+}
+
 // What may be claimed for a namespace does not grow when a place is taken again, nor when it is given up.
 func TestPeakIsOfPlaces(t *testing.T) {
 	w := newFixture(t)

@@ -16,18 +16,27 @@ func (t *Tracker) count(s *slot, n int64) {
 	}
 	u.placed = u.placed.Plus(s.requests, n)
 	u.peak = u.peak.AtLeast(u.placed)
+	if n < 0 {
+		t.lower[s.group.Namespace] = true
+	}
 }
 
-// forgetPeaks starts the peaks of all namespaces again that have lost no member for whose place a claim may be due.
+// forgetPeaks starts the peaks of namespaces again that have lost no member for whose place a claim may be due. Only those that have less than their peak are looked
+// at: this is done in every cycle.
 func (t *Tracker) forgetPeaks() {
+	if len(t.lower) == 0 {
+		return
+	}
 	losing := map[string]bool{}
 	for group := range t.loose {
 		losing[group.Namespace] = true
 	}
-	for namespace, u := range t.usages {
+	for namespace := range t.lower {
 		if losing[namespace] {
 			continue
 		}
+		delete(t.lower, namespace)
+		u := t.usages[namespace]
 		if u.peak = u.placed; len(u.placed) == 0 {
 			delete(t.usages, namespace)
 		}
