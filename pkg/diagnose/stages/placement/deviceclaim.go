@@ -165,6 +165,9 @@ func tooFewDevices(c *stage.Context, fitted string) string {
 			parts = append(parts, fmt.Sprintf("%s, and %s %d", claiming(c, d), devicesWhere(d), d.Total))
 		}
 	}
+	if claim := sharedClaim(c); len(parts) == 0 && claim != nil {
+		return whereShared(claim, fitted)
+	}
 	if len(parts) == 0 {
 		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
 	}
