@@ -165,7 +165,7 @@ func tooFewDevices(c *stage.Context, fitted string) string {
 			parts = append(parts, fmt.Sprintf("%s, and %s %d", claiming(c, d), devicesWhere(d), d.Total))
 		}
 	}
-	if claim := sharedClaim(c); len(parts) == 0 && claim != nil {
+	if claim := sharedDevices(c); len(parts) == 0 && claim != nil {
 		return whereShared(claim, fitted)
 	}
 	if len(parts) == 0 {

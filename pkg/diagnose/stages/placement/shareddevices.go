@@ -11,8 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
-// sharedClaim is a ResourceClaim that several members name, the first by the order of the roles; nil if there is none.
-func sharedClaim(c *stage.Context) *resourcev1.ResourceClaim {
+// sharedDevices is a ResourceClaim that several members name, the first by the order of the roles; nil if there is none.
+func sharedDevices(c *stage.Context) *resourcev1.ResourceClaim {
 	users := map[string]int32{}
 	for _, role := range c.Request.Roles {
 		for _, ref := range role.Pod.Spec.ResourceClaims {
