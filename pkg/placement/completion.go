@@ -15,12 +15,13 @@ type completion struct {
 	order      []int // the roles, the hardest to place first
 	left       combination
 	counts     []combination // by candidate
-	// What the candidates from one on have, by its position: how much is free of each resource, in all and at most on one, and how many slots there are for
-	// each role.
+	takes      []uint64      // by candidate: the roles, as bits, of which it takes members
+	// What the candidates from one on have, by its position: how much of each resource, of no candidate more than all members request; the most that is free on
+	// one; and how many slots there are for each role.
 	free, largest, slots [][]int64
 	requested            []int64 // by resource: what the members request that are left
 	dead                 map[string]bool
-	steps, most          int  // most is how many steps it may take; 0 for as many as there is time for
+	steps, most          int  // most is how many steps it may take
 	cut                  bool // it has not tried everything
 }
 
@@ -36,23 +37,32 @@ const (
 )
 
 func newCompletion(t *task, candidates []*candidate, most int) *completion {
+	n := len(candidates)
 	x := &completion{
-		t: t, candidates: candidates, order: t.bySize(candidates), left: make(combination, len(t.roles)), counts: make([]combination, len(candidates)),
-		free: make([][]int64, len(candidates)+1), largest: make([][]int64, len(candidates)+1), slots: make([][]int64, len(candidates)+1), requested: t.mostRequested(), dead: map[string]bool{}, most: most,
+		t: t, candidates: candidates, order: t.bySize(candidates), left: make(combination, len(t.roles)), counts: make([]combination, n), takes: make([]uint64, n),
+		free: make([][]int64, n+1), largest: make([][]int64, n+1), slots: make([][]int64, n+1), requested: t.mostRequested(), dead: map[string]bool{}, most: most,
 	}
 	for i := range t.roles {
 		x.left[i] = t.roles[i].count
 	}
 	resources := len(t.c.names.list)
-	x.free[len(candidates)], x.largest[len(candidates)], x.slots[len(candidates)] = make([]int64, resources), make([]int64, resources), make([]int64, len(t.roles))
-	for at := len(candidates) - 1; at >= 0; at-- {
-		x.free[at], x.largest[at], x.slots[at] = slices.Clone(x.free[at+1]), slices.Clone(x.largest[at+1]), slices.Clone(x.slots[at+1])
+	width := 2*resources + len(t.roles)
+	all := make([]int64, (n+1)*width)
+	for at := n; at >= 0; at-- {
+		row := all[at*width : (at+1)*width]
+		x.free[at], x.largest[at], x.slots[at] = row[:resources], row[resources:2*resources], row[2*resources:]
+		if at == n {
+			continue
+		}
+		copy(row, all[(at+1)*width:])
 		for pos, amount := range candidates[at].free {
 			x.free[at][pos] += min(amount, x.requested[pos])
 			x.largest[at][pos] = max(x.largest[at][pos], amount)
 		}
-		for i, n := range candidates[at].slots {
-			x.slots[at][i] += int64(n)
+		for i, slots := range candidates[at].slots {
+			if x.slots[at][i] += int64(slots); slots > 0 {
+				x.takes[at] |= 1 << i
+			}
 		}
 	}
 	return x
@@ -78,8 +88,17 @@ func (x *completion) solve() (p packing, found bool) {
 
 // place places the members that are left on the candidates from one on, and reports whether they have room there.
 func (x *completion) place(at int) bool {
-	if !slices.ContainsFunc(x.left, func(n int) bool { return n > 0 }) {
+	var wanted uint64
+	for i, n := range x.left {
+		if n > 0 {
+			wanted |= 1 << i
+		}
+	}
+	if wanted == 0 {
 		return true
+	}
+	for at < len(x.candidates) && x.takes[at]&wanted == 0 {
+		at++
 	}
 	if at == len(x.candidates) || !x.couldFit(at) {
 		return false
@@ -90,7 +109,7 @@ func (x *completion) place(at int) bool {
 	}
 	s := x.candidates[at]
 	x.counts[at] = make(combination, len(x.t.roles))
-	found := x.fill(at, 0, slices.Clone(s.free), at > 0 && x.candidates[at-1].kind == s.kind)
+	found := x.fill(at, 0, slices.Clone(s.free), at > 0 && x.counts[at-1] != nil && x.candidates[at-1].kind == s.kind)
 	if !found {
 		x.counts[at] = nil
 		if !x.cut && len(x.dead) < maxDead {
@@ -107,6 +126,13 @@ func (x *completion) fill(at, next int, free []int64, bounded bool) bool {
 		return false
 	}
 	s, counts := x.candidates[at], x.counts[at]
+	for ; next < len(x.order); next++ {
+		i := x.order[next]
+		if x.left[i] > 0 && s.slots[i] > 0 {
+			break
+		}
+		bounded = bounded && x.counts[at-1][i] == 0
+	}
 	if next == len(x.order) {
 		for _, i := range x.order {
 			if x.left[i] > 0 && x.t.addable(s, counts, free, i) {

@@ -72,14 +72,14 @@ func (t *task) pack(candidates []*candidate, hopeless bool) (best packing, exact
 }
 
 // packMany looks for a placement of a gang for which a table would be large: of all of it, or else what is placed at first. exact is true as well where there is
-// none, and the gang needs all of its members.
+// none, and the gang needs all of its members. Of a gang that claims devices it is only what is placed at first: each step would have to allocate them.
 func (t *task) packMany(candidates []*candidate, first packing, hopeless bool) (best packing, exact bool) {
-	if hopeless {
-		return first, false
-	}
 	steps := (mostSteps - t.completed) / 2 // others of the domains that are tried are to have some, too
 	if t.enough(first.placed) || t.crossNode != nil {
 		steps = min(steps, fewSteps)
+	}
+	if hopeless || t.devices != nil || steps < len(t.roles) || t.overdue() {
+		return first, false
 	}
 	x := newCompletion(t, candidates, steps)
 	p, found := x.solve()
