@@ -96,11 +96,15 @@ const memberUID = "fit/"
 
 // member makes the pod of an assignment: like the role's pod, but bound.
 func member(like *corev1.Pod, a Assignment) *corev1.Pod {
+	name := fmt.Sprintf("%s-%s-%d", like.Name, a.Role, a.Member)
+	return StandIn(like, name, types.UID(memberUID+like.Namespace+"/"+name), a.Node)
+}
+
+// StandIn is a pod on a node like another. Where several stand for pods like one, each has a name of its own: volumes that are made for a pod are named after it,
+// and count once by name.
+func StandIn(like *corev1.Pod, name string, uid types.UID, node string) *corev1.Pod {
 	p := *like
-	p.Name = fmt.Sprintf("%s-%s-%d", like.Name, a.Role, a.Member)
-	p.UID = types.UID(memberUID + like.Namespace + "/" + p.Name)
-	p.Spec.NodeName = a.Node
-	p.Status = corev1.PodStatus{}
+	p.Name, p.UID, p.Spec.NodeName, p.Status = name, uid, node, corev1.PodStatus{}
 	return &p
 }
 

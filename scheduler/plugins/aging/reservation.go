@@ -254,10 +254,8 @@ func (p Projection) fulfilled(r Reservation) Projection {
 			leave = append(leave, uid)
 		}
 		for i, pod := range place.Members {
-			member := pod.DeepCopy()
-			member.UID = types.UID(fmt.Sprintf("%s/%s/%d", r.Group, node, i))
-			member.Spec.NodeName = node
-			come = append(come, member)
+			uid := types.UID(fmt.Sprintf("%s/%s/%d", r.Group, node, i))
+			come = append(come, placement.StandIn(pod, fmt.Sprintf("%s-%s-%d", pod.Name, node, i), uid, node))
 		}
 	}
 	return p.after(leave, come...)

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -192,5 +195,34 @@ func TestWhatIsKept(t *testing.T) {
 	nodes := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos()
 	if kept := y.claims.Withheld(nodes, g.Group, g.Open, nil); len(kept) != 0 || !slices.Equal(y.claims.Nodes(g.Group), []string{"a"}) {
 		t.Errorf("%v kept from the gang itself, %v for it", kept, y.claims.Nodes(g.Group))
+	}
+}
+
+// Each member that is to come has the volume that is made for it, though the places are kept with one pod as the example of all.
+func TestReservedMembersHaveVolumesOfTheirOwn(t *testing.T) {
+	class, three := "disk", int32(3)
+	withVolume := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}},
+		}}}}
+	}
+	limited := &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi.example.com", Allocatable: &storagev1.VolumeNodeResources{Count: &three}}}}}
+	limited.Name = "a"
+	disk := &storagev1.StorageClass{Provisioner: "csi.example.com", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	disk.Name = class
+	empty := placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{aNode("a", 16)}, CSINodes: []*storagev1.CSINode{limited}, StorageClasses: []*storagev1.StorageClass{disk}})
+
+	like := aPod("g-0", "", 1, withVolume)
+	r := Reservation{Group: types.NamespacedName{Namespace: "team", Name: "g"}, Nodes: map[string]NodeReservation{"a": {Members: []*corev1.Pod{like, like}}}}
+	for name, c := range map[string]*placement.Cluster{
+		"come true": Projection{Cluster: empty}.fulfilled(r).Cluster,
+		"kept":      empty.With(claims.PlacedPods(r.claims())...),
+	} {
+		for members, want := range map[int32]bool{1: true, 2: false} {
+			g := placement.Gang{Roles: []placement.Role{{Name: "worker", Pod: aPod("other", "", 1, withVolume), Count: members}}}
+			if found := placement.Place(t.Context(), c, g, placement.Options{Budget: time.Minute}); found.Fits() != want {
+				t.Errorf("%s: %d others: %s", name, members, found.Proof)
+			}
+		}
 	}
 }

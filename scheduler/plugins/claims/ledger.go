@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Engine is the part of kube-scheduler that the ledger uses; *engine.Handle implements it.
@@ -414,14 +415,13 @@ func (l *Ledger) Suspends(job gang.Identity) bool {
 	return len(l.list(func(e *entry) bool { return e.Suspended[job] })) > 0
 }
 
-// PlacedPods returns pods that stand for claims, each on its node. Their UIDs are
-// unlike those of real pods.
+// PlacedPods returns pods that stand for claims, each on its node. Their names and UIDs
+// are unlike those of real pods.
 func PlacedPods(claims []Claim) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(claims))
 	for i, c := range claims {
-		pod := *c.Pod
-		pod.UID, pod.Spec.NodeName, pod.Status = types.UID(fmt.Sprintf("claim/%s/%d", c.Kind, i)), c.Node, corev1.PodStatus{}
-		pods = append(pods, &pod)
+		name := fmt.Sprintf("%s-%s-%d", c.Pod.Name, c.Kind, i)
+		pods = append(pods, placement.StandIn(c.Pod, name, types.UID(fmt.Sprintf("claim/%s/%d", c.Kind, i)), c.Node))
 	}
 	return pods
 }

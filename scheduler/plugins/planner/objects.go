@@ -115,13 +115,6 @@ func listDevices(handle fwk.Handle, o *placement.Objects) (err error) {
 	return nil
 }
 
-// placedAs returns a copy of a pod on a node.
-func placedAs(like *corev1.Pod, node, uid string) *corev1.Pod {
-	pod := *like
-	pod.UID, pod.Spec.NodeName, pod.Status = types.UID(uid), node, corev1.PodStatus{}
-	return &pod
-}
-
 // nominated returns the pods that preemption has nominated for nodes, as if they were there, unless the gang outranks them.
 func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedName, priority int32) []*corev1.Pod {
 	var pods []*corev1.Pod
@@ -132,7 +125,7 @@ func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedNa
 			if of == group || corev1helpers.PodPriority(pod) < priority {
 				continue
 			}
-			pods = append(pods, placedAs(pod, n.Node().Name, string(pod.UID)))
+			pods = append(pods, placement.StandIn(pod, pod.Name, pod.UID, n.Node().Name))
 		}
 	}
 	return pods
