@@ -61,7 +61,7 @@ func (c *cluster) Cluster([]*corev1.Pod) (*placement.Cluster, error) {
 }
 
 // Roles implements aging.View: the members of a job are alike.
-func (c *cluster) Roles(pods []*corev1.Pod, _ gangs.Topology) ([]placement.Role, error) {
+func (c *cluster) Roles(_ *placement.Cluster, pods []*corev1.Pod, _ gangs.Topology) ([]placement.Role, error) {
 	return []placement.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
 }
 

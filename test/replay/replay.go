@@ -183,7 +183,7 @@ func (r *replay) try(ctx context.Context, g *gang) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	roles, err := r.Roles(g.pods, gangs.Topology{})
+	roles, err := r.Roles(free, g.pods, gangs.Topology{})
 	if err != nil {
 		return false, err
 	}

@@ -28,8 +28,9 @@ type View interface {
 	// Cluster is with what the volumes and claims of pods refer to that are to be
 	// placed.
 	Cluster(pods []*corev1.Pod) (*placement.Cluster, error)
-	// Roles groups pods that no rule of the engine distinguishes.
-	Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error)
+	// Roles groups pods that no rule of the engine distinguishes, some of those with
+	// which Cluster was last called, on what it returned.
+	Roles(cluster *placement.Cluster, pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error)
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.

@@ -127,7 +127,7 @@ func (y *yard) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	return cluster(y.nodes, y.pods...), nil
 }
 
-func (y *yard) Roles(pods []*corev1.Pod, _ gang.Topology) ([]placement.Role, error) {
+func (y *yard) Roles(_ *placement.Cluster, pods []*corev1.Pod, _ gang.Topology) ([]placement.Role, error) {
 	if y.roles != nil {
 		y.roles(pods)
 	}

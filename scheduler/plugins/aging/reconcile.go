@@ -74,7 +74,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) error {
 		if ctx.Err() != nil && !slices.ContainsFunc(before, func(r Reservation) bool { return r.Group == g.Group }) {
 			continue // there is no time for a search
 		}
-		if g.Members.Roles, err = c.view.Roles(g.Open, g.Members.Topology); err != nil {
+		if g.Members.Roles, err = c.view.Roles(cluster, g.Open, g.Members.Topology); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot reserve places", "gang", claims.GangName(g.Group))
 			c.failed.increase(g.Group, now, 0)
 			continue // the others' places do not depend on it

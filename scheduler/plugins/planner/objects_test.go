@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/poll"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -94,4 +95,19 @@ func TestAntiAffinityOfANamespaceToOthers(t *testing.T) {
 	r.gang("h", 1)
 	r.create(member("h", 0, "nvidia.com/gpu", "2"))
 	r.parked("h") // n2 is not for it
+}
+
+// Roles of pods that refer to nothing leave the cluster, and what is kept of its nodes, as they are for others. The engine has nothing to do meanwhile.
+func TestRolesUseTheClusterOfTheView(t *testing.T) {
+	r := newRig(t)
+	view, plain, mounting := r.planner.View(), member("g", 0, "cpu", "1"), member("h", 0, "cpu", "1")
+	mounting.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	cluster, err := view.Cluster([]*corev1.Pod{plain, mounting})
+	r.must(err)
+	before := r.planner.index.Objects()
+	roles, err := view.Roles(cluster, []*corev1.Pod{plain}, gang.Topology{})
+	r.must(err)
+	if len(roles) != 1 || r.planner.index.Objects() != before {
+		t.Errorf("%d roles, and the index has other objects", len(roles))
+	}
 }

@@ -45,8 +45,13 @@ func (p *Planner) rolesOn(handle fwk.Handle, nodes []fwk.NodeInfo, members []*co
 	if err != nil {
 		return nil, nil, err
 	}
-	roles, err := rolesOf(members, topology, p.index.AntiAffinity(), handle.SharedDRAManager().ResourceClaims(), cluster.OwnVolume)
+	roles, err := p.rolesIn(cluster, handle, members, topology)
 	return roles, cluster, err
+}
+
+// rolesIn groups members on the latest cluster of clusterFor, for which they were among the pods.
+func (p *Planner) rolesIn(cluster *placement.Cluster, handle fwk.Handle, members []*corev1.Pod, topology gang.Topology) (*memberRoles, error) {
+	return rolesOf(members, topology, p.index.AntiAffinity(), handle.SharedDRAManager().ResourceClaims(), cluster.OwnVolume)
 }
 
 // cluster is the engine's snapshot with other objects. It costs what changed since the last call.
@@ -63,13 +68,9 @@ func (p *Planner) antiAffinity(nodes []fwk.NodeInfo) *placement.AntiAffinity {
 	return p.index.AntiAffinity()
 }
 
-// Roles groups pods that no rule of the engine, and no rule for parts of their gang, distinguishes.
-func (v View) Roles(pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error) {
-	nodes, err := v.planner.engine.Snapshot().NodeInfos().List()
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	members, _, err := v.planner.rolesOn(v.planner.engine.Framework(), nodes, pods, topology)
+// Roles groups pods that no rule of the engine, and no rule for parts of their gang, distinguishes, on what Cluster last returned for pods that they are among.
+func (v View) Roles(cluster *placement.Cluster, pods []*corev1.Pod, topology gang.Topology) ([]placement.Role, error) {
+	members, err := v.planner.rolesIn(cluster, v.planner.engine.Framework(), pods, topology)
 	if err != nil {
 		return nil, err
 	}
