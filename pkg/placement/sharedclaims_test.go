@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -91,5 +92,59 @@ func TestPlaceSharesDevicesThatAreNotChosenYet(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// usingClaim gives a pod a ResourceClaim that is there by name.
+func usingClaim(claim string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "x", ResourceClaimName: &claim})
+	}
+}
+
+// Members that do not use what others share are not said to lack room because of it.
+func TestBoundOfMembersThatShareNothing(t *testing.T) {
+	o := deviceObjects()
+	o.ResourceClaims = append(o.ResourceClaims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shared"}, Spec: requestingDevices(2, "")})
+	o.StorageClasses = classes(aClass("made", "csi.example.com", storagev1.VolumeBindingWaitForFirstConsumer))
+	o.PersistentVolumeClaims = claims(aClaim("data", "made", "", corev1.ReadWriteOnce))
+	for name, tc := range map[string]struct {
+		share podOption
+		by    Constraint
+	}{"devices": {usingClaim("shared"), DRADevices}, "a volume": {using("data"), VolumeNode}} {
+		g := Gang{Roles: []Role{role("a", 2, aPod("a", amounts("cpu", 1), tc.share)), role("b", 3, aPod("b", amounts("cpu", 90)))}}
+		if r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests}); r.Bound == nil || r.Bound.Role != "b" || r.Bound.Constraint != "" {
+			t.Errorf("%s: others are short: %s %+v", name, r.Proof, r.Bound)
+		}
+		g.Roles[0].Pod, g.Roles[1].Count = aPod("a", amounts("cpu", 90), tc.share), 1
+		if r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests}); r.Bound == nil || r.Bound.Role != "a" || r.Bound.Constraint != tc.by {
+			t.Errorf("%s: those that share are short: %s %+v", name, r.Proof, r.Bound)
+		}
+	}
+}
+
+// Of nodes that each have the devices, and too little room for the members that share them, one is tried: the one with most.
+func TestDevicesWhereTooFewMembersHaveRoom(t *testing.T) {
+	o := deviceObjects()
+	o.Nodes, o.Pods, o.ResourceSlices = nil, nil, nil
+	o.ResourceClaims = []*resourceapi.ResourceClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shared"}, Spec: requestingDevices(2, "")}}
+	for i := range 50 {
+		name, cpu := fmt.Sprintf("n%02d", i), 10
+		if i == 30 {
+			cpu = 20
+		}
+		o.Nodes, o.ResourceSlices = append(o.Nodes, aNode(name, amounts("cpu", cpu))), append(o.ResourceSlices, aSlice(name, 4))
+	}
+	g := Gang{Roles: []Role{role("a", 3, aPod("a", amounts("cpu", 10), usingClaim("shared"))), role("b", 3, aPod("b", amounts("cpu", 5)))}}
+	task := instanceTask(t, instance{objects: o, gang: g})
+	tried := 0
+	for range task.reaches(task.devices.shared[0], task.candidates) {
+		tried++
+	}
+	if tried != 2 { // that one, and none
+		t.Errorf("%d sets of nodes are tried", tried)
+	}
+	if r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests}); r.Bound == nil || r.Bound.Have != 2 || r.Bound.Constraint != DRADevices {
+		t.Errorf("%s %+v", r.Proof, r.Bound)
 	}
 }

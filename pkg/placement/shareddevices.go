@@ -60,9 +60,7 @@ func (t *task) solveDevices(left []sharedDevices, candidates []*candidate) solut
 	k := left[0]
 	a := bestOf(t, t.reaches(k, candidates), func(reach func(*corev1.Node) bool) solution {
 		a := t.solveDevices(left[1:], t.withoutRoles(k.users, candidates, reach))
-		if a.bound != nil && a.bound.Role != "" && a.bound.Constraint == "" {
-			a.bound.Constraint = DRADevices
-		}
+		t.blame(a.bound, k.users, DRADevices)
 		return a
 	})
 	if t.undecided() && a.proof != Witness {
@@ -72,10 +70,11 @@ func (t *task) solveDevices(left []sharedDevices, candidates []*candidate) solut
 }
 
 // reaches are the sets of nodes from which the devices can be had that a claim may get, each once, and then none: a gang may start without the members that
-// use it.
+// use it. Of those on which too few members have room, as on each node where devices are of one, it is the one that has most, if there is no other: it shows
+// how many have.
 func (t *task) reaches(k sharedDevices, candidates []*candidate) iter.Seq[func(*corev1.Node) bool] {
 	return func(yield func(func(*corev1.Node) bool) bool) {
-		seen := map[string]bool{}
+		seen, largest, most := map[string]bool{}, func(*corev1.Node) bool { return false }, 0
 		for _, s := range candidates {
 			if !k.usedOn(s) || t.undecided() {
 				continue
@@ -87,27 +86,64 @@ func (t *task) reaches(k sharedDevices, candidates []*candidate) iter.Seq[func(*
 			if !decided || reason != "" || len(results) == 0 {
 				continue
 			}
-			name, reach := reachOf(results[0].NodeSelector)
+			name, reach, alone := reachOf(results[0].NodeSelector, s.n.obj)
 			if seen[name] {
 				continue
 			}
-			if seen[name] = true; !yield(reach) {
-				return
+			seen[name] = true
+			within := candidates
+			if alone {
+				within = []*candidate{s}
 			}
+			slots, enough := t.roomForUsers(k.users, within, reach)
+			if enough {
+				if largest = nil; !yield(reach) {
+					return
+				}
+			} else if largest != nil && slots > most {
+				largest, most = reach, slots
+			}
+		}
+		if most > 0 && largest != nil && !yield(largest) {
+			return
 		}
 		yield(func(*corev1.Node) bool { return false })
 	}
 }
 
-// reachOf is which nodes a selector of allocated devices selects, all without one, and a name for it.
-func reachOf(where *corev1.NodeSelector) (name string, reach func(*corev1.Node) bool) {
+// roomForUsers sums for how many members of some roles the nodes of a reach have room, and reports whether it is as many as must be placed of each.
+func (t *task) roomForUsers(users []bool, candidates []*candidate, reach func(*corev1.Node) bool) (sum int, enough bool) {
+	slots := make([]int, len(t.roles))
+	for _, s := range candidates {
+		if reach(s.n.obj) {
+			for i, n := range s.slots {
+				slots[i] += n
+			}
+		}
+	}
+	enough = true
+	for i, n := range slots {
+		if users[i] {
+			sum, enough = sum+min(n, t.roles[i].count), enough && n >= t.least(i)
+		}
+	}
+	return sum, enough
+}
+
+// reachOf is which nodes a selector of devices that were allocated for a node selects, all without one, and a name for it. alone reports that it selects that node
+// by its name, and no other.
+func reachOf(where *corev1.NodeSelector, n *corev1.Node) (name string, reach func(*corev1.Node) bool, alone bool) {
 	if where == nil {
-		return "", func(*corev1.Node) bool { return true }
+		return "", func(*corev1.Node) bool { return true }, false
+	}
+	if terms := where.NodeSelectorTerms; len(terms) == 1 && len(terms[0].MatchExpressions) == 0 && len(terms[0].MatchFields) == 1 &&
+		terms[0].MatchFields[0].Operator == corev1.NodeSelectorOpIn && slices.Equal(terms[0].MatchFields[0].Values, []string{n.Name}) {
+		return "node " + n.Name, func(other *corev1.Node) bool { return other.Name == n.Name }, true
 	}
 	text, err := json.Marshal(where)
 	if err != nil {
-		return "none", func(*corev1.Node) bool { return false }
+		return "none", func(*corev1.Node) bool { return false }, false
 	}
 	selector, err := nodeaffinity.NewNodeSelector(where)
-	return string(text), func(n *corev1.Node) bool { return err == nil && selector.Match(n) }
+	return string(text), func(n *corev1.Node) bool { return err == nil && selector.Match(n) }, false
 }

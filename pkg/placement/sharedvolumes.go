@@ -103,11 +103,19 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 	}
 	return bestOf(t, slices.Values(append(order, "")), func(name string) solution {
 		a := ways[name]()
-		if a.bound != nil && a.bound.Role != "" && a.bound.Constraint == "" {
-			a.bound.Constraint = VolumeNode
-		}
+		t.blame(a.bound, k.users, VolumeNode)
 		return a
 	})
+}
+
+// blame has a bound say that what some roles use together is what limits one of them, where nothing else does.
+func (t *task) blame(bound *Bound, users []bool, by Constraint) {
+	if bound == nil || bound.Constraint != "" {
+		return
+	}
+	if i := slices.IndexFunc(t.roles, func(k searchRole) bool { return k.name == bound.Role }); i >= 0 && users[i] {
+		bound.Constraint = by
+	}
 }
 
 // SeveralNodes reports whether a claim is for a volume that several nodes may attach. One that only a single node may is of no use to members on others.
