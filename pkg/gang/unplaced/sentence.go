@@ -48,7 +48,7 @@ var forms = regexp.MustCompile(`(?s)^(?:` +
 	`|its gang has its minimum, with (?P<placed>\d+) members placed, and (?:there is no room for more|(?P<cut>the search for room for more was cut off))` +
 	`): (?P<why>.*)$`)
 
-// Parse reads the sentence for a member; ok is false for any other text.
+// Parse reads the sentence for a member; ok is false for any other text, and for numbers that no gang has.
 func Parse(text string) (s Sentence, ok bool) {
 	m := forms.FindStringSubmatch(text)
 	if m == nil {
@@ -56,7 +56,7 @@ func Parse(text string) (s Sentence, ok bool) {
 	}
 	number := func(name string) int32 {
 		n, err := strconv.ParseInt(m[forms.SubexpIndex(name)], 10, 32)
-		if err != nil { // there is none, or one that no gang has
+		if err != nil {
 			return 0
 		}
 		return int32(n)
@@ -70,7 +70,7 @@ func Parse(text string) (s Sentence, ok bool) {
 		s.Fit = number("placed")
 		s.Required, s.AboveMin, s.Cut = s.Fit+1, true, group("cut")
 	}
-	return s, true
+	return s, s.String() == text
 }
 
 // counted matches what the framework that the scheduler is built on puts before the sentence, as before every message of kube-scheduler: a count of nodes, which

@@ -2,6 +2,7 @@ package unplaced
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -44,11 +45,15 @@ func TestSentences(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("0/3 nodes are available: 2 of the 4 members that its gang needs fit: \xff.")
 	f.Add("0/3 nodes are available: 99999999999999999999 of the 4 members that its gang needs fit: no")
+	f.Add("0/3 nodes are available: the search for room for the 4 members that its gang needs was cut off, with room for 0 so far: no.")
+	f.Add("0/3 nodes are available: its gang has its minimum, with 04 members placed, and there is no room for more: no.")
 	f.Fuzz(func(t *testing.T, message string) {
-		if _, text, ok := FromCondition(message); !ok && text == "" {
-			return
-		} else if len(text) > len(message) {
+		s, text, ok := FromCondition(message)
+		if !strings.Contains(message, text) {
 			t.Errorf("%q of %q", text, message)
+		}
+		if ok && s.String() != text {
+			t.Errorf("%q reads as %+v, which is %q", text, s, s)
 		}
 	})
 }
