@@ -27,6 +27,8 @@ type attachable struct{ driver, handle string }
 type podAttachable struct {
 	attachable
 	own bool // it is of this pod alone, made from a template in the pod
+	// migrated: its plugin was migrated to the driver. Where a node reports no driver at all, the scheduler does not count it.
+	migrated bool
 }
 
 // attachables are the volumes of a pod of drivers that some node counts, or that a node must have. Claims that do not exist are none of them, but those
@@ -36,21 +38,27 @@ func (c *Cluster) attachables(pod *corev1.Pod) (all []podAttachable) {
 	if len(counted) == 0 {
 		return nil
 	}
+	var known map[attachable]bool // users may name very many volumes
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if onEveryNode(*v) {
 			continue
 		}
 		a, ok := c.attachableOf(pod, v)
-		if ok && counted.Has(a.driver) && !slices.ContainsFunc(all, func(other podAttachable) bool { return other.attachable == a }) {
-			all = append(all, podAttachable{attachable: a, own: v.Ephemeral != nil})
+		if !ok || !counted.Has(a.driver) || known[a.attachable] {
+			continue
 		}
+		if known == nil {
+			known = map[attachable]bool{}
+		}
+		a.own = v.Ephemeral != nil
+		known[a.attachable], all = true, append(all, a)
 	}
 	return all
 }
 
 // attachableOf returns one volume of a pod; ok is false for one that no CSI driver attaches.
-func (c *Cluster) attachableOf(pod *corev1.Pod, v *corev1.Volume) (a attachable, ok bool) {
+func (c *Cluster) attachableOf(pod *corev1.Pod, v *corev1.Volume) (a podAttachable, ok bool) {
 	name := ""
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -69,7 +77,7 @@ func (c *Cluster) attachableOf(pod *corev1.Pod, v *corev1.Volume) (a attachable,
 		}
 		return c.madeBy(ptr.Deref(class, ""), pod.Namespace, name)
 	case pvc == nil:
-		return attachable{}, false
+		return podAttachable{}, false
 	}
 	if pv := c.volumes().named[pvc.Spec.VolumeName]; pv != nil && pvc.Spec.VolumeName != "" {
 		return ofVolume(pv)
@@ -78,14 +86,14 @@ func (c *Cluster) attachableOf(pod *corev1.Pod, v *corev1.Volume) (a attachable,
 }
 
 // madeBy is the volume that a claim of a StorageClass will have.
-func (c *Cluster) madeBy(class, namespace, claim string) (a attachable, ok bool) {
+func (c *Cluster) madeBy(class, namespace, claim string) (a podAttachable, ok bool) {
 	of := c.volumes().classes[class]
 	if of == nil {
-		return attachable{}, false
+		return podAttachable{}, false
 	}
-	a = attachable{driver: of.Provisioner, handle: "claim " + types.NamespacedName{Namespace: namespace, Name: claim}.String()}
+	a.attachable = attachable{driver: of.Provisioner, handle: "claim " + types.NamespacedName{Namespace: namespace, Name: claim}.String()}
 	if translator := csitrans.New(); translator.IsMigratableIntreePluginByName(of.Provisioner) {
-		if a.driver = ""; migrated(of.Provisioner) {
+		if a.driver, a.migrated = "", true; migrated(of.Provisioner) {
 			a.driver, _ = translator.GetCSINameFromInTreeName(of.Provisioner)
 		}
 	}
@@ -93,41 +101,46 @@ func (c *Cluster) madeBy(class, namespace, claim string) (a attachable, ok bool)
 }
 
 // ofVolume is a PersistentVolume as its CSI driver knows it, or that to which its plugin was migrated.
-func ofVolume(pv *corev1.PersistentVolume) (a attachable, ok bool) {
+func ofVolume(pv *corev1.PersistentVolume) (a podAttachable, ok bool) {
 	source := pv.Spec.CSI
 	if source == nil {
 		translator := csitrans.New()
 		if !translator.IsPVMigratable(pv) {
-			return attachable{}, false
+			return podAttachable{}, false
 		}
 		if plugin, err := translator.GetInTreePluginNameFromSpec(pv, nil); err != nil || !migrated(plugin) {
-			return attachable{}, false
+			return podAttachable{}, false
 		}
 		translated, err := translator.TranslateInTreePVToCSI(klog.Background(), pv)
 		if err != nil || translated.Spec.CSI == nil {
-			return attachable{}, false
+			return podAttachable{}, false
 		}
 		source = translated.Spec.CSI
 	}
-	return attachable{source.Driver, source.VolumeHandle}, source.Driver != "" && source.VolumeHandle != ""
+	return podAttachable{attachable: attachable{source.Driver, source.VolumeHandle}, migrated: source != pv.Spec.CSI}, source.Driver != "" && source.VolumeHandle != ""
 }
 
 // migratedInline is a disk that a pod names itself, of a plugin that was migrated to a CSI driver.
-func migratedInline(pod *corev1.Pod, v *corev1.Volume) (a attachable, ok bool) {
-	translator := csitrans.New()
-	if !translator.IsInlineMigratable(v) {
-		return attachable{}, false
+func migratedInline(pod *corev1.Pod, v *corev1.Volume) (a podAttachable, ok bool) {
+	if !InlineDisk(v) {
+		return podAttachable{}, false
 	}
+	translator := csitrans.New()
 	plugin, err := translator.GetInTreePluginNameFromSpec(nil, v)
-	if err != nil || !migrated(plugin) {
-		return attachable{}, false
+	if err != nil {
+		return podAttachable{}, false
 	}
 	pv, err := translator.TranslateInTreeInlineVolumeToCSI(klog.Background(), v, pod.Namespace)
 	if err != nil || pv.Spec.CSI == nil {
-		return attachable{}, false
+		return podAttachable{}, false
 	}
 	driver, err := translator.GetCSINameFromInTreeName(plugin)
-	return attachable{driver, pv.Spec.CSI.VolumeHandle}, err == nil
+	return podAttachable{attachable: attachable{driver, pv.Spec.CSI.VolumeHandle}, migrated: true}, err == nil
+}
+
+// InlineDisk reports whether a volume is a disk that its pod names itself, and that the scheduler counts as one of the CSI driver to which its plugin was migrated.
+func InlineDisk(v *corev1.Volume) bool {
+	return v.AWSElasticBlockStore != nil || v.PortworxVolume != nil || v.GCEPersistentDisk != nil || v.AzureDisk != nil || v.Cinder != nil
 }
 
 // migrated reports whether the scheduler counts volumes of an in-tree plugin as those of its CSI driver.
@@ -201,13 +214,16 @@ func (c *Cluster) roomToAttach(n *node, driver string) (room int64, limited bool
 	return room, true
 }
 
-// hasDriver reports whether a node has a CSI driver, where pods with its volumes are not to go to nodes without it.
-func (c *Cluster) hasDriver(n *node, driver string) bool {
-	if !c.volumes().required.Has(driver) {
+// hasDriver reports whether a node has the CSI driver of a volume, where pods with its volumes are not to go to nodes without it.
+func (c *Cluster) hasDriver(n *node, v podAttachable) bool {
+	if !c.volumes().required.Has(v.driver) {
 		return true
 	}
 	reported := c.store.csiNodes(c.objects).named[n.obj.Name]
-	return reported != nil && slices.ContainsFunc(reported.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	if reported == nil {
+		return v.migrated
+	}
+	return slices.ContainsFunc(reported.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == v.driver })
 }
 
 // requiresDriver reports whether pods with volumes of a CSI driver are not to go to nodes without it.
@@ -224,7 +240,7 @@ func volumeLimitCheck(c *Cluster, pod *corev1.Pod) check {
 	return func(n *node) []Violation {
 		fresh := map[string]int64{}
 		for _, v := range desired {
-			if !c.hasDriver(n, v.driver) {
+			if !c.hasDriver(n, v) {
 				return []Violation{{Constraint: VolumeLimits, Detail: "the node has no CSI driver " + v.driver}}
 			}
 			if _, limited := c.volumes().limits[n.obj.Name][v.driver]; limited && !c.attachedTo(n).used[v.attachable] {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -211,7 +212,9 @@ func TestVolumeLimitsAgreeWithUpstreamPlugin(t *testing.T) {
 			n.Spec.Drivers = append(n.Spec.Drivers[r.IntN(2):], storagev1.CSINodeDriver{Name: "ebs.csi.aws.com", Allocatable: &storagev1.VolumeNodeResources{Count: &most}})
 		}
 		if r.IntN(2) == 0 {
-			w.objects.CSIDrivers = []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: csiDriver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &yes}}}
+			for _, driver := range []string{csiDriver, "ebs.csi.aws.com"} {
+				w.objects.CSIDrivers = append(w.objects.CSIDrivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &yes}})
+			}
 		}
 		for i, n := range w.objects.Nodes {
 			w.objects.VolumeAttachments = append(w.objects.VolumeAttachments, attachment(fmt.Sprint("c", r.IntN(6)), n.Name))
@@ -271,5 +274,66 @@ func TestAttachedVolumesAreReadOnce(t *testing.T) {
 	changed := &Cluster{objects: &o, names: c.names, nodes: c.nodes, byName: c.byName, podNodes: podNodes{all: map[types.UID]string{}}, store: &store{}}
 	if got := changed.attachedTo(changed.nodes[0]); len(got.used) != 0 {
 		t.Errorf("without the claim: %v", got.used)
+	}
+}
+
+// The volumes of a pod are read at a cost that grows with their number, and each counts once.
+func TestPodsWithVeryManyVolumes(t *testing.T) {
+	o := storage(4)
+	o.Nodes, o.CSINodes = []*corev1.Node{big("n1")}, []*storagev1.CSINode{limit("n1", 2)}
+	pod := aPod("w", nil, using("c0"), using("c0"))
+	for i := range 60_000 {
+		scratch(fmt.Sprint("s", i), "c")(pod)
+	}
+	start := time.Now()
+	if got := NewCluster(o).attachables(pod); len(got) != 60_001 {
+		t.Errorf("%d volumes", len(got))
+	}
+	if took := time.Since(start); took > 5*time.Second { // each compared with each took longer than half a minute
+		t.Errorf("took %s", took)
+	}
+}
+
+// Users choose how many sets of members share volumes: of very many, some are not counted, and it is said so.
+func TestVolumesOfVeryManySetsOfMembers(t *testing.T) {
+	o := storage(0)
+	o.Nodes, o.CSINodes = []*corev1.Node{big("n1")}, []*storagev1.CSINode{limit("n1", maxShared)}
+	g := Gang{}
+	for i := range 9 {
+		g.Roles = append(g.Roles, role(fmt.Sprint("r", i), 1, aPod(fmt.Sprint("w", i), nil)))
+	}
+	for set := range 1 << 9 {
+		name := fmt.Sprint("c", set)
+		o.PersistentVolumes, o.PersistentVolumeClaims = append(o.PersistentVolumes, aVolume(name, "c")), append(o.PersistentVolumeClaims, aClaim(name, "c", name))
+		for i := range g.Roles {
+			if set&(1<<i) != 0 {
+				using(name)(g.Roles[i].Pod)
+			}
+		}
+	}
+	task := instanceTask(t, instance{objects: o, gang: g})
+	if got := len(task.attach.shared); got != maxShared || len(task.unmodelled) != 1 {
+		t.Errorf("%d sets, not modelled %v", got, task.unmodelled)
+	}
+	few := Gang{Roles: g.Roles[:8]} // of 255 sets
+	task = instanceTask(t, instance{objects: o, gang: few})
+	if got := len(task.attach.shared); got != 255 || len(task.unmodelled) != 0 {
+		t.Errorf("of few: %d sets, not modelled %v", got, task.unmodelled)
+	}
+}
+
+// A volume that is made for one member, and that another names, counts once.
+func TestVolumeOfAMemberThatAnotherUses(t *testing.T) {
+	o := storage(4)
+	o.Nodes, o.CSINodes = []*corev1.Node{big("n1")}, []*storagev1.CSINode{limit("n1", 1)}
+	o.PersistentVolumeClaims = append(o.PersistentVolumeClaims, aClaim("w-s", "c", "c0"))
+	owner, other := aPod("w", nil, scratch("s", "c")), aPod("v", nil, using("w-s"))
+	g := Gang{Roles: []Role{role("owner", 1, owner), role("other", 1, other)}}
+	if r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests}); !r.Fits() || len(r.Unmodelled) > 0 {
+		t.Errorf("%s %+v, not modelled %v", r.Proof, r.Bound, r.Unmodelled)
+	}
+	g.Roles[0].Count, o.CSINodes = 2, []*storagev1.CSINode{limit("n1", 2)}
+	if r := Place(t.Context(), NewCluster(o), g, Options{Budget: budgetForTests}); !r.Fits() || !slices.Equal(r.Unmodelled, []string{usedByName}) {
+		t.Errorf("of one of two: %s %+v, not modelled %v", r.Proof, r.Bound, r.Unmodelled)
 	}
 }

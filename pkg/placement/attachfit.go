@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -36,50 +37,99 @@ const unlimited = math.MaxInt64
 // stillAttached names volumes that count twice until they are detached, or used: it depends on which member comes first whether another one finds room.
 const stillAttached = "volumes of members that are still attached from an earlier use"
 
+// usedByName names volumes of which it is not known on how many nodes they count: each member of a role has one, and others use that of one member.
+const usedByName = "volumes that are made for one member, and that others use"
+
+// maxShared is how many sets of volumes with the same users are counted. Each takes part in every sum, and users choose how many there are. Of others it is as if
+// they were attached everywhere.
+const maxShared = 256
+
 // newAttachFit finds the volumes of members of which nodes can attach only so many; it is nil if there are none.
 func newAttachFit(t *task) *attachFit {
 	if len(t.c.volumes().limits) == 0 {
 		return nil
 	}
-	f := &attachFit{known: map[attachable]int{}}
-	drivers, users, order := map[string]int{}, map[attachable]uint64{}, []attachable(nil)
+	of := t.attachables()
+	if of == nil {
+		return nil
+	}
+	f := &attachFit{known: map[attachable]int{}, own: make([][]int64, len(of))}
+	drivers := map[string]int{}
+	for _, v := range slices.Concat(of...) {
+		if _, known := drivers[v.driver]; !known {
+			drivers[v.driver] = len(f.drivers)
+			f.drivers = append(f.drivers, v.driver)
+		}
+	}
+	f.most = make([]int64, len(f.drivers))
+	f.share(t, of, drivers)
+	for i, all := range of {
+		f.own[i] = make([]int64, len(f.drivers))
+		for _, v := range all {
+			if v.own {
+				f.own[i][drivers[v.driver]]++
+				f.most[drivers[v.driver]] += int64(t.roles[i].count)
+			}
+		}
+	}
+	f.noteAttached(t)
+	return f
+}
+
+// attachables are the volumes of members, by role; nil if there are none.
+func (t *task) attachables() (of [][]podAttachable) {
 	for i := range t.roles {
-		f.own = append(f.own, nil)
 		if t.ignores(i, VolumeLimits) {
 			continue
 		}
-		for _, v := range t.c.attachables(t.roles[i].rules.pod) {
-			if _, known := drivers[v.driver]; !known {
-				drivers[v.driver] = len(f.drivers)
-				f.drivers = append(f.drivers, v.driver)
+		if all := t.c.attachables(t.roles[i].rules.pod); len(all) > 0 {
+			if of == nil {
+				of = make([][]podAttachable, len(t.roles))
 			}
-			if !v.own {
-				if users[v.attachable] == 0 {
-					order = append(order, v.attachable)
-				}
-				users[v.attachable] |= 1 << i
-				continue
-			}
-			d := drivers[v.driver]
-			f.own[i] = append(f.own[i], make([]int64, len(f.drivers)-len(f.own[i]))...)
-			f.own[i][d]++
+			of[i] = all
 		}
 	}
-	if len(f.drivers) == 0 {
-		return nil
+	return of
+}
+
+// share finds the volumes that members share, by their users. Those that are made for a single member, and that others use as well, are among them.
+func (f *attachFit) share(t *task, of [][]podAttachable, drivers map[string]int) {
+	users, order := map[attachable]uint64{}, []attachable(nil)
+	for i, all := range of {
+		for _, v := range all {
+			if v.own {
+				continue
+			}
+			if users[v.attachable] == 0 {
+				order = append(order, v.attachable)
+			}
+			users[v.attachable] |= 1 << i
+		}
 	}
-	f.most = make([]int64, len(f.drivers))
-	for i := range f.own {
-		f.own[i] = append(f.own[i], make([]int64, len(f.drivers)-len(f.own[i]))...)
-		for d, n := range f.own[i] {
-			f.most[d] += n * int64(t.roles[i].count)
+	for i, all := range of {
+		for n := range all {
+			switch v := &all[n]; {
+			case !v.own || users[v.attachable] == 0:
+			case t.roles[i].count == 1:
+				v.own = false
+				users[v.attachable] |= 1 << i
+			default:
+				delete(users, v.attachable)
+				t.unmodelled[usedByName] = true
+			}
 		}
 	}
 	at := map[sharedAttachments]int{}
 	for _, v := range order {
 		class := sharedAttachments{driver: drivers[v.driver], users: users[v]}
 		position, known := at[class]
-		if !known {
+		switch {
+		case class.users == 0:
+			continue
+		case !known && len(f.shared) == maxShared:
+			t.unmodelled[fmt.Sprintf("volumes of more than %d sets of members", maxShared)] = true
+			continue
+		case !known:
 			position = len(f.shared)
 			at[class], f.shared = position, append(f.shared, class)
 		}
@@ -87,8 +137,6 @@ func newAttachFit(t *task) *attachFit {
 		f.shared[position].count++
 		f.most[class.driver]++
 	}
-	f.noteAttached(t)
-	return f
 }
 
 // limit finds what members can attach to a candidate, and limits its slots by that.
@@ -145,7 +193,7 @@ func (f *attachFit) roomOn(t *task, s *candidate) *attachRoom {
 	return a
 }
 
-// noteAttached notes volumes that members share, or use alone, and that are attached to a node without a pod that uses them.
+// noteAttached notes volumes that members use, other than those made for each of them, and that are attached to a node without a pod that uses them.
 func (f *attachFit) noteAttached(t *task) {
 	for v := range f.known {
 		for _, name := range t.c.volumes().attachedTo[v] {

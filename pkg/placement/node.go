@@ -21,7 +21,7 @@ type node struct {
 	alloc, used vector
 	// was is what a what-if has changed the pods of; nil of a node that is as it is in the cluster.
 	was *framework.NodeInfo
-	// attached are the volumes that are attached to it, once somebody wants to know.
+	// attached are the volumes that are attached to it, once it is looked at.
 	attached atomic.Pointer[attached]
 }
 
