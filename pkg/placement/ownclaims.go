@@ -50,8 +50,8 @@ func (c *Cluster) OwnClaims(pod *corev1.Pod) (string, error) {
 	})
 }
 
-// OwnVolume is equal for pods whose claims of their own, of one template, are to be had on the same nodes: it has the nodes that the volume of a claim, or what
-// makes it, is tied to.
+// OwnVolume is equal for pods whose claims of their own, of one template, are to be had on the same nodes, and count for the same limit there: it has the nodes
+// that the volume of a claim, or what makes it, is tied to, and the driver of the volume.
 func (c *Cluster) OwnVolume(pod *corev1.Pod, v *corev1.Volume) string {
 	k, _ := c.claimOf(pod, v)
 	if k.pvc == nil {
@@ -62,7 +62,8 @@ func (c *Cluster) OwnVolume(pod *corev1.Pod, v *corev1.Volume) string {
 	case k.problem != "":
 		return "unusable"
 	case k.pv != nil:
-		where := []any{k.pv.Spec.NodeAffinity}
+		of, _ := ofVolume(k.pv)
+		where := []any{k.pv.Spec.NodeAffinity, of.driver}
 		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
 			where = append(where, k.pv.Labels[key])
 		}

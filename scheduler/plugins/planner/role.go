@@ -24,7 +24,7 @@ type memberRoles struct {
 	// signatures are equal for equal roles, by role.
 	signatures []string
 	// interPod: members have inter-pod affinity or spread constraints; namespaced: they, or pods with anti-affinity that are there, have terms with
-	// namespace selectors; refersToClaims: members have volume or resource claims; refersToDevices: they have resource claims.
+	// namespace selectors; refersToClaims: members have volume or resource claims, or name disks; refersToDevices: they have resource claims.
 	interPod, namespaced, refersToClaims, refersToDevices bool
 	// prefers: members have preferred affinity or spread.
 	prefers bool
@@ -144,8 +144,9 @@ func selectsOneOf(pods []*corev1.Pod, by *metav1.LabelSelector, in func(*corev1.
 func (p *memberRoles) inspect(pod *corev1.Pod) {
 	p.refersToDevices = p.refersToDevices || len(pod.Spec.ResourceClaims) > 0
 	p.refersToClaims = p.refersToClaims || p.refersToDevices
-	for _, v := range pod.Spec.Volumes {
-		p.refersToClaims = p.refersToClaims || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		p.refersToClaims = p.refersToClaims || v.PersistentVolumeClaim != nil || v.Ephemeral != nil || placement.InlineDisk(v)
 	}
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		p.interPod = p.interPod || c.WhenUnsatisfiable == corev1.DoNotSchedule

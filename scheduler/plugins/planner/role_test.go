@@ -91,3 +91,46 @@ func TestMembersWithVolumesOfATemplate(t *testing.T) {
 		t.Errorf("one is made for a node: %v", got)
 	}
 }
+
+// Members whose volumes are there, and can be reached from everywhere, are alike where they are of one driver: nodes count each driver for itself.
+func TestMembersWithVolumesOfTwoDrivers(t *testing.T) {
+	class, objects := "disk", placement.Objects{}
+	var members []*corev1.Pod
+	for i := range 6 {
+		m := member("g", i, "cpu", "1")
+		m.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}},
+		}}}}
+		name := m.Name + "-scratch"
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: []string{"csi.example.com", "other.example.com"}[i/4], VolumeHandle: name}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, VolumeName: name}}
+		claim.Status.Phase = corev1.ClaimBound
+		members, objects.PersistentVolumes, objects.PersistentVolumeClaims = append(members, m), append(objects.PersistentVolumes, pv), append(objects.PersistentVolumeClaims, claim)
+	}
+	p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, nil, placement.NewCluster(objects).OwnVolume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.roles) != 2 || p.roles[0].Count != 4 || p.roles[1].Count != 2 {
+		t.Errorf("%d roles", len(p.roles))
+	}
+}
+
+// Disks that a member names itself count for the limits of nodes, as those of its claims do.
+func TestMembersWithDisks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		source corev1.VolumeSource
+		want   bool
+	}{
+		"a disk":  {corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}, true},
+		"a claim": {corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}, true},
+		"scratch": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false},
+	} {
+		m, p := member("g", 0, "cpu", "1"), memberRoles{}
+		m.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: tc.source}}
+		if p.inspect(m); p.refersToClaims != tc.want || p.refersToDevices {
+			t.Errorf("%s: %t", name, p.refersToClaims)
+		}
+	}
+}
