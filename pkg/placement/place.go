@@ -17,8 +17,9 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	defer cancel()
 	if desired(g.Roles) > maxRoles {
 		t := newTask(ctx, c, Gang{}, opts)
+		t.limit = fmt.Sprintf("more than %d roles", maxRoles)
 		r := t.result(g, solution{packing: t.emptyPacking(), proof: BudgetHit})
-		r.Unmodelled = []string{fmt.Sprintf("more than %d roles", maxRoles)}
+		r.Unmodelled = []string{t.limit}
 		return r
 	}
 	g.Topology = c.withDomains(g.Topology)
@@ -63,7 +64,8 @@ func (t *task) bounded(found solution) solution {
 	if placed <= maxMembers {
 		return found
 	}
-	t.unmodelled[fmt.Sprintf("more than %d members", maxMembers)] = true
+	t.limit = fmt.Sprintf("more than %d members", maxMembers)
+	t.unmodelled[t.limit] = true
 	return solution{packing: t.emptyPacking(), proof: BudgetHit}
 }
 

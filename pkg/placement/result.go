@@ -72,6 +72,8 @@ type Result struct {
 	Level string
 	// Unmodelled names what the pods request and this package does not model, ordered; empty if the model is complete.
 	Unmodelled []string
+	// Limit is the number of roles or members beyond which nothing is searched, as text; empty for a gang that has no more.
+	Limit string
 }
 
 // Fits reports whether the gang has a placement.
@@ -110,7 +112,7 @@ func StandIn(like *corev1.Pod, name string, uid types.UID, node string) *corev1.
 
 // result numbers the members of a packing.
 func (t *task) result(g Gang, a solution) Result {
-	r := Result{Proof: a.proof, Bound: a.bound, Domain: a.domain, Level: a.level, Placed: map[string]int32{}}
+	r := Result{Limit: t.limit, Proof: a.proof, Bound: a.bound, Domain: a.domain, Level: a.level, Placed: map[string]int32{}}
 	for _, role := range g.Roles {
 		r.Placed[role.Name] += 0
 	}

@@ -28,6 +28,7 @@ type task struct {
 	completed     int // steps of completions
 	overBudget    bool
 	unmodelled    map[string]bool // names of constraints
+	limit         string          // beyond which nothing is searched; empty for none
 	devices       *deviceFit      // nil if no member has resource claims
 	attach        *attachFit      // nil if no member has volumes of which nodes can attach only so many
 }

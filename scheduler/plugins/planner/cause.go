@@ -206,12 +206,16 @@ func closed(m placement.Matrix) (answer.Code, answer.Who) {
 	return answer.TooBig, answer.User
 }
 
-// explainUnknown returns the reason where the search timed out; the engine may still find a placement.
+// explainUnknown returns the reason where the search timed out, or did not begin; the engine may still find a placement.
 func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
+	message := fmt.Sprintf("no placement found for all members within %s; there may be one", q.opts.Budget)
+	if found.Limit != "" {
+		message = fmt.Sprintf("no placement is searched for %s; there may be one", found.Limit)
+	}
 	return &reasons.Reason{
 		Finding: answer.Finding{
 			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,
-			Message: fmt.Sprintf("no placement found for all members within %s; there may be one", q.opts.Budget),
+			Message: message,
 			Facts:   map[string]any{"proof": string(found.Proof)},
 		},
 		Required: q.gang.MinMember, Fit: q.fit(found), Cut: true,

@@ -259,3 +259,25 @@ func (r *rig) message(name string) string {
 	}
 	return ""
 }
+
+// A gang that is beyond what is searched is not said to have had too little time.
+func TestExplainAGangThatIsNotSearched(t *testing.T) {
+	many := placement.Gang{}
+	for i := range 65 {
+		many.Roles = append(many.Roles, placement.Role{Name: fmt.Sprint("r", i), Count: 1, Pod: member("g", i, "cpu", fmt.Sprint(i+1, "m"))})
+	}
+	q := &query{gang: many, opts: placement.Options{Budget: time.Minute}}
+	found := placement.Place(t.Context(), placement.NewCluster(placement.Objects{}), many, q.opts)
+	if got, want := q.explainUnknown(found).Finding.Message, "no placement is searched for more than 64 roles; there may be one"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	many.Roles = many.Roles[:1]
+	many.Roles[0].Count = 200_001
+	many.Roles[0].Pod.Spec.Containers[0].Resources.Requests = nil
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Allocatable = resources("pods", "1000000")
+	found = placement.Place(t.Context(), placement.NewCluster(placement.Objects{Nodes: []*corev1.Node{n}}), many, q.opts)
+	if got, want := q.explainUnknown(found).Finding.Message, "no placement is searched for more than 200000 members; there may be one"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
