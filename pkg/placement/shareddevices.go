@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,8 @@ func (t *task) solveDevices(left []sharedDevices, candidates []*candidate) solut
 // how many have.
 func (t *task) reaches(k sharedDevices, candidates []*candidate) iter.Seq[func(*corev1.Node) bool] {
 	return func(yield func(func(*corev1.Node) bool) bool) {
-		seen, largest, most := map[string]bool{}, func(*corev1.Node) bool { return false }, 0
+		var largest func(*corev1.Node) bool
+		seen, most := map[string]bool{}, 0
 		for _, s := range candidates {
 			if !k.usedOn(s) || t.undecided() {
 				continue
@@ -97,14 +99,14 @@ func (t *task) reaches(k sharedDevices, candidates []*candidate) iter.Seq[func(*
 			}
 			slots, enough := t.roomForUsers(k.users, within, reach)
 			if enough {
-				if largest = nil; !yield(reach) {
+				if largest, most = nil, math.MaxInt; !yield(reach) {
 					return
 				}
-			} else if largest != nil && slots > most {
+			} else if slots > most {
 				largest, most = reach, slots
 			}
 		}
-		if most > 0 && largest != nil && !yield(largest) {
+		if largest != nil && !yield(largest) {
 			return
 		}
 		yield(func(*corev1.Node) bool { return false })
