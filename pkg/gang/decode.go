@@ -273,6 +273,18 @@ func ConditionOf(condition map[string]any) Condition {
 	return w
 }
 
+// ConditionIn is a condition of an object, and its status; both are empty if there is none of the type.
+func ConditionIn(u *unstructured.Unstructured, kind string) (Condition, string) {
+	f := Fields{Object: u}
+	for _, cond := range f.List("status", "conditions") {
+		if cond["type"] == kind {
+			status, _ := cond["status"].(string)
+			return ConditionOf(cond), status
+		}
+	}
+	return Condition{}, ""
+}
+
 // quantities reads a resource list from JSON, where a quantity may be a number.
 func quantities(values map[string]any) (corev1.ResourceList, error) {
 	if len(values) == 0 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -267,8 +269,10 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
 	}
-	if slices.ContainsFunc(s.actions, func(has answer.Action) bool { return has.Kind == a.Kind && has.By == a.By && has.Text == a.Text }) {
-		return // two findings know the same way out
+	if slices.ContainsFunc(s.actions, func(has answer.Action) bool {
+		return has.Kind == a.Kind && has.By == a.By && (has.Text == a.Text || len(a.Change) > 0 && equality.Semantic.DeepEqual(has.Change, a.Change))
+	}) {
+		return // two findings know the same way out, or a search has found what one knows
 	}
 	s.actions = append(s.actions, a)
 }

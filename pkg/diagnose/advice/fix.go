@@ -96,7 +96,10 @@ func (s fixer) together(steps []stage.Fix) stage.Fix {
 	all := stage.Fix{Action: answer.Action{Kind: steps[0].Kind, By: answer.User, Change: map[string]any{}}}
 	edits := true
 	for _, step := range steps {
-		if step.Kind != all.Kind {
+		switch {
+		case step.Kind == answer.Evict:
+			all.Kind = answer.Evict // whatever else is done, it ends jobs
+		case step.Kind != all.Kind && all.Kind != answer.Evict:
 			all.Kind = answer.Fix
 		}
 		all.Text = inOne(all.Text, step.Text)

@@ -1,6 +1,7 @@
 package advice_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +57,29 @@ func TestWhatKueueWaitsFor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// To have others preempted is never the first way out, nor hidden in a way that has several steps.
+func TestPolicyOfKueueComesLast(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(4, 8).LocalQueue("lq", "cq")
+	queue := c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+	clustertest.Set("Hold", "spec", "stopPolicy")(queue.Object)
+	c.Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, NoGroup: true})
+	clustertest.Admit(c.Workload("other", "lq", time.Hour), "cq", "f", "16")
+	c.Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, NoGroup: true, Job: func(j map[string]any) {
+		clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(j)
+		clustertest.Set(true, "spec", "runPolicy", "suspend")(j)
+	}})
+	clustertest.Set(int64(10), "spec", "priority")(c.Workload("gang", "lq", time.Minute).Object)
+	_, found := look(t, c, advice.Options{})
+	if len(found.Actions) == 0 || !strings.Contains(found.Actions[0].Text, "raise nominalQuota") {
+		t.Fatalf("offered: %+v", found.Actions)
+	}
+	for _, a := range found.Actions {
+		if strings.Contains(a.Text, "preempts") && a.Kind != answer.Evict {
+			t.Errorf("%s ends jobs: %s", a.Kind, a.Text)
+		}
 	}
 }

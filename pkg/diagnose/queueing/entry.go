@@ -3,68 +3,85 @@ package queueing
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // Entry is another gang that waits in the same queue.
 type Entry struct {
+	// Job is nil for a Workload of a kind that is not known here.
 	Job      *gang.Job
+	Workload *unstructured.Unstructured
 	Priority int64
-	Created  time.Time
+	// Since is from when its place in the queue counts: since it was made, unless it was put back later. Of two at the same time the one with the lower ID comes first; without
+	// one neither does.
+	Since time.Time
+	ID    string
 }
 
-// Ahead are the rivals that come first: higher priority, then older.
+// name is for the order of equals.
+func (e Entry) name() string {
+	if e.Job == nil {
+		return e.Workload.GetNamespace() + "/" + e.Workload.GetName()
+	}
+	return e.Job.Name()
+}
+
+// before reports whether an entry comes before another one: higher priority, then older.
+func (e Entry) before(other Entry) bool {
+	return cmp.Or(cmp.Compare(other.Priority, e.Priority), e.Since.Compare(other.Since), strings.Compare(e.ID, other.ID)) < 0
+}
+
+// Ahead are the rivals that come first.
 func Ahead(all []Entry, mine Entry) []Entry {
-	all = slices.DeleteFunc(all, func(r Entry) bool {
-		return r.Priority < mine.Priority || r.Priority == mine.Priority && !r.Created.Before(mine.Created)
-	})
+	all = slices.DeleteFunc(all, func(r Entry) bool { return !r.before(mine) })
 	slices.SortFunc(all, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created), cmp.Compare(a.Job.Name(), b.Job.Name()))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.ID, b.ID), cmp.Compare(a.name(), b.name()))
 	})
 	return all
 }
 
-// Waiting are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is switched off,
-// or whose LocalQueue is stopped, waits for nothing.
-func Waiting(v *view.View, g *gang.Gang, queue string, wl *unstructured.Unstructured) (all []Entry, mine Entry) {
-	type waitingIn struct{ queue string }
-	in := view.Once(v, waitingIn{queue}, func() (in []waiting) {
-		for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-			if e, waits := entryOf(v, u); waits && behindLocal(v, u, false) == queue {
-				in = append(in, waiting{e, u})
-			}
-		}
-		return in
-	})
-	for _, e := range in {
-		if e.of != wl {
-			all = append(all, e.Entry)
+// Waiting are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is set aside, whose LocalQueue is stopped or whose namespace the queue does
+// not take waits for nothing.
+func Waiting(v *view.View, queue string, wl *unstructured.Unstructured) (all []Entry, mine Entry) {
+	type byQueue struct{}
+	for _, e := range view.Once(v, byQueue{}, func() map[string][]Entry { return waiting(v) })[queue] {
+		if e.Workload != wl {
+			all = append(all, e)
 		}
 	}
-	mine, _ = entryOf(v, wl)
-	return all, mine
+	return all, entryOf(v, wl)
 }
 
-// waiting is the place of a Workload in its queue.
-type waiting struct {
-	Entry
-	of *unstructured.Unstructured
+func entryOf(v *view.View, u *unstructured.Unstructured) Entry {
+	return Entry{Job: JobOf(v, u), Workload: u, Priority: kueue.PriorityOf(u), Since: kueue.QueuedSince(u), ID: string(u.GetUID())}
 }
 
-// entryOf is where a Workload stands, and whether it is a job's that waits in a queue.
-func entryOf(v *view.View, u *unstructured.Unstructured) (e Entry, waits bool) {
-	w := gang.Fields{Object: u}
-	e = Entry{Job: JobOf(v, u), Priority: int64(w.Int32("spec", "priority")), Created: u.GetCreationTimestamp().Time}
-	_, finished := stage.Condition(u, "Finished")
-	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
-	return e, e.Job != nil && finished != "True" && (!isSet || active) && w.Map("status", "admission") == nil
+// waiting are all that wait, by ClusterQueue.
+func waiting(v *view.View) map[string][]Entry {
+	all := map[string][]Entry{}
+	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
+		if !kueue.Queued(u, v.Now) {
+			continue
+		}
+		queue, stopped := behindLocal(v, u)
+		if queue == "" || stopped {
+			continue
+		}
+		if job := JobOf(v, u); job == nil && Ownerless(v, u) || job != nil && job.End != nil {
+			continue
+		}
+		if cluster := Object(v, "ClusterQueue", "", queue); cluster == nil || Takes(v, cluster, u.GetNamespace()) {
+			all[queue] = append(all[queue], entryOf(v, u))
+		}
+	}
+	return all
 }
 
 // PriorityOf is the value of a PriorityClass; 0 if there is none of the name.
@@ -77,4 +94,21 @@ func PriorityOf(v *view.View, name string) int32 {
 		}
 		return values
 	})[name]
+}
+
+// PriorityInKueue is the priority by which Kueue orders a gang: that of its Workload, or the one that this will have.
+func PriorityInKueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) int64 {
+	if wl != nil {
+		return kueue.PriorityOf(wl)
+	}
+	if class := Object(v, "WorkloadPriorityClass", "", g.Meta.Labels[kueue.PriorityLabel]); class != nil {
+		f := gang.Fields{Object: class}
+		return int64(f.Int32("value"))
+	}
+	for _, role := range g.Roles {
+		if name := role.Template.Spec.PriorityClassName; name != "" {
+			return int64(PriorityOf(v, name))
+		}
+	}
+	return 0
 }

@@ -1,15 +1,16 @@
 package queueing
 
 import (
-	"strconv"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
@@ -17,18 +18,31 @@ import (
 
 // QuotaTree is the quotas of Kueue's queues, and their usage.
 func QuotaTree(v *view.View) *cohort.Tree {
-	type quotas struct{}
-	return view.Once(v, quotas{}, func() *cohort.Tree {
-		objects := v.Snap.Custom
-		return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
-			Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
+	type quotaTree struct{}
+	return view.Once(v, quotaTree{}, func() *cohort.Tree { return QuotaTreeOf(v, v.Snap.Custom[kueue.Kind("Workload")]) })
+}
+
+// QuotaTreeFor is the tree as it is for a Workload, if there is one: one that replaces another takes over what that uses.
+func QuotaTreeFor(v *view.View, wl *unstructured.Unstructured) *cohort.Tree {
+	if wl == nil || wl.GetAnnotations()[kueue.ReplacesAnnotation] == "" {
+		return QuotaTree(v)
+	}
+	replaced := wl.GetAnnotations()[kueue.ReplacesAnnotation]
+	return view.Once(v, treeWithout(replaced), func() *cohort.Tree {
+		return QuotaTreeOf(v, slices.DeleteFunc(slices.Clone(v.Snap.Custom[kueue.Kind("Workload")]), func(u *unstructured.Unstructured) bool {
+			return u.GetNamespace()+"/"+u.GetName() == replaced
+		}))
 	})
 }
 
-// Admitted reports whether Kueue has admitted a Workload.
-func Admitted(u *unstructured.Unstructured) bool {
-	_, status := stage.Condition(u, "Admitted")
-	return status == "True"
+// treeWithout is the key of the tree without a Workload that is replaced.
+type treeWithout string
+
+// QuotaTreeOf is the tree with the usage of some Workloads alone.
+func QuotaTreeOf(v *view.View, workloads []*unstructured.Unstructured) *cohort.Tree {
+	objects := v.Snap.Custom
+	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
+		Workloads: workloads, Flavors: objects[kueue.Kind("ResourceFlavor")]})
 }
 
 // Reserve is the Workload in which Kueue would keep what it gives to a gang that it admits; nil for a gang that waits in none of
@@ -57,60 +71,6 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 		"spec":   map[string]any{"queueName": LocalQueue(v, g, nil)},
 		"status": map[string]any{"admission": admission, "conditions": conditions},
 	}}
-}
-
-// Workload is Kueue's view of the job. That of a group of pods is owned by each of them; of a job of several gangs each has one, which the job owns.
-func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
-	owned, all := workloadsOwned(v), v.Snap.Custom[kueue.Kind("Workload")]
-	first := len(all)
-	of := func(uid types.UID) {
-		for _, i := range owned[gang.Identity{Namespace: g.Meta.Namespace, UID: uid}] {
-			if i < first && isOfReplica(all[i], g) {
-				first = i
-			}
-		}
-	}
-	of(g.Meta.UID)
-	for _, p := range g.Bare {
-		of(p.UID)
-	}
-	if first == len(all) {
-		return nil
-	}
-	return all[first]
-}
-
-// workloadsOwned are the positions of the Workloads that an object owns.
-func workloadsOwned(v *view.View) map[gang.Identity][]int {
-	type owned struct{}
-	return view.Once(v, owned{}, func() map[gang.Identity][]int {
-		by := map[gang.Identity][]int{}
-		for i, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-			for _, ref := range u.GetOwnerReferences() {
-				if ref.UID != "" {
-					owner := gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}
-					by[owner] = append(by[owner], i)
-				}
-			}
-		}
-		return by
-	})
-}
-
-// JobOf is the job that owns a Workload; nil if it is not seen.
-func JobOf(v *view.View, wl *unstructured.Unstructured) *gang.Job {
-	for _, ref := range wl.GetOwnerReferences() {
-		if job := v.JobWithUID(wl.GetNamespace(), ref.UID); job != nil {
-			return job
-		}
-	}
-	return nil
-}
-
-// isOfReplica reports whether a Workload is not that of another replica of a job.
-func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
-	index, ok := u.GetAnnotations()[kueue.IndexAnnotation]
-	return !ok || g.Replica == nil || index == strconv.Itoa(int(*g.Replica))
 }
 
 // Elsewhere reports whether MultiKueue has a job run in another cluster: no pod of it is made here.
@@ -161,23 +121,56 @@ func LocalQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) strin
 	return ""
 }
 
-// ClusterQueue is the ClusterQueue behind a Workload's LocalQueue.
-func ClusterQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) string {
-	return behindLocal(v, wl, wl == Workload(v, g))
+// Selector is which namespaces a ClusterQueue takes Workloads of, by their labels; nil where it does not state that, or not in a way that the API server would accept.
+func Selector(queue *unstructured.Unstructured) labels.Selector {
+	f := gang.Fields{Object: queue}
+	raw := f.Map("spec", "namespaceSelector")
+	if raw == nil {
+		return nil
+	}
+	selector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector); err != nil {
+		return nil
+	}
+	selects, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return selects
 }
 
-// behindLocal is the ClusterQueue behind a Workload's LocalQueue; empty for one that is stopped, unless that is not to count.
-func behindLocal(v *view.View, wl *unstructured.Unstructured, stopped bool) string {
+// Takes reports whether a ClusterQueue takes Workloads of a namespace; true where that is not known.
+func Takes(v *view.View, queue *unstructured.Unstructured, namespace string) bool {
+	type byNamespace struct{}
+	labelled := view.Once(v, byNamespace{}, func() map[string]labels.Set {
+		all := map[string]labels.Set{}
+		for _, ns := range v.Snap.Namespaces {
+			all[ns.Name] = ns.Labels
+		}
+		return all
+	})
+	type selectorOf struct{ queue *unstructured.Unstructured }
+	selector := view.Once(v, selectorOf{queue}, func() labels.Selector { return Selector(queue) })
+	set, seen := labelled[namespace]
+	return !seen || selector == nil || selector.Matches(set)
+}
+
+// ClusterQueue is the ClusterQueue behind a Workload's LocalQueue.
+func ClusterQueue(v *view.View, wl *unstructured.Unstructured) string {
+	queue, _ := behindLocal(v, wl)
+	return queue
+}
+
+// behindLocal is the ClusterQueue behind a Workload's LocalQueue, and whether that is stopped.
+func behindLocal(v *view.View, wl *unstructured.Unstructured) (queue string, stopped bool) {
 	f := gang.Fields{Object: wl}
 	local := Object(v, "LocalQueue", wl.GetNamespace(), f.String("spec", "queueName"))
 	if local == nil {
-		return ""
+		return "", false
 	}
 	l := gang.Fields{Object: local}
-	if policy := l.String("spec", "stopPolicy"); policy != "" && policy != "None" && !stopped {
-		return ""
-	}
-	return l.String("spec", "clusterQueue")
+	policy := l.String("spec", "stopPolicy")
+	return l.String("spec", "clusterQueue"), policy != "" && policy != "None"
 }
 
 // Object is an object of a kind of Kueue's; nil if there is none of the name.

@@ -47,6 +47,14 @@ func PodSets(v *view.View, g *gang.Gang) []cohort.PodSet {
 	return all
 }
 
+// PodSetsOf are what Kueue counts of a Workload whose job is not known here.
+func PodSetsOf(v *view.View, wl *unstructured.Unstructured) (all []cohort.PodSet) {
+	for _, c := range declared(v, wl) {
+		all = append(all, podSet(c.name, c.spec, c.count(c.requests), c.pods))
+	}
+	return all
+}
+
 // Counts reports whether Kueue counts a resource that a Workload requests, as it writes into its status.
 func Counts(wl *unstructured.Unstructured, name corev1.ResourceName) bool {
 	f := gang.Fields{Object: wl}

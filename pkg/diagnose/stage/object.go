@@ -11,14 +11,7 @@ import (
 
 // Condition is a condition of an object, and its status; both are empty if there is none of the type.
 func Condition(u *unstructured.Unstructured, kind string) (gang.Condition, string) {
-	f := gang.Fields{Object: u}
-	for _, cond := range f.List("status", "conditions") {
-		if cond["type"] == kind {
-			status, _ := cond["status"].(string)
-			return gang.ConditionOf(cond), status
-		}
-	}
-	return gang.Condition{}, ""
+	return gang.ConditionIn(u, kind)
 }
 
 // Outdated reports whether a condition is about an earlier spec of its object than the present one.

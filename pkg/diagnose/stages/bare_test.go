@@ -2,9 +2,11 @@ package stages_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -17,7 +19,8 @@ import (
 // Pods without an owner are a gang too, if they have its label.
 func TestBarePods(t *testing.T) {
 	orphaned := func(c *clustertest.Cluster) {
-		delete(c.S.Custom, kindOf("kubeflow.org", "TFJob"))
+		jobs := kindOf("kubeflow.org", "TFJob")
+		c.S.Custom[jobs] = slices.DeleteFunc(c.S.Custom[jobs], func(u *unstructured.Unstructured) bool { return u.GetName() == "gang" })
 		for _, p := range c.S.Pods {
 			if p.Namespace == "team" {
 				p.OwnerReferences = nil

@@ -2,6 +2,7 @@ package stages_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +35,16 @@ func pool(c *clustertest.Cluster, nominal string) *unstructured.Unstructured {
 	return c.ClusterQueue("cq", "", gpuQuota(nominal))
 }
 
+// owner adds the job that owns a Workload, if it is not there.
+func owner(c *clustertest.Cluster, job string) {
+	if !slices.ContainsFunc(c.S.Custom[kindOf("kubeflow.org", "TFJob")], func(u *unstructured.Unstructured) bool { return u.GetName() == job }) {
+		c.Add(clustertest.Gang{Name: job, Workers: 1, GPUs: 1, Missing: 1, NoGroup: true})
+	}
+}
+
 // uses lets another job use GPUs of a ClusterQueue.
 func uses(c *clustertest.Cluster, job, queue, n string) {
+	owner(c, job)
 	clustertest.Admit(c.Workload(job, "lq", time.Hour), queue, "f", n)
 }
 
@@ -55,6 +64,7 @@ func TestKueue(t *testing.T) {
 		}},
 		{name: "of what another has used some is free again, as its pods have ended", code: answer.KueueQuota, exit: 3, first: "cq has 6 of 8 GPUs left .flavor f., and the gang needs 7, 1 more", wantText: []string{"team/other uses 2"}, fix: "to 9", build: func(c *clustertest.Cluster) {
 			pool(c, "8")
+			owner(c, "other")
 			u := c.Workload("other", "lq", time.Hour)
 			clustertest.Admit(u, "cq", "f", "8")
 			clustertest.Reclaim(u, 8, 6)
@@ -122,6 +132,7 @@ func TestKueue(t *testing.T) {
 			c.Flavor("h100", "class", "h100")
 			c.Flavor("a100", "class", "a100")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"}, clustertest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "16"})
+			owner(c, "other")
 			clustertest.Admit(c.Workload("other", "lq", time.Hour), "cq", "h100", "16")
 			for _, n := range c.S.Nodes {
 				n.Labels["class"] = "h100"
@@ -140,6 +151,7 @@ func TestKueue(t *testing.T) {
 			c.Flavor("h100", "class", "h100")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"})
 			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
+			owner(c, "a")
 			clustertest.Admit(c.Workload("a", "lq", time.Hour), "cq", "h100", "16")
 			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
 		}},
@@ -201,7 +213,7 @@ func TestKueue(t *testing.T) {
 			status(pool(c, "16"), clustertest.Condition("Active", "False", "FlavorNotFound", "there is no ResourceFlavor f", time.Hour))
 			c.Add(gangOf(2, 8, kueued))
 		}},
-		{name: "the ClusterQueue is for other namespaces", code: answer.QueueClosed, exit: 5, first: "closed to namespace team: it takes only those with dept=nlp", build: func(c *clustertest.Cluster) {
+		{name: "the ClusterQueue is for other namespaces", code: answer.QueueClosed, exit: 5, first: "closed to namespace team: its namespaceSelector takes only those with dept=nlp", fix: "label namespace team dept=nlp", build: func(c *clustertest.Cluster) {
 			set(map[string]any{"matchLabels": map[string]any{"dept": "nlp"}}, "spec", "namespaceSelector")(pool(c, "16").Object)
 			c.Add(gangOf(2, 8, kueued))
 		}},
@@ -328,6 +340,7 @@ func TestKueueCounts(t *testing.T) {
 		{name: "a device is counted as another resource", code: answer.KueueQuota, exit: 3, first: "cq has 80 of 160 example.com/credits left .flavor f., and the gang needs 120, 40 more", wantText: []string{"team/other uses 80"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "example.com/credits", Nominal: "160"})
+			owner(c, "other")
 			u := c.Workload("other", "lq", time.Hour)
 			clustertest.Admit(u, "cq", "f", "8")
 			set([]any{map[string]any{"name": "worker", "flavors": map[string]any{"example.com/credits": "f"}, "resourceUsage": map[string]any{"example.com/credits": "80"}}},

@@ -3,6 +3,7 @@ package whatif
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -113,17 +114,28 @@ func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f
 	return c
 }
 
-// Relabelled is the cluster in which a label of a job, which has it, has another value.
+// WithoutObjects is the cluster without some objects of a kind that has no type.
+func WithoutObjects(s *snapshot.Snapshot, kind schema.GroupKind, gone []*unstructured.Unstructured) *snapshot.Snapshot {
+	c := s.Clone()
+	c.Custom[kind] = minus(c.Custom[kind], gone)
+	return c
+}
+
+// Relabelled is the cluster in which a label of a job has another value, or has one.
 func Relabelled(s *snapshot.Snapshot, job *gang.Job, key, value string) *snapshot.Snapshot {
-	c := Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
-		labels := u.GetLabels()
+	with := func(labels map[string]string) map[string]string {
+		labels = maps.Clone(labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
 		labels[key] = value
-		u.SetLabels(labels)
-	})
+		return labels
+	}
+	c := Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) { u.SetLabels(with(u.GetLabels())) })
 	for i, j := range c.Jobs {
 		if j.UID == job.Meta.UID {
 			c.Jobs[i] = j.DeepCopy()
-			c.Jobs[i].Labels[key] = value
+			c.Jobs[i].Labels = with(j.Labels)
 		}
 	}
 	return c

@@ -33,7 +33,7 @@ type Availability struct {
 // Available returns what a queue may use now.
 func (t *Tree) Available(queue string) *Availability {
 	return t.availability(queue, func(n *node, at flavorResource, q *FlavorQuota) {
-		q.Available, q.Used = n.available(at, 0), n.usage[at]
+		q.Available, q.Used = n.available(at), n.usage[at]
 	})
 }
 
@@ -49,11 +49,16 @@ func (t *Tree) availability(queue string, fill func(*node, flavorResource, *Flav
 		return a
 	}
 	each(t.queues[queue], func(at flavorResource, group int, _ map[string]any, path []any) {
-		q := FlavorQuota{Flavor: at.flavor, Name: at.name, Nominal: n.quotas[at].nominal, Potential: n.potential(at, 0), Path: path, group: group}
+		q := FlavorQuota{Flavor: at.flavor, Name: at.name, Nominal: n.quotas[at].nominal, Potential: n.potential(at), Path: path, group: group}
 		fill(n, at, &q)
 		a.quotas = append(a.quotas, q)
 	})
 	return a
+}
+
+// Clone returns what there is, to be assigned from without changing that.
+func (a *Availability) Clone() *Availability {
+	return &Availability{tree: a.tree, quotas: slices.Clone(a.quotas)}
 }
 
 // PodSet is the members of one role, with their requests together.

@@ -20,11 +20,9 @@ type flavorSpec struct {
 	Tolerations []corev1.Toleration `json:"tolerations"`
 }
 
+// specOf reads the spec of a flavor. One that was not seen has none: any pod may use it.
 func specOf(flavor *unstructured.Unstructured) flavorSpec {
 	var spec flavorSpec
-	if flavor == nil {
-		return spec // it was not seen: any pod may use it
-	}
 	raw, err := json.Marshal(flavor.Object["spec"])
 	if err == nil {
 		err = json.Unmarshal(raw, &spec)
@@ -46,7 +44,7 @@ type Injected struct {
 func (t *Tree) Injected(flavors ...string) Injected {
 	all := Injected{NodeLabels: map[string]string{}}
 	for _, flavor := range flavors {
-		spec := specOf(t.flavors[flavor])
+		spec := t.flavors[flavor]
 		maps.Copy(all.NodeLabels, spec.NodeLabels)
 		all.Tolerations = append(all.Tolerations, spec.Tolerations...)
 	}
@@ -56,7 +54,7 @@ func (t *Tree) Injected(flavors ...string) Injected {
 // suits reports whether a pod may use a flavor. Its node selectors count only for keys: the labels in which the flavors of the
 // resource group differ.
 func (t *Tree) suits(pod corev1.PodSpec, flavor string, keys map[string]bool) bool {
-	spec := specOf(t.flavors[flavor])
+	spec := t.flavors[flavor]
 	tolerated := slices.Concat(pod.Tolerations, spec.Tolerations)
 	_, untolerated := v1helper.FindMatchingUntoleratedTaint(klog.Background(), spec.NodeTaints, tolerated, func(taint *corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
@@ -72,7 +70,7 @@ func (t *Tree) suits(pod corev1.PodSpec, flavor string, keys map[string]bool) bo
 func (t *Tree) keys(flavors []string) map[string]bool {
 	keys := map[string]bool{}
 	for _, flavor := range flavors {
-		for key := range specOf(t.flavors[flavor]).NodeLabels {
+		for key := range t.flavors[flavor].NodeLabels {
 			keys[key] = true
 		}
 	}

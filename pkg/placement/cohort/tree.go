@@ -16,9 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// maxDepth is how far cohorts may be nested; a cycle must not hang.
-const maxDepth = 16
-
 // flavorResource is one resource in one flavor.
 type flavorResource struct {
 	flavor string
@@ -34,11 +31,18 @@ type resourceQuota struct {
 
 // node is a queue or a cohort.
 type node struct {
+	name     string
 	parent   *node
 	children []*node
 	quotas   map[flavorResource]resourceQuota
-	// usage is that of the Workloads that were admitted to this very queue.
-	usage map[flavorResource]int64
+	// cohort is true for a cohort, and circular for one that would be below itself: it has no parent here, and Kueue uses no queue below it.
+	cohort, circular bool
+	// usage is that of the Workloads that were admitted to a queue, which are admitted; of a cohort it is what its children use beyond what they keep for themselves.
+	usage    map[flavorResource]int64
+	admitted []*unstructured.Unstructured
+
+	whole map[flavorResource]wholeQuota
+	known []candidate // of admitted
 }
 
 // Tree is the quotas of queues and cohorts, and their usage.
@@ -46,7 +50,7 @@ type Tree struct {
 	queues  map[string]*unstructured.Unstructured
 	nodes   map[string]*node // of queues
 	cohorts map[string]*node
-	flavors map[string]*unstructured.Unstructured
+	flavors map[string]flavorSpec
 }
 
 // Objects are Kueue's objects.
@@ -56,9 +60,9 @@ type Objects struct {
 
 // New builds the tree.
 func New(o Objects) *Tree {
-	t := &Tree{queues: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, cohorts: map[string]*node{}, flavors: map[string]*unstructured.Unstructured{}}
+	t := &Tree{queues: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, cohorts: map[string]*node{}, flavors: map[string]flavorSpec{}}
 	for _, u := range o.Flavors {
-		t.flavors[u.GetName()] = u
+		t.flavors[u.GetName()] = specOf(u)
 	}
 	for _, u := range o.Cohorts {
 		t.cohort(u.GetName()).quotas = quotasOf(u)
@@ -68,14 +72,15 @@ func New(o Objects) *Tree {
 		t.join(t.cohort(u.GetName()), cmp.Or(f.String("spec", "parentName"), f.String("spec", "parent")))
 	}
 	for _, u := range o.Queues {
-		n := &node{quotas: quotasOf(u), usage: map[flavorResource]int64{}}
+		n := &node{name: u.GetName(), quotas: quotasOf(u), usage: map[flavorResource]int64{}}
 		t.queues[u.GetName()], t.nodes[u.GetName()] = u, n
 		t.join(n, cohortOf(u))
 	}
 	for _, u := range o.Workloads {
 		if n := t.nodes[AdmittedTo(u)]; n != nil {
+			n.admitted = append(n.admitted, u)
 			for at, amount := range usageOf(u) {
-				n.usage[at] += amount
+				n.use(at, amount)
 			}
 		}
 	}
@@ -85,16 +90,24 @@ func New(o Objects) *Tree {
 // cohort is the node of a cohort. One that is only named by queues has no quota of its own.
 func (t *Tree) cohort(name string) *node {
 	if t.cohorts[name] == nil {
-		t.cohorts[name] = &node{}
+		t.cohorts[name] = &node{cohort: true, usage: map[flavorResource]int64{}}
 	}
 	return t.cohorts[name]
 }
 
 func (t *Tree) join(n *node, cohort string) {
-	if cohort != "" {
-		n.parent = t.cohort(cohort)
-		n.parent.children = append(n.parent.children, n)
+	if cohort == "" {
+		return
 	}
+	parent := t.cohort(cohort)
+	for p := parent; p != nil; p = p.parent {
+		if p == n {
+			n.circular = true
+			return
+		}
+	}
+	n.parent = parent
+	parent.children = append(parent.children, n)
 }
 
 func cohortOf(queue *unstructured.Unstructured) string {
@@ -102,26 +115,38 @@ func cohortOf(queue *unstructured.Unstructured) string {
 	return cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
 }
 
-// Lenders are the ClusterQueues that a queue may borrow from, itself included.
+// Lenders are the ClusterQueues that a queue may borrow from, itself included, by name.
 func (t *Tree) Lenders(queue string) []string {
 	n := t.nodes[queue]
 	if n == nil {
 		return nil
 	}
 	var names []string
-	for name, other := range t.nodes {
-		if other == n || n.parent != nil && top(other) == top(n) {
-			names = append(names, name)
+	var add func(*node)
+	add = func(other *node) {
+		if !other.cohort {
+			names = append(names, other.name)
+		}
+		for _, child := range other.children {
+			add(child)
 		}
 	}
+	add(top(n))
+	slices.Sort(names)
 	return names
 }
 
+// Admitted are the Workloads that use quota of a queue.
+func (t *Tree) Admitted(queue string) []*unstructured.Unstructured {
+	if n := t.nodes[queue]; n != nil {
+		return n.admitted
+	}
+	return nil
+}
+
+// top is the cohort above all others, or the queue itself.
 func top(n *node) *node {
-	for range maxDepth {
-		if n.parent == nil {
-			break
-		}
+	for n.parent != nil {
 		n = n.parent
 	}
 	return n

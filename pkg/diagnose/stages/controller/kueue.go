@@ -22,9 +22,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// kueueController finds why Kueue does not act on a job that it suspends: it is down, or it makes no Workload for the job, without which it never resumes it.
+// kueueController finds why Kueue does not act on a job that it suspends, or whose pods it holds: it is down, or it makes no Workload for the job, without which it never resumes it.
 func kueueController(c *stage.Context, out *stage.Result) {
-	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
+	if !(c.Gang.Suspended && queueing.Managed(c.View, c.Gang) || queueing.HeldByGate(c.Gang) && queueing.Installed(c.View)) {
 		return
 	}
 	all := component.Running(c.View, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })
@@ -38,7 +38,12 @@ func kueueController(c *stage.Context, out *stage.Result) {
 			return
 		}
 	}
-	if !c.View.Snap.CanList("workloads."+kueue.Group, c.Gang.Meta.Namespace) || hasWorkload(c) {
+	if f := notResumed(c); f != nil {
+		out.NoPods = true
+		out.Add(f)
+		return
+	}
+	if !c.Gang.Suspended || !c.View.Snap.CanList("workloads."+kueue.Group, c.Gang.Meta.Namespace) || hasWorkload(c) {
 		return
 	}
 	f := classMissing(c)
@@ -109,6 +114,21 @@ func classMissing(c *stage.Context) *stage.Finding {
 			return whatif.Relabelled(s, g.Job, kueue.PriorityLabel, nearest)
 		},
 	})
+}
+
+// notResumed finds that Kueue has admitted a job long ago, and has not resumed it: it fails to start what it makes of the job.
+func notResumed(c *stage.Context) *stage.Finding {
+	g, wl := c.Gang, queueing.Workload(c.View, c.Gang)
+	if wl == nil || !g.Suspended || c.View.Assumed || !queueing.Admitted(wl) {
+		return nil
+	}
+	admitted, _ := stage.Condition(wl, "Admitted")
+	checked := !slices.ContainsFunc(kueue.ChecksOf(wl), func(check kueue.Check) bool { return check.State != kueue.CheckReady })
+	if _, evicted := kueue.Eviction(wl); evicted || !checked || c.View.Age(admitted.At) <= operatorSilent {
+		return nil
+	}
+	return withReport(c, stage.Found(answer.OperatorDown, "Kueue has admitted %s %s ago and has not resumed it: its integration of %ss fails, or another controller suspends it again", g.Meta.Name, phrase.Age(c.View.Age(admitted.At)), g.Kind.Kind).
+		See(wl.GetAPIVersion(), wl.GetKind(), wl, ".status.conditions").SinceTime(admitted.At).Run(command.Kubectl(g.Meta.Namespace, "describe", g.Ref())))
 }
 
 // noWorkload finds that Kueue, whose Deployment is given, has made no Workload for a job that it should admit.

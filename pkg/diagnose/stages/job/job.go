@@ -49,6 +49,7 @@ func Notes(g *gang.Gang, out *stage.Result) {
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	Notes(g, out)
+	runsUnqueued(c, out)
 	if g.Deleted() && g.End == nil {
 		out.NoPods, out.Last = true, true
 		out.Add(deleted(c))

@@ -34,6 +34,7 @@ func suspended(c *stage.Context) *stage.Finding {
 	if at := suspendedAt(c); !at.IsZero() {
 		f.SinceTime(at).Detail("suspended %s ago", phrase.Age(c.View.Age(at)))
 	}
+	unqueued(c, f)
 	patch := any(false)
 	for i := len(path) - 1; i >= 0; i-- {
 		patch = map[string]any{path[i]: patch}

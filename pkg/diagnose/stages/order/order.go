@@ -16,6 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
 // Evaluate finds out which gangs come first, and finds that the gang fits if nothing is in its way.
@@ -63,27 +65,43 @@ func leftBehind(c *stage.Context) bool {
 // queueOrder finds that in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
 // the room if it does.
 func queueOrder(c *stage.Context, out *stage.Result) {
-	queue, rivals, mine := ahead(c)
-	var first []*stage.Diagnosis
-	for _, r := range rivals {
+	queue := ahead(c)
+	mine := queue.mine
+	left := leftFor(c)
+	for _, r := range queue.rivals {
 		if c.Diagnose == nil {
 			return
+		}
+		if r.Job == nil {
+			if !out.Has(answer.QueueOrder) && !(left.spend(queueing.PodSetsOf(c.View, r.Workload)) && left.quotaFor(c)) {
+				out.Add(behindWorkload(c, queue.name, r, mine))
+			}
+			continue
 		}
 		why := c.Diagnose(r.Job)
 		if why.Verdict == answer.Failed {
 			continue
 		}
-		if why.Starts() {
-			if first = append(first, why); fitsAfter(c, first) {
+		if why.Starts() || queue.byQuota && !heldByQueue(why) {
+			left.spend(queueing.PodSets(c.View, why.Gang))
+			left.place(c, why)
+			if left.quotaFor(c) && (!why.Starts() || c.Fit(left.nodes, nil).Fits()) {
 				continue
 			}
 		}
 		needs := whatif.Needs(r.Job.Roles, r.Job.Total())
 		out.Ahead = append(out.Ahead, stage.Ahead{Rival: r.Job, Ahead: answer.Ahead{Job: rival(c, r, needs), Reason: reason(r, mine), Needs: needs}})
 		if !out.Has(answer.QueueOrder) {
-			out.Add(behind(c, queue, r, mine, why))
+			out.Add(behind(c, queue.name, r, mine, why))
 		}
 	}
+}
+
+// heldByQueue reports whether a gang does not leave its queue: it is short of quota there, or behind another one.
+func heldByQueue(why *stage.Diagnosis) bool {
+	return slices.ContainsFunc(why.Findings(), func(f stage.Finding) bool {
+		return f.Stage == answer.StageQueue || f.Code == answer.QueueOrder
+	})
 }
 
 // The reasons for which a gang comes first.
@@ -101,35 +119,51 @@ func reason(r, mine queueing.Entry) string {
 	return byAge
 }
 
-// fitsAfter reports whether the gang still fits, on nodes and in its queue, when others have started before it.
-func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
-	cluster := c.Cluster()
-	for _, r := range first {
-		if r.Placement == nil {
-			continue
-		}
-		for _, a := range r.Placement.Placement {
-			pod := c.View.Virtual(r.Gang, r.Request.Member(a.Role, a.Member))
-			pod.Spec.NodeName = a.Node
-			cluster = cluster.With(pod)
-		}
-	}
-	if !c.Fit(cluster, nil).Fits() {
-		return false
-	}
+// leftover is what the gangs that start first leave: of the nodes, and of the quota of their queue; nil of that for a gang that has none.
+type leftover struct {
+	nodes *placement.Cluster
+	quota *cohort.Availability
+}
+
+func leftFor(c *stage.Context) *leftover {
+	left := &leftover{nodes: c.Cluster()}
 	wl := queueing.Workload(c.View, c.Gang)
 	if wl == nil {
+		return left
+	}
+	if queue := queueing.Object(c.View, "ClusterQueue", "", queueing.ClusterQueue(c.View, wl)); queue != nil {
+		left.quota = queueing.QuotaTreeFor(c.View, wl).Available(queue.GetName())
+	}
+	return left
+}
+
+// spend takes the quota that some pod sets need; false if there is not enough.
+func (l *leftover) spend(sets []cohort.PodSet) bool {
+	if l.quota == nil {
 		return true
 	}
-	queue := queueing.Object(c.View, "ClusterQueue", "", queueing.ClusterQueue(c.View, c.Gang, wl))
-	if queue == nil {
+	_, short := l.quota.Assign(sets...)
+	return short == nil
+}
+
+// place takes the room of a gang, if it starts.
+func (l *leftover) place(c *stage.Context, why *stage.Diagnosis) {
+	if why.Placement == nil || !why.Starts() {
+		return
+	}
+	for _, a := range why.Placement.Placement {
+		pod := c.View.Virtual(why.Gang, why.Request.Member(a.Role, a.Member))
+		pod.Spec.NodeName = a.Node
+		l.nodes = l.nodes.With(pod)
+	}
+}
+
+// quotaFor reports whether there is quota left for the gang.
+func (l *leftover) quotaFor(c *stage.Context) bool {
+	if l.quota == nil {
 		return true
 	}
-	available := queueing.QuotaTree(c.View).Available(queue.GetName())
-	for _, r := range first {
-		available.Assign(queueing.PodSets(c.View, r.Gang)...)
-	}
-	_, short := available.Assign(queueing.PodSets(c.View, c.Gang)...)
+	_, short := l.quota.Clone().Assign(queueing.PodSets(c.View, c.Gang)...)
 	return short == nil
 }
 
@@ -145,15 +179,12 @@ func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.D
 	if c.Placement != nil && c.Placement.Fits() {
 		fits = "it fits, with room for all members now"
 	}
-	first, rule := "older", "strictly first in, first out"
-	if reason(r, mine) == byPriority {
-		first, rule = fmt.Sprintf("priority %d above %d", r.Priority, mine.Priority), "strictly ordered, by priority and then by age"
-	}
+	first, rule := firstBy(r, mine)
 	if size := phrase.Size(needs); size != "" {
 		first += ", needs " + size
 	}
 	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (%s) in queue %s, which is %s", fits, name, first, queue, rule).
-		Fact("queue", queue).Fact("ahead", name).Fact("reason", reason(r, mine)).SinceTime(r.Created)
+		Fact("queue", queue).Fact("ahead", name).Fact("reason", reason(r, mine)).SinceTime(r.Since)
 	bare := "it"
 	if c.Reader.Sees(r.Job.Meta.Namespace) {
 		bare = r.Job.Meta.Name
@@ -170,36 +201,59 @@ func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.D
 	return f
 }
 
-// ahead are the waiting gangs before this one, in order, if the queue is strict; the queue's name, and where this one stands in it.
-func ahead(c *stage.Context) (name string, rivals []queueing.Entry, mine queueing.Entry) {
-	if wl := queueing.Workload(c.View, c.Gang); wl != nil && !queueing.Admitted(wl) {
+// firstBy is by what a rival comes first, and the rule of the queue.
+func firstBy(r, mine queueing.Entry) (first, rule string) {
+	if reason(r, mine) == byPriority {
+		return fmt.Sprintf("priority %d above %d", r.Priority, mine.Priority), "strictly ordered, by priority and then by age"
+	}
+	return "older", "strictly first in, first out"
+}
+
+// behindWorkload is the finding that a Workload of a kind that is not known here is ahead: nothing but its share of the queue is.
+func behindWorkload(c *stage.Context, queue string, r, mine queueing.Entry) *stage.Finding {
+	thing := queueing.JobName(c.View, r.Workload)
+	first, rule := firstBy(r, mine)
+	return stage.Found(answer.QueueOrder, "%s is ahead (%s) in queue %s, which is %s, and there is not enough quota for both", c.Reader.Title(thing), first, queue, rule).
+		See(r.Workload.GetAPIVersion(), "Workload", r.Workload, ".spec").Fact("queue", queue).Fact("ahead", c.Reader.Name(thing)).Fact("reason", reason(r, mine)).SinceTime(r.Since)
+}
+
+// line is the waiting gangs before this one in a queue, in order, and where this one stands in it; none if the queue is not strict.
+type line struct {
+	name   string
+	rivals []queueing.Entry
+	mine   queueing.Entry
+	// byQuota is true for a queue that a gang leaves as soon as there is quota for it, whether it finds nodes or not.
+	byQuota bool
+}
+
+func ahead(c *stage.Context) line {
+	if wl := queueing.Workload(c.View, c.Gang); wl != nil && cohort.AdmittedTo(wl) == "" {
 		return kueueAhead(c, wl)
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)
 	if !ok || kind != volcano.QueueKind() || c.Gang.Decl == nil {
-		return "", nil, mine
+		return line{}
 	}
 	for _, q := range c.View.Snap.Custom[kind] {
 		f := gang.Fields{Object: q}
 		if q.GetName() == name && f.String("spec", "dequeueStrategy") == "fifo" {
-			rivals, mine = volcanoAhead(c, name)
-			return name, rivals, mine
+			return volcanoAhead(c, name)
 		}
 	}
-	return "", nil, mine
+	return line{}
 }
 
-func volcanoAhead(c *stage.Context, queue string) (rivals []queueing.Entry, mine queueing.Entry) {
-	mine = queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Created: c.Gang.Decl.Created}
+func volcanoAhead(c *stage.Context, queue string) line {
+	mine := queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Since: c.Gang.Decl.Created}
 	var all []queueing.Entry
 	for _, d := range c.View.Groups() {
 		job := c.View.JobOfGroup(d)
 		if d.Key.Dialect != gang.Volcano || d.Queue != queue || d.Key == c.Gang.Decl.Key || job == nil || !pending(c, job) {
 			continue
 		}
-		all = append(all, queueing.Entry{Job: job, Priority: int64(queueing.PriorityOf(c.View, d.PriorityClass)), Created: d.Created})
+		all = append(all, queueing.Entry{Job: job, Priority: int64(queueing.PriorityOf(c.View, d.PriorityClass)), Since: d.Created})
 	}
-	return queueing.Ahead(all, mine), mine
+	return line{name: queue, rivals: queueing.Ahead(all, mine), mine: mine}
 }
 
 // pending reports whether a gang of a job still waits for its members to get nodes.
@@ -209,16 +263,17 @@ func pending(c *stage.Context, s *gang.Job) bool {
 	})
 }
 
-func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) (name string, rivals []queueing.Entry, mine queueing.Entry) {
-	queue := queueing.ClusterQueue(c.View, c.Gang, wl)
+// kueueAhead is the line of a Workload. One that is set aside is in none, nor are others in it, as long as it is.
+func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) line {
+	queue := queueing.ClusterQueue(c.View, wl)
 	q := queueing.Object(c.View, "ClusterQueue", "", queue)
 	if q == nil {
-		return "", nil, mine
+		return line{}
 	}
 	f := gang.Fields{Object: q}
 	if f.String("spec", "queueingStrategy") != "StrictFIFO" {
-		return "", nil, mine
+		return line{}
 	}
-	all, mine := queueing.Waiting(c.View, c.Gang, queue, wl)
-	return queue, queueing.Ahead(all, mine), mine
+	all, mine := queueing.Waiting(c.View, queue, wl)
+	return line{queue, queueing.Ahead(all, mine), mine, true}
 }

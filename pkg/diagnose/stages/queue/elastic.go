@@ -134,6 +134,9 @@ func aboveMin(c *stage.Context, need corev1.ResourceList) *stage.Finding {
 	return nil
 }
 
+// maxUsers is how many consumers are named: tenants decide how many there are.
+const maxUsers = 8
+
 // users adds who uses a resource in a namespace.
 func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.ResourceName) {
 	shown := 0

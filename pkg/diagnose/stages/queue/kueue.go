@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -24,21 +23,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
-// hasKueueGate reports whether Kueue holds pods of the gang by a scheduling gate.
-func hasKueueGate(c *stage.Context) bool {
-	for _, m := range c.Gang.Members {
-		if m.State == gang.Gated && slices.ContainsFunc(m.Pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == kueue.Gate }) {
-			return true
-		}
-	}
-	return false
-}
-
 // kueueQueue looks whether Kueue admits the job: queue, its state, its quota.
 func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	workload := queueing.Workload(c.View, c.Gang)
 	if workload != nil && queueing.Admitted(workload) {
-		return stage.OK("admitted by Kueue")
+		if _, evicted := kueue.Eviction(workload); !evicted {
+			return stage.OK("admitted by Kueue")
+		}
 	}
 	name := queueing.LocalQueue(c.View, c.Gang, workload)
 	if out.Denied(c, "localqueues."+kueue.Group, c.Gang.Meta.Namespace) || out.Denied(c, "clusterqueues."+kueue.Group, "") {
@@ -64,17 +55,16 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	if f := kueueStopped(out, cluster); f != nil {
 		out.Add(missingFlavors(c, f, cluster))
 	}
-	if f := namespaceNotSelected(c, cluster); f != nil {
+	if f := namespaceNotSelected(c, cluster, workload); f != nil {
 		out.Add(f)
 	}
 	workloadState(c, out, workload)
 	requiredTopology(c, out)
 	if workload == nil || cohort.AdmittedTo(workload) == "" {
-		before := len(out.Findings)
 		if f := kueueQuota(c, out, cluster, workload); f != nil {
 			out.Add(f)
 		}
-		if workload != nil && len(out.Findings) == before {
+		if workload != nil && len(out.Findings) == 0 { // what it reports is the same in other words, where something was found
 			kueueReported(c, out, workload)
 		}
 	}
@@ -100,10 +90,13 @@ func requiredTopology(c *stage.Context, out *stage.Result) {
 }
 
 func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding {
-	var have []string
+	var have, elsewhere []string
 	for _, u := range c.View.Snap.Custom[kueue.Kind(kind)] {
-		if u.GetNamespace() == namespace {
+		switch {
+		case u.GetNamespace() == namespace:
 			have = append(have, u.GetName())
+		case u.GetName() == name && c.Reader.Sees(u.GetNamespace()):
+			elsewhere = append(elsewhere, u.GetNamespace())
 		}
 	}
 	f := stage.Found(answer.QueueNotFound, "%s %q does not exist, so Kueue never looks at the job; there are: %s", kind, name, phrase.Names(have)).
@@ -112,18 +105,32 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 		f.Who = answer.Admin
 		return f
 	}
+	if len(elsewhere) > 0 {
+		f.Detail("there is a LocalQueue %s in namespace %s: a job can name one of its own namespace only", name, phrase.Names(elsewhere))
+	}
 	nearest := suggest.Nearest(name, have)
+	if name == "" {
+		f.Message = fmt.Sprintf("it names no LocalQueue, without which Kueue never admits it; there are: %s", phrase.Names(have))
+		if len(have) == 1 {
+			nearest = have[0]
+		}
+	}
 	if nearest == "" {
 		return f
 	}
+	return f.Detail("did you mean %s?", nearest).Fix(queued(c, nearest))
+}
+
+// queued names a LocalQueue in the job.
+func queued(c *stage.Context, queue string) stage.Fix {
 	g := c.Gang
-	return f.Detail("did you mean %s?", nearest).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use LocalQueue " + nearest, Change: map[string]any{"queue": nearest},
-			Command: c.Kubectl("label", "--overwrite", ref(c), kueue.QueueLabel+"="+nearest)},
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use LocalQueue " + queue, Change: map[string]any{"queue": queue},
+			Command: c.Kubectl("label", "--overwrite", ref(c), kueue.QueueLabel+"="+queue)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Relabelled(s, g.Job, kueue.QueueLabel, nearest)
+			return whatif.Relabelled(s, g.Job, kueue.QueueLabel, queue)
 		},
-	})
+	}
 }
 
 // kueueStopped finds that the queue was stopped, or Kueue finds it unusable.
@@ -218,29 +225,72 @@ func ref(c *stage.Context) string {
 	return strings.ToLower(c.Gang.Kind.Kind) + "/" + c.Gang.Meta.Name
 }
 
-// namespaceNotSelected finds that the ClusterQueue takes Workloads of some namespaces only.
-func namespaceNotSelected(c *stage.Context, queue *unstructured.Unstructured) *stage.Finding {
-	f := gang.Fields{Object: queue}
-	raw := f.Map("spec", "namespaceSelector")
-	if raw == nil {
+// namespaceNotSelected finds that the ClusterQueue takes Workloads of some namespaces only, or of none, as one does that has no selector.
+func namespaceNotSelected(c *stage.Context, queue, wl *unstructured.Unstructured) *stage.Finding {
+	name, selector := queue.GetName(), queueing.Selector(queue)
+	see := func(f *stage.Finding) *stage.Finding {
+		return f.See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.namespaceSelector").Fact("queue", name)
+	}
+	if selector == nil && wl != nil {
+		condition, status := stage.Condition(wl, "QuotaReserved")
+		if status != "False" || !strings.Contains(condition.Message, namespaceMessage) {
+			return nil
+		}
+		return see(stage.Found(answer.QueueClosed, "ClusterQueue %s is closed to every namespace: it has no namespaceSelector", name)).Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: fmt.Sprintf("have ClusterQueue %s take Workloads of all namespaces", name), Change: map[string]any{"queue": name, "namespaceSelector": map[string]any{}},
+				Command: command.MergePatch("", "clusterqueue."+kueue.Group, name, map[string]any{"spec": map[string]any{"namespaceSelector": map[string]any{}}})},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Edit(s, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { whatif.Set(u, map[string]any{}, "spec", "namespaceSelector") })
+			},
+		})
+	}
+	if queueing.Takes(c.View, queue, c.Gang.Meta.Namespace) {
 		return nil
 	}
-	i := slices.IndexFunc(c.View.Snap.Namespaces, func(ns *corev1.Namespace) bool { return ns.Name == c.Gang.Meta.Namespace })
-	if i < 0 {
-		return nil
-	}
-	selector := &metav1.LabelSelector{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector); err != nil {
-		return nil // the API server would not have accepted it
-	}
-	sel, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil || sel.Matches(labels.Set(c.View.Snap.Namespaces[i].Labels)) {
-		return nil
-	}
-	text := sel.String()
+	text := selector.String()
 	if !c.Reader.SeesAll() {
 		text = "other labels" // one of which is the name
 	}
-	return stage.Found(answer.QueueClosed, "ClusterQueue %s is closed to namespace %s: it takes only those with %s", queue.GetName(), c.Gang.Meta.Namespace, text).
-		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.namespaceSelector").Fact("queue", queue.GetName()).Fact("selector", text)
+	f := see(stage.Found(answer.QueueClosed, "ClusterQueue %s is closed to namespace %s: its namespaceSelector takes only those with %s", name, c.Gang.Meta.Namespace, text)).Fact("selector", text)
+	if fix, ok := labelledFor(c, selector); ok {
+		f.Fix(fix)
+	}
+	return f
+}
+
+// labelledFor labels the namespace of the gang such that a selector takes it; ok is false where that selects no plain values, or the name, which stays.
+func labelledFor(c *stage.Context, selector labels.Selector) (fix stage.Fix, ok bool) {
+	namespace := c.Gang.Meta.Namespace
+	requirements, selectable := selector.Requirements()
+	i := slices.IndexFunc(c.View.Snap.Namespaces, func(ns *corev1.Namespace) bool { return ns.Name == namespace })
+	if !selectable || i < 0 || !c.Reader.SeesAll() {
+		return fix, false
+	}
+	change, args := map[string]any{}, []string{"label", "--overwrite", "namespace", namespace}
+	for _, r := range requirements {
+		if r.Matches(labels.Set(c.View.Snap.Namespaces[i].Labels)) {
+			continue
+		}
+		values := r.ValuesUnsorted()
+		slices.Sort(values)
+		if len(values) == 0 || r.Operator() == selection.NotIn || r.Operator() == selection.NotEquals || r.Key() == corev1.LabelMetadataName {
+			return fix, false
+		}
+		change[r.Key()], args = values[0], append(args, r.Key()+"="+values[0])
+	}
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "label namespace " + namespace + " " + phrase.And(args[4:]), Change: change, Command: command.Kubectl("", args...)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			n := s.Clone()
+			ns := n.Namespaces[i].DeepCopy()
+			if ns.Labels == nil {
+				ns.Labels = map[string]string{}
+			}
+			for key, value := range change {
+				ns.Labels[key], _ = value.(string)
+			}
+			n.Namespaces[i] = ns
+			return n
+		},
+	}, true
 }

@@ -5,14 +5,10 @@ import (
 	"regexp"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -25,14 +21,14 @@ import (
 // kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods select
 // the nodes of their flavors and tolerate what these tolerate, so the placement must too: where none has enough left, what any flavor that it may be one day gives them.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
-	tree := queueing.QuotaTree(c.View)
+	tree := queueing.QuotaTreeFor(c.View, wl)
 	sets := queueing.PodSets(c.View, c.Gang)
 	potential := tree.Potential(queue.GetName())
 	if short := undeclared(c, out, potential.Undeclared(sets...), queue, wl); short != nil {
-		return kueueNever(c, queue, *short)
+		return kueueNever(c, tree, queue, *short, sets)
 	}
 	if _, short := potential.Assign(sets...); short != nil {
-		return kueueNever(c, queue, *short)
+		return kueueNever(c, tree, queue, *short, sets)
 	}
 	flavors, short := tree.Available(queue.GetName()).Assign(sets...)
 	out.Injected = map[string]cohort.Injected{}
@@ -41,7 +37,7 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 		for _, set := range sets {
 			out.Injected[set.Name] = whole.Injected(set)
 		}
-		return kueueShort(c, tree, queue, wl, *short)
+		return kueueShort(c, out, tree, queue, wl, *short, sets)
 	}
 	for role, names := range flavors {
 		out.Injected[role] = tree.Injected(names...)
@@ -75,83 +71,73 @@ func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queu
 	return nil
 }
 
-// kueueNever finds that the gang is more than the queue can ever give.
-func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
+// kueueNever finds that the gang is more than the queue can ever give: of all its flavors, or of those that its own rules leave it.
+func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) *stage.Finding {
 	name := queue.GetName()
 	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
 		name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested)).Fact("queue", name).Fact("role", s.PodSet).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
-	switch {
-	case s.Uncovered:
+	if s.Uncovered {
 		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
 		return f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0))
-	case s.Unsuited:
+	}
+	others := usable(c, queue, tree.Potential(name).Exclusions(s.Name, s.PodSet, sets...))
+	if s.Unsuited {
 		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.PodSet, name, s.Flavor)
 		for _, flavor := range strings.Split(s.Flavor, ", ") {
 			if u := queueing.Object(c.View, "ResourceFlavor", "", flavor); u != nil {
 				f.See(u.GetAPIVersion(), u.GetKind(), u, ".spec")
 			}
 		}
+	}
+	if len(others) > 0 { // the queue is large enough: the rules of the job are what is in the way
+		f.As(answer.Blocked, answer.User)
+		f.Never = false
+		f.Message = strings.Replace(f.Message, "can never admit it", "cannot admit it as it is", 1)
+		if !s.Unsuited {
+			f.Message += "; " + others[0].text
+			others[0].text = ""
+		}
+	}
+	for _, other := range others {
+		other.add(c, f)
+	}
+	if s.Unsuited {
 		return f
 	}
 	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
 }
 
 // kueueShort finds that others use what the gang needs.
-func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
+func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) *stage.Finding {
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
 	name := queue.GetName()
 	f := stage.Found(answer.KueueQuota, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
 		name, text(max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, text(s.Requested), text(s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
-	users := usersOf(c, tree, name, s)
-	for i, u := range users {
-		if i == maxUsers {
-			f.Detail("and %d more use some of it", len(users)-i)
-			break
-		}
-		f.Detail("%s uses %s%s", c.Reader.Name(u.job), text(u.amount), elsewhere(u.queue, name))
+	for _, other := range usable(c, queue, tree.Available(name).Exclusions(s.Name, s.PodSet, sets...)) {
+		other.add(c, f)
 	}
+	policies := preempts(c, out, f, tree, queue, wl, s, sets)
+	consumers(c, f, tree, name, s, sets)
 	if wl != nil {
 		position(c, f, wl, name)
-		evicted(c, f, wl)
+		evictedFor(c, f, wl)
+		if at := kueue.RequeueAt(wl); at.After(c.View.Now) {
+			f.Detail("Kueue looks at it again at %s, in %s, and not before", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)))
+		}
 		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
 			if f.SinceTime(condition.At); !ofEviction(wl, condition) {
 				f.Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
 			}
 		}
 	}
-	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
-}
-
-// maxUsers is how many users of a quota are named.
-const maxUsers = 50
-
-// quotaUse is what a job uses of what a queue is short of, by itself or through its cohort.
-type quotaUse struct {
-	job    audience.Thing
-	amount int64
-	queue  string
-}
-
-// usersOf are those who use what a queue is short of.
-func usersOf(c *stage.Context, tree *cohort.Tree, queue string, s cohort.Shortage) []quotaUse {
-	type usersOf struct {
-		queue, flavor string
-		name          corev1.ResourceName
+	f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
+	for _, policy := range policies {
+		f.Fix(policy)
 	}
-	return view.Once(c.View, usersOf{queue, s.Flavor, s.Name}, func() (users []quotaUse) {
-		lenders := sets.New(tree.Lenders(queue)...)
-		for _, u := range c.View.Snap.Custom[kueue.Kind("Workload")] {
-			if at := cohort.AdmittedTo(u); lenders.Has(at) {
-				if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
-					users = append(users, quotaUse{jobOfWorkload(u), n, at})
-				}
-			}
-		}
-		return users
-	})
+	return f
 }
 
 func elsewhere(queue, own string) string {
@@ -172,7 +158,7 @@ func quotaFacts(f *stage.Finding, s cohort.Shortage) *stage.Finding {
 
 // position adds how many wait before the job in its ClusterQueue.
 func position(c *stage.Context, f *stage.Finding, wl *unstructured.Unstructured, queue string) {
-	all, mine := queueing.Waiting(c.View, c.Gang, queue, wl)
+	all, mine := queueing.Waiting(c.View, queue, wl)
 	if len(all) > 0 {
 		ahead := len(queueing.Ahead(all, mine))
 		f.Detail("position %d of %d that wait in ClusterQueue %s", ahead+1, len(all)+1, queue).Fact("position", ahead+1)
@@ -209,12 +195,4 @@ func setNominal(u *unstructured.Unstructured, path []any, text string) {
 			at = list[key]
 		}
 	}
-}
-
-// jobOfWorkload names the job behind a Workload.
-func jobOfWorkload(u *unstructured.Unstructured) audience.Thing {
-	for _, ref := range u.GetOwnerReferences() {
-		return audience.New(ref.Kind, u.GetNamespace(), ref.Name)
-	}
-	return audience.New(u.GetKind(), u.GetNamespace(), u.GetName())
 }

@@ -22,90 +22,103 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
-// workloadState finds that the Workload, if there is one, is switched off, or waits for an admission check.
+// workloadState finds that the Workload, if there is one, is switched off, waits for an admission check, or is set aside in another way.
 func workloadState(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 	if u == nil {
 		return
 	}
-	f := gang.Fields{Object: u}
-	if active, found2, _ := unstructured.NestedBool(u.Object, "spec", "active"); found2 && !active {
-		out.Add(stage.Found(answer.KueueInactive, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).
-			See(u.GetAPIVersion(), u.GetKind(), u, ".spec.active").Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true},
-				Command: command.MergePatch(u.GetNamespace(), "workload."+kueue.Group, u.GetName(), map[string]any{"spec": map[string]any{"active": true}})},
-			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) { whatif.Set(w, true, "spec", "active") })
-			},
-		}))
+	if !switchedOff(c, out, u) {
+		checks(c, out, u)
 	}
-	for _, check := range f.List("status", "admissionChecks") {
-		of := f.Of(check)
-		state := of.String("state")
-		if state == "Ready" || state == checkPending && !quotaReserved(u) {
-			continue
-		}
-		verdict, who := answer.Waiting, answer.Nobody
-		if state == "Rejected" {
-			verdict, who = answer.Blocked, answer.Admin // Kueue does not check again
-		}
-		message := of.String("message")
-		x := stage.Found(answer.KueueCheck, "admission check %s is %s", of.String("name"), state).As(verdict, who)
-		if message != "" {
-			x.Message += ": " + message
-		}
-		if by := checkedBy(c, of.String("name"), message); by != "" {
-			x.Fact("controller", by)
-		}
-		out.Add(x.See(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").Fact("check", of.String("name")).Fact("state", state))
+	if by := u.GetAnnotations()[kueue.AdmissionGatedBy]; by != "" && cohort.AdmittedTo(u) == "" {
+		out.Add(stage.Found(answer.KueueQuota, "Kueue does not admit it before %s allows that: its annotation %s names who has to take that name out", phrase.Shorten(by, maxGatedBy), kueue.AdmissionGatedBy).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".metadata.annotations").Fact("gatedBy", phrase.Shorten(by, maxGatedBy)))
 	}
-}
-
-// checkPending is the state that Kueue gives each check of a Workload as soon as that has a queue. It looks at none before the quota is reserved.
-const checkPending = "Pending"
-
-func quotaReserved(u *unstructured.Unstructured) bool {
-	_, status := stage.Condition(u, "QuotaReserved")
-	return status == "True"
-}
-
-// laterChecks adds the checks that a Workload without quota has to pass once it has some: to what Kueue holds it for, if that was found.
-func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
-	if u == nil || quotaReserved(u) {
+	if len(out.Findings) > 0 || cohort.AdmittedTo(u) == "" {
 		return
 	}
-	f := gang.Fields{Object: u}
-	for _, check := range f.List("status", "admissionChecks") {
-		if check["state"] != checkPending {
-			continue
-		}
-		text := fmt.Sprintf("admission check %v has to pass", check["name"])
-		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota }); i >= 0 {
-			out.Findings[i].Detail("then %s", text)
-			continue
-		}
-		out.Note("once its quota is reserved, %s", text)
+	if why, evicted := kueue.Eviction(u); evicted {
+		f := stage.Found(answer.KueueQuota, "Kueue is taking back what it had admitted, and queues it again once its pods are gone").
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(why.At).Fact("reason", why.Reason)
+		evictedFor(c, f, u)
+		out.Add(f)
+		return
+	}
+	if condition, status := stage.Condition(u, "Admitted"); status == "False" && condition.Message != "" && !c.View.Assumed {
+		out.Add(stage.Found(answer.KueueQuota, "its quota is reserved, and Kueue has not admitted it yet: %s", condition.Message).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason))
 	}
 }
 
-// checkedBy is the controller of an admission check; empty if it is not known. Where the check cannot be seen, its message shows that nodes are provisioned.
-func checkedBy(c *stage.Context, name, message string) string {
-	if check := queueing.Object(c.View, "AdmissionCheck", "", name); check != nil {
-		f := gang.Fields{Object: check}
-		return f.String("spec", "controllerName")
+// maxGatedBy is how much of an annotation is shown, which users write.
+const maxGatedBy = 253
+
+// switchedOff finds that the Workload is switched off, or is about to be, by whom and why; false if it is not. One that a check has rejected is switched off for that.
+func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) bool {
+	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
+	cause, why, byKueue := kueue.SwitchedOffFor(u)
+	_, target := stage.Condition(u, "DeactivationTarget")
+	if (!isSet || active) && target != "True" {
+		return false
 	}
-	if strings.Contains(message, "ProvisioningRequest") {
-		return kueue.Provisioning
+	all := kueue.ChecksOf(u)
+	forCheck := byKueue && cause == kueue.EvictedForCheck // what was before an eviction is why only if it was the reason
+	i := slices.IndexFunc(all, func(check kueue.Check) bool {
+		return check.State == kueue.CheckRejected || forCheck && check.Before == kueue.CheckRejected
+	})
+	switch {
+	case i >= 0:
+		out.Add(again(u, rejected(c, u, all[i], why)))
+		return true
+	case forCheck:
+		out.Add(again(u, stage.Found(answer.KueueCheck, "an admission check has rejected it: %s", why.Message).As(answer.Blocked, answer.Admin).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").Fact("state", kueue.CheckRejected)))
+		return true
 	}
-	return ""
+	f := stage.Found(answer.KueueInactive, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).
+		See(u.GetAPIVersion(), u.GetKind(), u, ".spec.active")
+	if byKueue {
+		f.Message = fmt.Sprintf("Kueue has switched Workload %s off (spec.active is false) and will not admit it: %s", u.GetName(), strings.TrimPrefix(why.Message, "The workload is deactivated due to "))
+		f.SinceTime(why.At).Fact("cause", cause)
+		if text := causes[cause]; text != "" {
+			f.Detail("%s", text)
+		}
+	}
+	out.Add(f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: switchOn(u)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
+				whatif.Set(w, true, "spec", "active")
+				if conditions, ok, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); ok {
+					whatif.Set(w, slices.DeleteFunc(conditions, func(item any) bool {
+						cond, _ := item.(map[string]any)
+						return cond["type"] == "DeactivationTarget"
+					}), "status", "conditions")
+				}
+			})
+		},
+	}))
+	return true
+}
+
+// causes are what it means that Kueue has switched a Workload off for one of its own reasons.
+var causes = map[string]string{
+	"RequeuingLimitExceeded":       "its pods were not ready in time again and again (waitForPodsReady): what kept them from it comes first",
+	"MaximumExecutionTimeExceeded": "it has run for longer than its spec.maximumExecutionTimeSeconds: switched on again, it may run for as long once more",
+}
+
+// switchOn is the command that switches a Workload on.
+func switchOn(u *unstructured.Unstructured) string {
+	return command.MergePatch(u.GetNamespace(), "workload."+kueue.Group, u.GetName(), map[string]any{"spec": map[string]any{"active": true}})
 }
 
 // preemptor matches how Kueue reports for which job it has preempted another: by the job's uid.
 var preemptor = regexp.MustCompile(`JobUID: ([^)]+)\) due to ([^;]+)`)
 
-// evicted adds that Kueue has taken back what the job had, and for whom. The condition stays until it admits the job again.
-func evicted(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
-	condition, status := stage.Condition(u, "Evicted")
-	if status != "True" {
+// evictedFor adds that Kueue has taken back what the job had, and for whom. The condition stays until it admits the job again.
+func evictedFor(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
+	condition, evicted := kueue.Eviction(u)
+	if !evicted {
 		return
 	}
 	ago := phrase.Age(c.View.Age(condition.At))
@@ -124,9 +137,12 @@ func evicted(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
 // ofEviction reports whether a condition has no more than why Kueue took back what the job had: it does not look again at a job that needs the same as
 // one for which it has found too little.
 func ofEviction(u *unstructured.Unstructured, condition gang.Condition) bool {
-	eviction, status := stage.Condition(u, "Evicted")
-	return status == "True" && eviction.Message == condition.Message
+	eviction, evicted := kueue.Eviction(u)
+	return evicted && eviction.Message == condition.Message
 }
+
+// namespaceMessage is how Kueue reports that a ClusterQueue takes no Workloads of the namespace.
+const namespaceMessage = "namespace doesn't match ClusterQueue selector"
 
 // quotaMessage is how Kueue reports that there is too little quota now. It may be about a state that is history.
 var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
@@ -136,10 +152,10 @@ var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`
 func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 	f := gang.Fields{Object: u}
 	name := u.GetName()
-	if at, err := time.Parse(time.RFC3339, f.String("status", "requeueState", "requeueAt")); err == nil && at.After(c.View.Now) {
+	if at := kueue.RequeueAt(u); at.After(c.View.Now) {
 		x := stage.Found(answer.KueueQuota, "Kueue tries again at %s, in %s: it has put Workload %s back %d times", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)), name, f.Int32("status", "requeueState", "count")).
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.requeueState").Fact("requeueAt", at.UTC().Format(time.RFC3339))
-		evicted(c, x, u)
+		evictedFor(c, x, u)
 		out.Add(x)
 		return
 	}
@@ -155,6 +171,8 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 		note("by the current quotas and Workloads there is enough")
 	case topologyMessage.MatchString(condition.Message) && c.Request.Topology.Required != "":
 		note("whether there is such a domain now is for the nodes to show")
+	case queueMessage.MatchString(condition.Message):
+		note("by its queues as they are now nothing keeps it out")
 	case readyMessage.MatchString(condition.Message):
 		unready(c, out, u, condition)
 	case c.View.Assumed && evaluatedMessage.MatchString(condition.Message):
@@ -168,6 +186,8 @@ var (
 	topologyMessage = regexp.MustCompile(`^(?s:.*)topology "[^"]*" (allows|doesn't allow)`)
 	// readyMessage is how it reports that it admits nothing before the pods of what it has admitted are ready (waitForPodsReady.blockAdmission).
 	readyMessage = regexp.MustCompile(`waiting for all admitted workloads to be in PodsReady condition`)
+	// queueMessage is how it reports that a queue takes no Workloads, or not this one.
+	queueMessage = regexp.MustCompile(`^(?:Cluster|Local)Queue \S+ (?:is (?:inactive|stopped|terminating)|doesn't exist|not found)|` + regexp.QuoteMeta(namespaceMessage))
 	// evaluatedMessage is how it reports what is evaluated here, as far as it is modelled: the flavors, the queues and whom they are for.
 	evaluatedMessage = regexp.MustCompile(`couldn't assign flavors|[Pp]reempt|didn't fit|Queue .*(inactive|doesn't exist)|namespace doesn't match|deactivated`)
 )
@@ -186,7 +206,7 @@ func unready(c *stage.Context, out *stage.Result, u *unstructured.Unstructured, 
 		if _, ready := stage.Condition(other, "PodsReady"); other == u || ready == "True" || !queueing.Admitted(other) || cohort.AdmittedTo(other) == "" {
 			continue
 		}
-		name := c.Reader.Name(jobOfWorkload(other))
+		name := c.Reader.Name(queueing.JobName(c.View, other))
 		names = append(names, name)
 		job := queueing.JobOf(c.View, other)
 		if job == nil || c.Diagnose == nil {

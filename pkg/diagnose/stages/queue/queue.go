@@ -35,7 +35,7 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	var s stage.State
-	if queueing.Managed(c.View, c.Gang) || queueing.Installed(c.View) && hasKueueGate(c) {
+	if queueing.Managed(c.View, c.Gang) || queueing.Installed(c.View) && queueing.HeldByGate(c.Gang) {
 		s = kueueQueue(c, out)
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)

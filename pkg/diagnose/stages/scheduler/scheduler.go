@@ -19,7 +19,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
@@ -33,6 +32,7 @@ func Evaluate(c *stage.Context) stage.Result {
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	s := served(c, out)
 	gates(c, out)
+	kueueGates(c, out)
 	return s
 }
 
@@ -150,7 +150,7 @@ func down(c *stage.Context, name string, s component.Scheduler) *stage.Finding {
 	return f
 }
 
-// gates finds scheduling gates of owners that are not known: those of Kueue and Volcano are left to the queue stage. A gate in a
+// gates finds scheduling gates of owners that are not known: those of Volcano, and of Kueue before it has admitted the gang, are left to the queue stage. A gate in a
 // template holds the pods that are still to be made.
 func gates(c *stage.Context, out *stage.Result) {
 	exist, held := map[string]int{}, map[string]int{}
@@ -160,7 +160,7 @@ func gates(c *stage.Context, out *stage.Result) {
 			free++
 		}
 		for _, g := range gatesOf(c, m) {
-			if strings.HasPrefix(g.Name, kueue.Group+"/") && queueing.Installed(c.View) || g.Name == volcano.QueueGate {
+			if queueing.IsGate(g.Name) && queueing.Installed(c.View) || g.Name == volcano.QueueGate {
 				continue
 			}
 			if held[g.Name]++; m.Pod != nil {
@@ -176,7 +176,7 @@ func gates(c *stage.Context, out *stage.Result) {
 		} else {
 			f.See(c.Gang.Kind.GroupVersion().String(), c.Gang.Kind.Kind, &c.Gang.Meta, ".spec")
 		}
-		if strings.HasPrefix(name, kueue.Group+"/") {
+		if queueing.IsGate(name) {
 			f.Message = strings.TrimSuffix(f.Message, "its owner has to lift it") + "only Kueue lifts it, which is not in this cluster"
 		}
 		together := c.Gang.Named.Dialect.GatedTogether() && exist[name] > 0 && c.Gang.Count(gang.Pending) > 0

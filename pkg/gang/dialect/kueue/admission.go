@@ -10,7 +10,7 @@ const patchManager = "kueue.x-k8s.io/manager"
 
 // admission are the labels and annotations that Kueue writes into the pod templates of a job that it admits. Another job must not have them: Kueue fails
 // one whose template has them with other values.
-var admission = []string{"kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload", "kueue.x-k8s.io/workload-slice-name", "kueue.x-k8s.io/podset-unconstrained-topology",
+var admission = []string{PodSetLabel, WorkloadAnnotation, "kueue.x-k8s.io/workload-slice-name", "kueue.x-k8s.io/podset-unconstrained-topology",
 	"kueue.x-k8s.io/cluster-queue-name", "kueue.x-k8s.io/local-queue-name"}
 
 // Written reports whether Kueue writes a label or an annotation into the pod templates of a job that it admits.

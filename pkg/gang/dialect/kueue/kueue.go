@@ -21,6 +21,8 @@ const (
 	QueueLabel = "kueue.x-k8s.io/queue-name"
 	// Gate is the scheduling gate under which Kueue holds a pod.
 	Gate = "kueue.x-k8s.io/admission"
+	// TopologyGate is the one under which it holds a pod that it has admitted, until it has chosen its place.
+	TopologyGate = "kueue.x-k8s.io/topology"
 	// RequiredTopology is the annotation of pods by which those of a role must share a domain.
 	RequiredTopology = "kueue.x-k8s.io/podset-required-topology"
 	// PreferredTopology is the one by which they should.
@@ -29,11 +31,24 @@ const (
 	// IndexAnnotation is on a Workload of one replica of many: its index.
 	IndexAnnotation = "kueue.x-k8s.io/component-workload-index"
 
+	// JobUIDLabel is on the Workload that Kueue has made for a job: the uid of that. OriginLabel is on one that MultiKueue has made for a job of another cluster.
+	JobUIDLabel = "kueue.x-k8s.io/job-uid"
+	OriginLabel = "kueue.x-k8s.io/multikueue-origin"
+
+	// ReplacesAnnotation is on the Workload of an elastic job that has grown: NAMESPACE/NAME of the one that it replaces once it is admitted.
+	ReplacesAnnotation = "kueue.x-k8s.io/workload-slice-replacement-for"
+
 	// PriorityLabel names the WorkloadPriorityClass of a job.
 	PriorityLabel = "kueue.x-k8s.io/priority-class"
 	// Provisioning is the controller of admission checks that has nodes provisioned, and MultiKueue the one that has jobs run in another cluster.
 	Provisioning = "kueue.x-k8s.io/provisioning-request"
 	MultiKueue   = "kueue.x-k8s.io/multikueue"
+
+	// PodSetLabel and WorkloadAnnotation are on the pods of what Kueue has admitted: it finds those whose gate it lifts by them.
+	PodSetLabel        = "kueue.x-k8s.io/podset"
+	WorkloadAnnotation = "kueue.x-k8s.io/workload"
+	// AdmissionGatedBy is the annotation of a job, and of its Workload, by which others keep Kueue from admitting it: their names.
+	AdmissionGatedBy = "kueue.x-k8s.io/admission-gated-by"
 
 	// parentAnnotation is what Kueue writes into the pod templates of a job that cannot be suspended: the kind of it. It holds their pods instead, each
 	// under its gate.

@@ -1,0 +1,130 @@
+package queue
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// checks finds for which admission checks the Workload waits, and which has rejected it. Kueue looks at none before the quota is reserved.
+func checks(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
+	eviction, evicted := kueue.Eviction(u)
+	for _, check := range kueue.ChecksOf(u) {
+		switch {
+		case check.State == kueue.CheckRejected:
+			out.Add(rejected(c, u, check, gang.Condition{}))
+		case check.State == kueue.CheckRetry:
+			out.Add(retried(c, u, check, eviction))
+		case check.Before == kueue.CheckRetry && evicted && eviction.Reason == kueue.EvictedForCheck && kueue.RequeueAt(u).After(c.View.Now):
+			check.State = check.Before
+			out.Add(retried(c, u, check, eviction))
+		case check.State != kueue.CheckReady && quotaReserved(u):
+			out.Add(checked(c, u, check, gang.Condition{}))
+		}
+	}
+}
+
+// checked is the finding that a check is in some state, for which Kueue waits. What the check reported is in the eviction that it had as a result, if it is to be made again.
+func checked(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, eviction gang.Condition) *stage.Finding {
+	if check.Before != "" {
+		check.State, check.Message = check.Before, reportedIn(eviction.Message, check.Name)
+	}
+	f := stage.Found(answer.KueueCheck, "admission check %s is %s", check.Name, check.State).
+		See(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").Fact("check", check.Name).Fact("state", check.State).SinceTime(check.At)
+	if check.Message != "" {
+		f.Message += ": " + check.Message
+	}
+	if by := checkedBy(c, check.Name, check.Message); by != "" {
+		f.Fact("controller", by).Detail("that is what %s reports, the controller of the check", by)
+	}
+	return f
+}
+
+// rejected is the finding that a check has rejected the Workload: Kueue does not have it made again by itself.
+func rejected(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, eviction gang.Condition) *stage.Finding {
+	f := checked(c, u, check, eviction).As(answer.Blocked, answer.Admin)
+	if f.Facts["controller"] == kueue.Provisioning {
+		f.Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
+	}
+	return f.Run(command.Kubectl("", "describe", "admissioncheck."+kueue.Group, check.Name))
+}
+
+// again adds how a Workload that Kueue has switched off, as a check rejected it, is checked again.
+func again(u *unstructured.Unstructured, f *stage.Finding) *stage.Finding {
+	return f.Detail("Kueue has switched Workload %s off for that. Once the reason is gone, this has it checked again: %s", u.GetName(), switchOn(u))
+}
+
+// retried is the finding that a check has Kueue take the quota back and try again.
+func retried(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, eviction gang.Condition) *stage.Finding {
+	f := checked(c, u, check, eviction)
+	at := kueue.RequeueAt(u)
+	if !check.At.IsZero() && check.After > 0 {
+		at = view.Later(at, check.At.Add(check.After))
+	}
+	if at.After(c.View.Now) {
+		return f.Detail("Kueue tries again at %s, in %s", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now))).Fact("requeueAt", at.UTC().Format(time.RFC3339))
+	}
+	return f.Detail("Kueue takes the quota back, and tries again")
+}
+
+// reportedIn is what a check reported, of a message about all checks for which a Workload was evicted; the message itself where it has another form.
+func reportedIn(message, check string) string {
+	if m := regexp.MustCompile(regexp.QuoteMeta(fmt.Sprintf("%q", check)) + ` \((.*?)\)(?:; "|$)`).FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	if strings.HasSuffix(message, fmt.Sprintf("%q", check)) {
+		return ""
+	}
+	return message
+}
+
+func quotaReserved(u *unstructured.Unstructured) bool {
+	_, status := stage.Condition(u, "QuotaReserved")
+	return status == "True"
+}
+
+// laterChecks adds the checks that a Workload without quota has to pass once it has some: to what Kueue holds it for, if that was found.
+func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
+	if u == nil || quotaReserved(u) || out.Has(answer.KueueCheck, answer.KueueInactive) {
+		return
+	}
+	for _, check := range kueue.ChecksOf(u) {
+		if check.State != kueue.CheckPending {
+			continue
+		}
+		text := fmt.Sprintf("admission check %s has to pass", check.Name)
+		if check.Before != "" && check.Before != kueue.CheckReady {
+			text += fmt.Sprintf(" (it was %s before)", check.Before)
+		}
+		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota }); i >= 0 {
+			out.Findings[i].Detail("then %s", text)
+			continue
+		}
+		out.Note("once its quota is reserved, %s", text)
+	}
+}
+
+// checkedBy is the controller of an admission check; empty if it is not known. Where the check cannot be seen, its message shows that nodes are provisioned.
+func checkedBy(c *stage.Context, name, message string) string {
+	if check := queueing.Object(c.View, "AdmissionCheck", "", name); check != nil {
+		f := gang.Fields{Object: check}
+		return f.String("spec", "controllerName")
+	}
+	if strings.Contains(message, "ProvisioningRequest") {
+		return kueue.Provisioning
+	}
+	return ""
+}

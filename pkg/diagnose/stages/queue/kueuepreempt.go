@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
+)
+
+// preempts adds whom Kueue preempts so that the gang gets the quota that it is short of: whom it has preempted already, or may by the policy of the queue; or by which other
+// policy it might, which takes room from others and is for their administrators to decide. That is a way out only after all others. By fair sharing Kueue preempts others.
+func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) (ways []stage.Fix) {
+	name := queue.GetName()
+	if going := preempted(c, tree, name, wl); len(going) > 0 {
+		names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
+		f.Message = fmt.Sprintf("Kueue has preempted %s for it, and waits until %s pods are gone%s", names, phrase.Verb(len(going), "its", "their"), strings.TrimPrefix(f.Message, "Kueue holds it"))
+		f.Fact("preempting", names)
+		return nil
+	}
+	switch {
+	case c.View.Assumed: // it is for the cluster as it is
+		return nil
+	case tree.SharesFairly(name):
+		out.Unmodelled = append(out.Unmodelled, "whom Kueue preempts for it: by fair sharing")
+		return nil
+	}
+	p := cohort.Preemptor{Queue: name, Priority: queueing.PriorityInKueue(c.View, c.Gang, wl), Policy: tree.PolicyOf(name)}
+	if wl != nil {
+		p.Since = kueue.QueuedSince(wl)
+	}
+	victims, complete := tree.Victims(p, sets...)
+	switch {
+	case !complete:
+		return nil
+	case len(victims) > 0:
+		f.Detail("by its rules without fair sharing Kueue may preempt for it: %s", phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, s, v.Rule) })).Fact("mayPreempt", victimNames(c, victims))
+		return nil
+	}
+	for _, other := range otherPolicies(p.Policy) {
+		field, value, now := other.field, other.value, p.Policy.Within
+		if other.policy.Reclaim != p.Policy.Reclaim {
+			now = p.Policy.Reclaim
+		}
+		p.Policy = other.policy
+		victims, complete := tree.Victims(p, sets...)
+		if len(victims) == 0 || !complete {
+			p.Policy = tree.PolicyOf(name)
+			continue
+		}
+		f.Detail("by its rules without fair sharing Kueue preempts nothing for it: %s of ClusterQueue %s is %s", field, name, now)
+		names := phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, s, "") })
+		return []stage.Fix{{
+			Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("set %s of ClusterQueue %s to %s, by which Kueue preempts %s", field, name, value, names),
+				Cost:    phrase.Names(victimNames(c, victims)) + " " + phrase.Verb(len(victims), "stops, and waits", "stop, and wait") + " in the queue again",
+				Change:  map[string]any{"jobs": victimNames(c, victims), "object": "ClusterQueue/" + name, field: value},
+				Command: command.MergePatch("", "clusterqueue."+kueue.Group, name, map[string]any{"spec": map[string]any{"preemption": map[string]any{field: value}}})},
+			Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+				n := whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { whatif.Set(u, value, "spec", "preemption", field) })
+				return withoutAdmission(c, n, each(victims, func(v cohort.Victim) *unstructured.Unstructured { return v.Workload }))
+			},
+		}}
+	}
+	return nil
+}
+
+// otherPolicy is a policy of a queue in which one field has another value.
+type otherPolicy struct {
+	field, value string
+	policy       cohort.Policy
+}
+
+// otherPolicies are those by which a queue might preempt more than by its own, the one that takes least from others first.
+func otherPolicies(p cohort.Policy) (all []otherPolicy) {
+	if p.Within == cohort.Never {
+		with := p
+		with.Within = cohort.LowerPriority
+		all = append(all, otherPolicy{"withinClusterQueue", with.Within, with})
+	}
+	if p.Reclaim != cohort.Any {
+		with := p
+		with.Reclaim = cohort.Any
+		all = append(all, otherPolicy{"reclaimWithinCohort", with.Reclaim, with})
+	}
+	return all
+}
+
+// preempted are the Workloads that Kueue has preempted for this one, and that still use quota from which it would get its own.
+func preempted(c *stage.Context, tree *cohort.Tree, queue string, wl *unstructured.Unstructured) (all []*unstructured.Unstructured) {
+	if wl == nil {
+		return nil
+	}
+	workload, job := "(UID: "+string(wl.GetUID())+",", "JobUID: "+string(c.Gang.Meta.UID)+")"
+	for _, lender := range tree.Lenders(queue) {
+		for _, u := range tree.Admitted(lender) {
+			why, evicted := kueue.Eviction(u)
+			if evicted && u != wl && (wl.GetUID() != "" && strings.Contains(why.Message, workload) || c.Gang.Meta.UID != "" && strings.Contains(why.Message, job)) {
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
+
+// victim reads like: team/other (8 GPUs, priority 0 < 10; withinClusterQueue LowerPriority).
+func victim(c *stage.Context, p cohort.Preemptor, v cohort.Victim, s cohort.Shortage, rule string) string {
+	var parts []string
+	if n := cohort.Usage(v.Workload, s.Flavor, s.Name); n > 0 {
+		parts = append(parts, phrase.Amount(s.Name, n))
+	}
+	switch priority := kueue.PriorityOf(v.Workload); {
+	case priority < p.Priority:
+		parts = append(parts, fmt.Sprintf("priority %d < %d", priority, p.Priority))
+	case v.Queue != p.Queue:
+		parts = append(parts, "borrowed by ClusterQueue "+v.Queue)
+	case priority == p.Priority:
+		parts = append(parts, "newer")
+	}
+	text := strings.Join(parts, ", ")
+	if rule != "" {
+		text += "; " + rule
+	}
+	return fmt.Sprintf("%s (%s)", c.Reader.Name(queueing.JobName(c.View, v.Workload)), strings.TrimPrefix(text, "; "))
+}
+
+func victimNames(c *stage.Context, victims []cohort.Victim) []string {
+	return each(victims, func(v cohort.Victim) string { return c.Reader.Name(queueing.JobName(c.View, v.Workload)) })
+}
+
+// withoutAdmission is the cluster after Kueue has taken back what some Workloads had: their quota is free, and the pods of their jobs are gone.
+func withoutAdmission(c *stage.Context, s *snapshot.Snapshot, workloads []*unstructured.Unstructured) *snapshot.Snapshot {
+	var pods []*corev1.Pod
+	for _, w := range workloads {
+		if job := queueing.JobOf(c.View, w); job != nil {
+			pods = append(pods, c.View.Gang(job).ExistingPods()...)
+		}
+		s = whatif.Edit(s, kueue.Kind("Workload"), w.GetNamespace(), w.GetName(), func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "status", "admission")
+			unstructured.RemoveNestedField(u.Object, "status", "conditions")
+		})
+	}
+	return whatif.Gone(s, pods)
+}
+
+// each is a list of what is made of each item of another.
+func each[T, R any](all []T, f func(T) R) []R {
+	out := make([]R, 0, len(all))
+	for _, x := range all {
+		out = append(out, f(x))
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package kueue
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// The reasons for which Kueue evicts a Workload, as far as they matter here. One that it deactivates has another one for that behind it.
+const (
+	EvictedForCheck = "AdmissionCheck"
+	evictedUnready  = "PodsReadyTimeout"
+	deactivated     = "Deactivated"
+)
+
+// onHold is the reason for which a Workload without quota is not to get any.
+const onHold = "OnHold"
+
+// PriorityOf is the priority by which Kueue orders a Workload.
+func PriorityOf(u *unstructured.Unstructured) int64 {
+	f := gang.Fields{Object: u}
+	return int64(f.Int32("spec", "priority"))
+}
+
+// Eviction is why Kueue has taken back, or takes back, what a Workload had; ok is false if it has not since it last admitted it.
+func Eviction(u *unstructured.Unstructured) (why gang.Condition, ok bool) {
+	why, status := gang.ConditionIn(u, "Evicted")
+	return why, status == "True"
+}
+
+// QueuedSince is from when the place of a Workload in its queue counts: since it was made, or since it was put back, as its pods were not ready in time or a check requested
+// that. Kueue may be configured to leave the former at its old place.
+func QueuedSince(u *unstructured.Unstructured) time.Time {
+	if why, evicted := Eviction(u); evicted && !why.At.IsZero() && (why.Reason == evictedUnready || why.Reason == EvictedForCheck) {
+		return why.At
+	}
+	return u.GetCreationTimestamp().Time
+}
+
+// RequeueAt is when Kueue looks at a Workload again that it has put back; zero if nothing keeps it from that.
+func RequeueAt(u *unstructured.Unstructured) time.Time {
+	f := gang.Fields{Object: u}
+	at, err := time.Parse(time.RFC3339, f.String("status", "requeueState", "requeueAt"))
+	if err != nil {
+		return time.Time{} // there is none: the API server would not have accepted another text
+	}
+	return at
+}
+
+// Queued reports whether Kueue tries to admit a Workload at a time, so that others may come after it: it has no quota, and nothing has it set aside.
+func Queued(u *unstructured.Unstructured, now time.Time) bool {
+	f := gang.Fields{Object: u}
+	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
+	is := func(kind, status string) bool {
+		_, has := gang.ConditionIn(u, kind)
+		return has == status
+	}
+	reserved, _ := gang.ConditionIn(u, "QuotaReserved")
+	switch {
+	case isSet && !active, u.GetDeletionTimestamp() != nil, is("Finished", "True"), f.Map("status", "admission") != nil:
+		return false
+	case RequeueAt(u).After(now), is("Requeued", "False"), is("WaitingForReplacementPods", "True"):
+		return false
+	}
+	return u.GetAnnotations()[AdmissionGatedBy] == "" && reserved.Reason != onHold
+}
+
+// SwitchedOffFor is why Kueue has switched a Workload off, or is about to: its reason, and its message. ok is false for one that a user has switched off.
+func SwitchedOffFor(u *unstructured.Unstructured) (cause string, why gang.Condition, ok bool) {
+	if why, status := gang.ConditionIn(u, "DeactivationTarget"); status == "True" {
+		return why.Reason, why, true
+	}
+	why, evicted := Eviction(u)
+	cause, ok = strings.CutPrefix(why.Reason, deactivated+"DueTo")
+	return cause, why, evicted && ok
+}
+
+// Check is an admission check of a Workload.
+type Check struct {
+	Name, State, Message string
+	// Before is the state that it had when the Workload was evicted, which has it made again; empty if it has not been since.
+	Before string
+	// At is when it got its state, and After how long after that Kueue is to try again; each is 0 if that is not known.
+	At    time.Time
+	After time.Duration
+}
+
+// The states of admission checks.
+const (
+	CheckPending  = "Pending"
+	CheckReady    = "Ready"
+	CheckRetry    = "Retry"
+	CheckRejected = "Rejected"
+)
+
+// resetMessage begins the message of a check that is to be made again, as its Workload was evicted. The state that it had follows.
+const resetMessage = "Reset to Pending after eviction. Previously: "
+
+// Last is the state of a check, or the one that it had before it was to be made again.
+func (c Check) Last() string { return cmp.Or(c.Before, c.State) }
+
+// ChecksOf are the admission checks of a Workload.
+func ChecksOf(u *unstructured.Unstructured) (all []Check) {
+	f := gang.Fields{Object: u}
+	for _, item := range f.List("status", "admissionChecks") {
+		of := f.Of(item)
+		c := Check{Name: of.String("name"), State: of.String("state"), Message: of.String("message"), After: of.Seconds("requeueAfterSeconds")}
+		c.At, _ = time.Parse(time.RFC3339, of.String("lastTransitionTime")) // an unreadable time is an unknown one
+		if before, reset := strings.CutPrefix(c.Message, resetMessage); reset && c.State == CheckPending {
+			c.Before, c.Message = before, ""
+		}
+		all = append(all, c)
+	}
+	return all
+}
