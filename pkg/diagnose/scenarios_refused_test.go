@@ -90,10 +90,10 @@ func TestDryRunOfAdmission(t *testing.T) {
 		}},
 		{name: "enough of them", code: answer.Fits, exit: 0, build: func(c *clustertest.Cluster) { namedQuota(c, "q", "count/tfjobs.kubeflow.org", "1", "0") }},
 		{name: "too few Services", code: answer.NSQuotaTooSmall, exit: 6, text: "allows 1 services in all, and the gang needs 2", build: func(c *clustertest.Cluster) { namedQuota(c, "q", "services", "1", "0") }},
-		{name: "Pod Security", code: answer.AdmissionDenied, exit: 4, text: `PodSecurity "restricted:latest" denies the pods`, build: func(c *clustertest.Cluster) {
+		{name: "Pod Security, from which they may be exempt", code: answer.Fits, exit: 0, unmodelled: `whether the pods are exempt from PodSecurity "restricted:latest", or changed before it`, build: func(c *clustertest.Cluster) {
 			c.S.Namespaces[0].Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 		}},
-		{name: "Pod Security, and a webhook that may change the pods before", code: answer.Fits, exit: 0, unmodelled: "what webhooks make of the pods (hook.example.com)", build: func(c *clustertest.Cluster) {
+		{name: "Pod Security, and a webhook that may change the pods before", code: answer.Fits, exit: 0, unmodelled: `whether the pods are exempt from PodSecurity "restricted:latest", or changed before it; what webhooks make of the pods (hook.example.com)`, build: func(c *clustertest.Cluster) {
 			c.S.Namespaces[0].Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 			rule := map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "operations": []any{"CREATE"}}
 			c.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "config"},

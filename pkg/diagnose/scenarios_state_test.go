@@ -69,7 +69,7 @@ func nominationScenarios() []scenario {
 func memberScenarios() []scenario {
 	done := func(_ int, p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	return []scenario{
-		{name: "a dead node keeps a member, and the successor waits", code: answer.MemberLost, exit: 7, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"worker-1", "n2", "terminating", "--force"}, build: func(c *clustertest.Cluster) {
+		{name: "a dead node keeps a member, and the successor waits", code: answer.MemberLost, exit: 7, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"worker-1", "n2", "should have gone", "bring back node n2", "out-of-service"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8)
 			clustertest.NotReady(c.S.Nodes[1], 40*time.Minute)
 			c.Add(with(waiting(2, 8), func(g *clustertest.Gang) {

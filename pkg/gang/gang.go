@@ -40,6 +40,8 @@ type Declared struct {
 	Ignored []Declaration
 	// Unjoined are group objects that are meant for the members, and that no pod names: no scheduler counts one for them.
 	Unjoined []Declaration
+	// OfScheduler is true if the group that the pods name was made by their scheduler, as they named none of their own: it has a queue, and holds no member back.
+	OfScheduler bool
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
 	Problem error
 	// TopologyProblem is why the domain that the pods state they share cannot be read, so that they are placed nowhere; usually nil.
@@ -83,12 +85,22 @@ func (g *Gang) Count(states ...State) int32 {
 	return n
 }
 
+// Meant is the group that was meant for the members, where no pod names it nor another one that holds them back; nil if there is none.
+func (g *Gang) Meant() *Declaration {
+	if len(g.Unjoined) == 0 || g.Named.Name != "" && !g.OfScheduler {
+		return nil
+	}
+	return &g.Unjoined[0]
+}
+
 // minimum is that of the declaration, or of one that was meant, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
 // every member, while the pods of a batch Job are worth something alone.
 func (g *Gang) minimum() int32 {
 	switch {
 	case g.Whole():
 		return g.Total()
+	case g.OfScheduler:
+		return min(g.Total(), g.Meant().MinMember)
 	case g.Decl != nil:
 		least := max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
 		if g.Apart == 0 {
@@ -99,8 +111,8 @@ func (g *Gang) minimum() int32 {
 		return *g.MinMember
 	case g.Elastic != nil:
 		return *g.Elastic
-	case len(g.Unjoined) > 0 && g.Named.Name == "":
-		return min(g.Total(), g.Unjoined[0].MinMember)
+	case g.Meant() != nil:
+		return min(g.Total(), g.Meant().MinMember)
 	case g.Reader.Kind == "Job" && g.Named.Name == "":
 		return min(1, g.Total())
 	default:

@@ -41,3 +41,21 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// A group is meant for members that name none, or one that their scheduler made and that holds none back; not for those that name another one, be it missing.
+func TestMeant(t *testing.T) {
+	meant := []Declaration{{MinMember: 4}}
+	for _, test := range []struct {
+		of   Declared
+		want bool
+	}{
+		{Declared{Unjoined: meant}, true},
+		{Declared{Unjoined: meant, Named: Key{Name: "lost"}}, false},
+		{Declared{Unjoined: meant, Named: Key{Name: "podgroup-uid"}, OfScheduler: true}, true},
+		{Declared{}, false},
+	} {
+		if got := (&Gang{Declared: test.of}).Meant() != nil; got != test.want {
+			t.Errorf("%+v: %v", test.of, got)
+		}
+	}
+}

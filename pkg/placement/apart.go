@@ -64,19 +64,18 @@ func (c *Cluster) Apart(g Gang, role Role, usable []string) (a Apart, ok bool) {
 
 // count counts the members of a gang that a term keeps off each other.
 func (a *Apart) count(c *Cluster, g Gang, term fwk.AffinityTerm) {
-	others := false
+	var least, others int32
 	for _, r := range g.Roles {
 		switch {
 		case r.Count <= 0:
 		case term.Matches(r.Pod, c.namespaceLabels(r.Pod.Namespace)):
 			a.Roles, a.Members = append(a.Roles, r), a.Members+r.Count
+			least += min(r.Min, r.Count)
 		default:
-			others = true
+			others += r.Count
 		}
 	}
-	if !others { // any of them will do, so that no more count than the gang needs
-		a.Members = min(a.Members, g.required())
-	}
+	a.Members = min(a.Members, max(least, g.required()-others)) // no more count than the gang needs if it has all of the others
 }
 
 // valuesOf are the values that some nodes have of a label, ordered, and whether one has none.

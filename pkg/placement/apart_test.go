@@ -39,7 +39,9 @@ func TestApart(t *testing.T) {
 		{"a node without the label", nil, append(slices.Clone(nodes), aNode("n0", amounts("gpu", 8))), Gang{Roles: []Role{role("w", 4, member(byZone))}}, zone, 4, []string{"a", "b", "c"}, false},
 		{"the label with the fewest domains", nil, nodes, Gang{Roles: []Role{role("w", 4, member(byNode, byZone))}}, zone, 4, []string{"a", "b", "c"}, true},
 		{"several roles", nil, nodes, Gang{Roles: []Role{role("m", 1, member(byZone)), role("w", 3, member(byZone))}}, zone, 4, []string{"a", "b", "c"}, true},
-		{"a role that is not kept off", nil, nodes, Gang{Roles: []Role{role("m", 1, aPod("m", amounts("cpu", 1))), role("w", 3, member(byZone))}, MinMember: 2}, zone, 3, []string{"a", "b", "c"}, false},
+		{"a role that is not kept off", nil, nodes, Gang{Roles: []Role{role("m", 1, aPod("m", amounts("cpu", 1))), role("w", 3, member(byZone))}, MinMember: 2}, zone, 1, []string{"a", "b", "c"}, false},
+		{"of a role that is not kept off, and more than zones", nil, nodes, Gang{Roles: []Role{role("m", 1, aPod("m", amounts("cpu", 1))), role("w", 10, member(byZone))}, MinMember: 6}, zone, 5, []string{"a", "b", "c"}, true},
+		{"the minimum of the role", nil, nodes, Gang{Roles: []Role{role("m", 4, aPod("m", amounts("cpu", 1))), {Name: "w", Pod: member(byZone), Count: 4, Min: 2}}, MinMember: 4}, zone, 2, []string{"a", "b", "c"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := NewCluster(Objects{Nodes: test.nodes, Pods: test.pods})

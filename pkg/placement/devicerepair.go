@@ -14,6 +14,8 @@ type DeviceProblem struct {
 	Where string
 	// Detail is a sentence: device gpu-3 of n2 has taint KEY:NoSchedule.
 	Detail string
+	// Rule is the DeviceTaintRule that does it; empty for what a driver publishes.
+	Rule string
 }
 
 // RepairedSlices returns ResourceSlices without the taints that keep pods off devices, of pools that are complete with the slices that there are; and what was
@@ -41,7 +43,7 @@ func RepairedSlices(published []*resourceapi.ResourceSlice) (repaired []*resourc
 			s = s.DeepCopy()
 			s.Spec.Pool.ResourceSliceCount = there[p]
 			if !missing[p] {
-				problems = append(problems, DeviceProblem{where, fmt.Sprintf("driver %s has published %d of %d slices of pool %s", p.driver, there[p], published[i].Spec.Pool.ResourceSliceCount, p.name)})
+				problems = append(problems, DeviceProblem{Where: where, Detail: fmt.Sprintf("driver %s has published %d of %d slices of pool %s", p.driver, there[p], published[i].Spec.Pool.ResourceSliceCount, p.name)})
 			}
 			missing[p] = true
 		}
@@ -54,7 +56,7 @@ func RepairedSlices(published []*resourceapi.ResourceSlice) (repaired []*resourc
 			d := &s.Spec.Devices[j]
 			for _, t := range d.Taints {
 				if withholds(t) {
-					problems = append(problems, DeviceProblem{where, fmt.Sprintf("device %s of %s has taint %s", d.Name, where, describeTaint(t))})
+					problems = append(problems, DeviceProblem{Where: where, Detail: fmt.Sprintf("device %s of %s has taint %s", d.Name, where, describeTaint(t))})
 				}
 			}
 			d.Taints = slices.DeleteFunc(d.Taints, withholds)
@@ -82,8 +84,13 @@ func (c *Cluster) DevicesRepaired() *Cluster {
 	if len(problems) == 0 {
 		return c
 	}
+	return c.WithSlices(repaired)
+}
+
+// WithSlices returns the cluster with other ResourceSlices.
+func (c *Cluster) WithSlices(published []*resourceapi.ResourceSlice) *Cluster {
 	out, objects := c.copy(), *c.objects
-	objects.ResourceSlices = repaired
+	objects.ResourceSlices = published
 	out.objects = &objects
 	return out
 }

@@ -67,7 +67,7 @@ func WithheldByRules(published []*resourceapi.ResourceSlice, rules []*resourceap
 			if n := tainted[where]; n > 1 {
 				what = fmt.Sprintf("%d devices", n)
 			}
-			problems = append(problems, DeviceProblem{where, fmt.Sprintf("DeviceTaintRule %s gives %s of %s taint %s", r.Name, what, where, describeTaint(r.Spec.Taint))})
+			problems = append(problems, DeviceProblem{where, fmt.Sprintf("DeviceTaintRule %s gives %s of %s taint %s", r.Name, what, where, describeTaint(r.Spec.Taint)), r.Name})
 		}
 		if len(order) > 0 {
 			withholding = append(withholding, r)

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -118,7 +117,7 @@ func terms(spec *corev1.PodSpec) int {
 	}
 	for i := range spec.TopologySpreadConstraints {
 		c := &spec.TopologySpreadConstraints[i]
-		n += 1 + SelectorTerms(c.LabelSelector) + len(c.MatchLabelKeys)
+		n += 1 + request.SelectorTerms(c.LabelSelector) + len(c.MatchLabelKeys)
 	}
 	if spec.Affinity == nil {
 		return n
@@ -154,25 +153,13 @@ func nodeTerms(term *corev1.NodeSelectorTerm) int {
 
 func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) (n int) {
 	count := func(term *corev1.PodAffinityTerm) {
-		n += 1 + SelectorTerms(term.LabelSelector) + SelectorTerms(term.NamespaceSelector) + len(term.Namespaces) + len(term.MatchLabelKeys) + len(term.MismatchLabelKeys)
+		n += 1 + request.SelectorTerms(term.LabelSelector) + request.SelectorTerms(term.NamespaceSelector) + len(term.Namespaces) + len(term.MatchLabelKeys) + len(term.MismatchLabelKeys)
 	}
 	for i := range required {
 		count(&required[i])
 	}
 	for i := range preferred {
 		count(&preferred[i].PodAffinityTerm)
-	}
-	return n
-}
-
-// SelectorTerms is how many labels and values a selector compares with; 0 for none.
-func SelectorTerms(selector *metav1.LabelSelector) int {
-	if selector == nil {
-		return 0
-	}
-	n := len(selector.MatchLabels)
-	for i := range selector.MatchExpressions {
-		n += 1 + len(selector.MatchExpressions[i].Values)
 	}
 	return n
 }

@@ -101,7 +101,7 @@ func (k submitted) line(name, gpus string, more ...string) []string {
 // withoutVolcano: what is not served is not taken, and a queue that no scheduler reads is refused.
 func (c *cluster) withoutVolcano(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--scheduler volcano": "error: nothing here would start the members together: podgroups.scheduling.volcano.sh are not served",
+		"--scheduler volcano": "error: nothing here would start the members together: dialect volcano: the cluster does not serve podgroups.scheduling.volcano.sh",
 		"--queue research":    "error: --queue research: nothing here reads it",
 		"--dialect volcano":   "error: create PodGroup default/refused: the cluster does not serve podgroups.scheduling.volcano.sh",
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
@@ -83,7 +84,7 @@ func set(flag *pflag.Flag, value any) error {
 	if err != nil {
 		return fmt.Errorf("must be a single value")
 	}
-	return flag.Value.Set(text)
+	return flagvalue.Explain(flag, flag.Value.Set(text))
 }
 
 // Check warns about what has no effect: keys in the file that are no flag of any command under root, each with the nearest

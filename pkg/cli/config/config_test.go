@@ -144,11 +144,11 @@ func TestMistakes(t *testing.T) {
 		message, hint       string
 		code                failure.Code
 	}{
-		{name: "value in the file", file: "workers: many", message: `settings FILE: workers: "many": strconv.ParseInt: parsing "many": invalid syntax`, code: failure.CodeUsage},
+		{name: "value in the file", file: "workers: many", message: `settings FILE: workers: "many": must be a whole number`, code: failure.CodeUsage},
 		{name: "value in a profile", file: "profiles: {big: {workers: x}}", profile: "big",
-			message: `settings FILE: profile big: workers: "x": strconv.ParseInt: parsing "x": invalid syntax`, code: failure.CodeUsage},
+			message: `settings FILE: profile big: workers: "x": must be a whole number`, code: failure.CodeUsage},
 		{name: "value in the environment", env: map[string]string{"GANGCTL_DRY": "maybe"},
-			message: `GANGCTL_DRY: "maybe": strconv.ParseBool: parsing "maybe": invalid syntax`, code: failure.CodeUsage},
+			message: `GANGCTL_DRY: "maybe": must be true or false`, code: failure.CodeUsage},
 		{name: "list for one value", file: "image: [a, b]", message: `settings FILE: image: "[a b]": must be a single value`, code: failure.CodeUsage},
 		{name: "map for a list", file: "env: {A: b}", message: `settings FILE: env: "map[a:b]": must be a text or a list of texts`, code: failure.CodeUsage},
 		{name: "no such profile", file: "profiles: {b: {}, a: {}}", profile: "c",

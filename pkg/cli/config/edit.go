@@ -136,7 +136,7 @@ func (e *Edit) Save() error {
 		err = replace(e.path, content)
 	}
 	if err != nil {
-		return failure.Errorf("write settings: %w", err)
+		return failure.Errorf("write settings: %w", err).WithHint("the file is %s; another directory is chosen with XDG_CONFIG_HOME", e.path)
 	}
 	return nil
 }

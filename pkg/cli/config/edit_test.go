@@ -132,7 +132,7 @@ func TestSaveFails(t *testing.T) {
 	e := &Edit{path: filepath.Join(dir, "gangctl", "config.yaml")}
 	e.doc.Kind = 1
 	e.doc.Content = append(e.doc.Content, scalar("", true))
-	if err := e.Save(); err == nil || !strings.HasPrefix(err.Error(), "write settings: ") {
+	if err := e.Save(); err == nil || !strings.HasPrefix(err.Error(), "write settings: ") || !strings.Contains(failure.From(err).Hint, "XDG_CONFIG_HOME") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestValidate(t *testing.T) {
 		{"secure-port", []string{"1"}, `unknown key "secure-port"`, "a key is a flag of any command without its dashes, such as image for --image"},
 		{"output", []string{"wide"}, `"output" cannot be set: --output is about one run, or differs between commands`, ""},
 		{"profile", []string{"big"}, `"profile" is no flag's default`, "choose a profile with 'gangctl config use-profile NAME'"},
-		{"workers", []string{"many"}, `workers: "many": strconv.ParseInt: parsing "many": invalid syntax (--workers of gangctl submit)`, ""},
+		{"workers", []string{"many"}, `workers: "many": must be a whole number (--workers of gangctl submit)`, ""},
 		{"image", []string{"a", "b"}, `image: "a b": must be a single value (--image of gangctl submit)`, ""},
 	}
 	for _, tt := range tests {

@@ -53,10 +53,21 @@ func PrintTable(out io.Writer, f Flags, width int, columns []Column, rows [][]st
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	p := printers.NewTablePrinter(printers.PrintOptions{NoHeaders: f.NoHeaders, Wide: f.Output == Wide})
-	if err := p.PrintObj(table, out); err != nil {
+	var text strings.Builder
+	if err := p.PrintObj(table, &text); err != nil {
 		return fmt.Errorf("print table: %w", err)
 	}
-	return nil
+	return writeTrimmed(out, text.String())
+}
+
+// writeTrimmed writes lines without the blanks that they end in.
+func writeTrimmed(out io.Writer, text string) error {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // widthOfLast is how many characters the last column may have; 0 is no limit.

@@ -74,8 +74,12 @@ func (k *keyboard) wait() {
 		k.reads = nil
 		k.left = c.data
 		k.answered(c.data)
-		if c.err != nil {
+		switch {
+		case c.err == nil:
+		case k.deadline != nil:
 			k.fail(c.err)
+		default:
+			k.err = c.err // after what was read with it
 		}
 	case <-k.deadline:
 		k.fail(errNoAnswer)

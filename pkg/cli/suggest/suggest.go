@@ -18,6 +18,9 @@ func Nearest(typed string, names []string) string {
 	return best
 }
 
+// OneEdit reports whether one edit makes a name from the one typed.
+func OneEdit(typed, name string) bool { return edits(typed, name) == 1 }
+
 // mostEdits is how many edits a slip takes at most. Of a name of one or two letters an edit makes another name.
 func mostEdits(typed string) int {
 	switch n := len(typed); {

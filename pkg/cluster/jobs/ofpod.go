@@ -31,7 +31,11 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 	op := failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace, Name: name}
 	pod, err := client.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, nil, op.Wrap(err)
+		err = op.Wrap(err)
+		if apierrors.IsNotFound(err) {
+			err = failure.From(err).WithHint("see the jobs with gangctl list -n %[1]s, and the pods of one with gangctl get NAME -n %[1]s", namespace)
+		}
+		return nil, nil, err
 	}
 	kind, owner := ownerOf(pod)
 	if kind == batchjob.Reader().GroupKind {

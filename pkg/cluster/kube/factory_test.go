@@ -94,7 +94,7 @@ func TestNoCluster(t *testing.T) {
 		{"no such context", kubeconfig, []string{"--context", "test"}, `kubeconfig FILE: context "test" does not exist`, "choose one with --context: dev, prod"},
 		{"no such current context", strings.Replace(kubeconfig, "current-context: dev", "current-context: x", 1), nil,
 			`kubeconfig FILE: context "x" does not exist`, "choose one with --context: dev, prod"},
-		{"no such user", kubeconfig, []string{"--user", "bob"}, `kubeconfig FILE: auth info "bob" does not exist`, "--context"},
+		{"no such user", kubeconfig, []string{"--user", "bob"}, `kubeconfig FILE: user "bob" does not exist`, "choose one with --user: "},
 		{"broken", "clusters: {", nil, `kubeconfig: error loading config file "FILE": yaml: line 1: did not find expected node content`, "kubectl config view"},
 	}
 	for _, tt := range tests {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -149,6 +150,9 @@ func (f *Factory) noContext(where string, err error) error {
 	name := cmp.Or(f.flags.overrides.CurrentContext, raw.CurrentContext)
 	if _, ok := raw.Contexts[name]; !ok {
 		return failure.Errorf("kubeconfig %s: context %q does not exist", where, name).WithHint("%s", hint)
+	}
+	if user := f.flags.overrides.Context.AuthInfo; user != "" && raw.AuthInfos[user] == nil {
+		return failure.Errorf("kubeconfig %s: user %q does not exist", where, user).WithHint("choose one with --user: %s", strings.Join(slices.Sorted(maps.Keys(raw.AuthInfos)), ", "))
 	}
 	return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("%s", hint)
 }

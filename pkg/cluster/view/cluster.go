@@ -60,9 +60,13 @@ func (w *View) Common(name string, build func() *placement.Cluster) *placement.C
 	return w.kept(commonKey{nil, name}, build)
 }
 
-// Derived returns what a change that is the same for all gangs makes of a cluster: kept as [View.Common] does where that cluster is common, too.
+// maxCommon is how many what-if clusters are kept at most: changes can be combined in many ways.
+const maxCommon = 64
+
+// Derived returns what a change that is the same for all gangs makes of a cluster: kept as [View.Common] does where that cluster is common, too, up to a
+// number of them.
 func (w *View) Derived(from *placement.Cluster, change string, build func() *placement.Cluster) *placement.Cluster {
-	if !w.IsCommon(from) {
+	if _, known := w.common[commonKey{from, change}]; !known && (!w.IsCommon(from) || len(w.common) >= maxCommon) {
 		return build()
 	}
 	return w.kept(commonKey{from, change}, build)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
@@ -24,6 +25,9 @@ import (
 
 // stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
 const stuckAfter = 2 * time.Minute
+
+// awayAfter is how long the kubelet of a node may not report before its pods wait for it in vain: as long as Kubernetes leaves pods on such a node.
+const awayAfter = 5 * time.Minute
 
 // Consumer is a job or a service, as a whole, that uses nodes.
 type Consumer struct {
@@ -56,27 +60,29 @@ func (h *Consumer) UIDs() []types.UID {
 	return ids
 }
 
-// Stuck reports whether a pod that is being deleted does not go by itself: it is long past its grace period, or the kubelet of its node does not report, and only
-// that can confirm that it has ended.
+// Stuck reports whether a pod that is being deleted does not go by itself: it is long past its grace period, or the kubelet of its node has not reported for long, and
+// only that can confirm that it has ended. The API's deletionTimestamp is the end of that period.
 func (w *View) Stuck(p *corev1.Pod) bool {
-	return Stuck(p, w.Now) || p.DeletionTimestamp != nil && w.abandoned(p.Spec.NodeName)
+	return p.DeletionTimestamp != nil && (w.Age(p.DeletionTimestamp.Time) > stuckAfter || w.away().Has(p.Spec.NodeName))
 }
 
-// abandoned reports whether the kubelet of a node does not report. Pods that are being deleted there stay until it does, unless an administrator has declared the node to
+// away are the nodes whose kubelets have not reported for long. Pods that are being deleted there stay until they do, unless an administrator has declared the node to
 // be out of service: then Kubernetes removes them.
-func (w *View) abandoned(name string) bool {
-	node := w.Cluster().Node(name)
-	if node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
-		return false
-	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+func (w *View) away() sets.Set[string] {
+	type awayNodes struct{}
+	return Once(w, awayNodes{}, func() sets.Set[string] {
+		away := sets.New[string]()
+		for _, n := range w.Snap.Nodes {
+			silent := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+			})
+			served := !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+			if silent && served && w.Age(placement.ReadyChangedAt(n)) > awayAfter {
+				away.Insert(n.Name)
+			}
+		}
+		return away
 	})
-}
-
-// Stuck reports whether a pod is long past its grace period. The API's deletionTimestamp is the end of that period.
-func Stuck(p *corev1.Pod, now time.Time) bool {
-	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > stuckAfter
 }
 
 // StuckJob reports whether a Job of Kubernetes should have been gone for long: that which is deleted with its pods goes after them.
@@ -86,6 +92,9 @@ func (w *View) StuckJob(j *batchv1.Job) bool {
 	}
 	last := j.DeletionTimestamp.Time
 	for _, p := range w.PodsOfJob(j) {
+		if w.Stuck(p) {
+			return true
+		}
 		if p.DeletionTimestamp != nil {
 			last = Later(last, p.DeletionTimestamp.Time)
 		}
@@ -107,14 +116,9 @@ func DeletionRequested(p *corev1.Pod) time.Time {
 	return at
 }
 
-// Going reports whether every pod of the consumer is being deleted and none is stuck.
-func (h *Consumer) Going(now time.Time) bool {
-	for _, p := range h.Pods {
-		if p.DeletionTimestamp == nil || Stuck(p, now) {
-			return false
-		}
-	}
-	return true
+// Going reports whether every pod of a consumer is being deleted and none is stuck.
+func (w *View) Going(h *Consumer) bool {
+	return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil || w.Stuck(p) })
 }
 
 // Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.

@@ -18,7 +18,9 @@ type Event struct {
 	Warning         bool
 	Reason, Message string
 	// By is the component that reported it.
-	By          string
+	By string
+	// Field is the part of the object that it is about, such as spec.containers{main}; empty if it is about all of it.
+	Field       string
 	First, Last time.Time
 	Count       int32
 }
@@ -45,7 +47,7 @@ func (w *View) indexEvents() map[eventKey][]Event {
 func convert(key eventKey, e *corev1.Event) Event {
 	out := Event{
 		Kind: key.kind, Namespace: key.namespace, Name: key.name, Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason,
-		Message: e.Message, By: cmp.Or(e.ReportingController, e.Source.Component), Count: max(1, e.Count),
+		Message: e.Message, Field: e.InvolvedObject.FieldPath, By: cmp.Or(e.ReportingController, e.Source.Component), Count: max(1, e.Count),
 		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,
 	}
 	if out.First.IsZero() {

@@ -151,9 +151,14 @@ func (w *View) Partners(g *gang.Gang) (all []*gang.Gang) {
 	slices.SortFunc(jobs, func(a, b *gang.Job) int {
 		return cmp.Or(strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 	})
-	for _, job := range slices.Compact(jobs) {
+	seen := map[gang.Identity]bool{mine: true}
+	for _, job := range jobs {
 		id := gang.IdentityOf(&job.Meta)
-		if _, owns := owners[id]; job.End == nil && id != mine && !(owns && len(g.Parts) > 0) {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if _, owns := owners[id]; job.End == nil && !(owns && len(g.Parts) > 0) {
 			all = append(all, w.assemble(job))
 		}
 	}
@@ -228,6 +233,7 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	membership := commonMembership(pods, precedence)
 	found := w.objectsOf(job, membership, precedence)
 	made := slices.ContainsFunc(members, func(m gang.Member) bool { return m.Pod != nil })
+	apart := made && pods[0].Annotations[gang.DialectAnnotation] == string(gang.None) // its members are meant to be placed one by one
 	var owned []gang.Key
 	var unjoined []gang.Declaration
 	names := membership.Keys()
@@ -236,14 +242,16 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		switch {
 		case slices.Contains(names, d.Key):
 		case made && !reader.Adopts:
-			unjoined = append(unjoined, *d)
+			if !apart {
+				unjoined = append(unjoined, *d)
+			}
 			return true
 		default:
 			owned = append(owned, d.Key)
 		}
 		return false
 	})
-	if made && len(names) == 0 && pods[0].Annotations[gang.DialectAnnotation] != string(gang.None) {
+	if made && len(names) == 0 && !apart {
 		unjoined = w.meant(job, pods, precedence, unjoined)
 	}
 	exists := func(key gang.Key) bool { return w.byKey().named[key] != nil }
@@ -255,12 +263,6 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		}
 		return all
 	}
-	if ofVolcano := key.Dialect == gang.Volcano && strings.HasPrefix(key.Name, volcano.OwnGroupPrefix); made && ofVolcano {
-		meant := slices.DeleteFunc(w.meant(job, pods, precedence, nil), func(d gang.Declaration) bool { return d.Key == key })
-		if len(meant) > 0 { // Volcano made the other one for pods that named none
-			return gang.Declared{Unjoined: meant}
-		}
-	}
 	all := gang.Declared{Named: key, Unjoined: unjoined}
 	for _, d := range found {
 		if d.Key == key {
@@ -271,6 +273,10 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	if reader, ok := dialect.ReaderOf(key.Dialect); ok && all.Decl == nil && reader.FromPods != nil {
 		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem, all.TopologyProblem = &d, err, d.TopologyProblem
+	}
+	if made && !apart && all.Decl != nil && volcano.MadeFor(pods[0], *all.Decl) {
+		meant := slices.DeleteFunc(w.meant(job, pods, precedence, unjoined), func(d gang.Declaration) bool { return d.Key == key })
+		all.Unjoined, all.OfScheduler = meant, len(meant) > 0
 	}
 	all.FirstPods, all.Apart = dialect.First(job, key), dialect.Apart(members, key)
 	w.addTopology(job, pods, &all)
@@ -376,18 +382,13 @@ func (w *View) ownedBy(d *gang.Declaration, job *gang.Job) bool {
 	return ref != nil && kindOf(ref) == job.Kind.GroupKind() && ref.Name == job.Meta.Name
 }
 
-// AboutGroups reports whether a label or an annotation looks as if it named a group.
-func AboutGroups(key string) bool {
-	return strings.Contains(key, "group") || strings.Contains(key, "grp") || strings.Contains(key, "gang")
-}
-
 // meant adds to the group objects that a job owns, and that its pods do not name, those that are meant for them by their name: it is that of the job, or stands
-// in a label or an annotation about groups that no scheduler reads. One that something else owns is not.
+// in a label or an annotation that is nearly one by which pods name a group. One that something else owns is not, nor is one that has members.
 func (w *View) meant(job *gang.Job, pods []*corev1.Pod, precedence gang.Precedence, all []gang.Declaration) []gang.Declaration {
 	var names []string
 	for _, entries := range []map[string]string{pods[0].Labels, pods[0].Annotations} {
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			if AboutGroups(key) {
+			if dialect.MembershipKeyLike(key) != "" {
 				names = append(names, entries[key])
 			}
 		}
@@ -398,7 +399,7 @@ func (w *View) meant(job *gang.Job, pods []*corev1.Pod, precedence gang.Preceden
 	for _, r := range precedence.Readers() {
 		for _, name := range names {
 			d := w.byKey().named[gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}]
-			if d != nil && w.ownedBy(d, job) && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
+			if d != nil && w.ownedBy(d, job) && len(w.naming(d.Key)) == 0 && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
 				return other.UID == d.UID && other.Kind == d.Kind && other.Key.Name == d.Key.Name
 			}) {
 				all = append(all, *d)

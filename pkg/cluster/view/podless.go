@@ -60,7 +60,7 @@ func (w *View) madeOfGroup(d gang.Declaration, owner *metav1.OwnerReference) *ga
 	}
 	share := corev1.ResourceList{}
 	for name, amount := range d.MinResources {
-		share[name] = request.Quantity(name, (request.Amount(name, amount)+int64(d.MinMember)-1)/int64(d.MinMember))
+		share[name] = request.Quantity(name, request.Sum(request.Amount(name, amount), int64(d.MinMember)-1)/int64(d.MinMember))
 	}
 	delete(share, corev1.ResourcePods)
 	role := gang.Role{Name: "Member", Replicas: d.MinMember, Main: "main"}

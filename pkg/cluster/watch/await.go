@@ -145,8 +145,11 @@ func (w *Waiter) checkGone(ctx context.Context, job *gang.Job) error {
 	return jobs.Op(job, "get").Wrap(err)
 }
 
-// progress is one line for each step that a user would report to a colleague.
+// progress is one line for each step that a user would report to a colleague. Of a job that has ended, members that succeeded count as ready.
 func progress(s summary.Summary) string {
+	if s.Finished() {
+		return string(s.State)
+	}
 	return fmt.Sprintf("%s, %d/%d scheduled, %d/%d running", s.State, s.Bound, s.Total, s.Ready, s.Total)
 }
 

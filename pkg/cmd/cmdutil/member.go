@@ -56,7 +56,7 @@ func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespac
 	job, m := meant.Job.Meta.Name, meant.Member
 	switch {
 	case m == nil:
-		if m, err = c.pick(job, summary.Rows(meant.Job, meant.Pods)); err != nil {
+		if m, err = c.pick(job, meant.Job.Meta.Namespace, summary.Rows(meant.Job, meant.Pods)); err != nil {
 			return nil, err
 		}
 	case c.typed("role") || c.typed("index"):
@@ -73,7 +73,7 @@ func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespac
 }
 
 // pick finds the member among all.
-func (c *MemberFlags) pick(job string, members []summary.Row) (*summary.Row, error) {
+func (c *MemberFlags) pick(job, namespace string, members []summary.Row) (*summary.Row, error) {
 	var roles []string
 	for _, m := range members {
 		if !slices.Contains(roles, m.Role) {
@@ -95,7 +95,7 @@ func (c *MemberFlags) pick(job string, members []summary.Row) (*summary.Row, err
 			return &members[i], nil
 		}
 	}
-	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s", job)
+	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s -n %s", job, namespace)
 }
 
 // Container is the requested one of some containers of a member's pod, else the one that does the work, else the first.

@@ -73,7 +73,7 @@ func TestLeaderIsPicked(t *testing.T) {
 		for _, role := range strings.Fields(roles) {
 			members = append(members, summary.Row{Member: gang.Member{Role: role}}, summary.Row{Member: gang.Member{Role: role, Index: 1}})
 		}
-		if m, err := (&MemberFlags{}).pick("llama", members); err != nil || m.Name() != want {
+		if m, err := (&MemberFlags{}).pick("llama", "research", members); err != nil || m.Name() != want {
 			t.Errorf("%s: got %v, %v", roles, m, err)
 		}
 	}

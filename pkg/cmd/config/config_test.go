@@ -130,6 +130,10 @@ func TestRefusals(t *testing.T) {
 	for args, want := range map[string]string{
 		"config set imgae i":        `unknown key "imgae"`,
 		"config set workers many":   "workers: ",
+		"config set workers -1":     `workers: "-1": must be a whole number from `,
+		"config set workers x -1":   "unknown shorthand flag: '1' in -1",
+		"config set nothing -1":     `unknown key "nothing"`,
+		"config set shell maybe":    `shell: "maybe": must be true or false`,
 		"config set output wide":    `"output" cannot be set`,
 		"config set file f":         `"file" cannot be set`,
 		"config set overwrite true": `"overwrite" cannot be set`,

@@ -69,8 +69,8 @@ GPUs:      4
 Age:       10m
 
 MEMBER     POD              STATE     NODE   GPUS   AGE     REASON
-worker-0   llama-worker-0   Running   n1     2      9m59s   
-worker-1   llama-worker-1   Running   n1     2      9m55s   
+worker-0   llama-worker-0   Running   n1     2      9m59s
+worker-1   llama-worker-1   Running   n1     2      9m55s
 
 Spec:
 ROLE     REPLICAS   RESTART    REQUESTS           IMAGE   COMMAND

@@ -43,7 +43,7 @@ Age:       5m
 Reason:    worker-1: 0/4 nodes are available
 
 MEMBER     POD              STATE     NODE   GPUS   AGE   REASON
-worker-0   llama-worker-0   Running   n1     2      5m    
+worker-0   llama-worker-0   Running   n1     2      5m
 worker-1   llama-worker-1   Pending   -      2      5m    0/4 nodes are available
 worker-2   -                Missing   -      2      -     no pod
 `

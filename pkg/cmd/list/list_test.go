@@ -47,14 +47,14 @@ func TestList(t *testing.T) {
 	}{
 		{"piped", 0, nil, []string{
 			"NAME      KIND    STATE     READY   GPUS   AGE   REASON",
-			"llama     TFJob   Running   4/4     8      5m    ",
+			"llama     TFJob   Running   4/4     8      5m",
 			"mistral   TFJob   Pending   0/2     4      5m    " + short}},
 		{"terminal", 90, nil, []string{
 			"NAME      KIND    STATE     READY   GPUS   AGE   REASON",
-			"llama     TFJob   Running   4/4     8      5m    ",
+			"llama     TFJob   Running   4/4     8      5m",
 			"mistral   TFJob   Pending   0/2     4      5m    " + short[:40] + "…"}},
 		{"wide", 0, []string{"-o", "wide", "--no-headers"}, []string{
-			"llama     TFJob   Running   4/4   8     5m    4/4   gang-scheduler   ",
+			"llama     TFJob   Running   4/4   8     5m    4/4   gang-scheduler",
 			"mistral   TFJob   Pending   0/2   4     5m    2/2   gang-scheduler   " + short}},
 		{"name", 0, []string{"-o", "name"}, []string{"tfjob.kubeflow.org/llama", "tfjob.kubeflow.org/mistral"}},
 		{"jsonpath", 0, []string{"-o", "jsonpath={.items[*].metadata.name}"}, []string{"llama mistral"}},

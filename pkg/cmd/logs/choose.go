@@ -56,7 +56,7 @@ func (o *Options) only(meant *cmdutil.Target) error {
 }
 
 // choose picks the members that the flags select. It is an error if the job has none of them.
-func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
+func (o *Options) choose(namespace string, all []summary.Row) ([]summary.Row, error) {
 	var roles []string
 	for _, m := range all {
 		if !slices.Contains(roles, m.Role) {
@@ -73,7 +73,7 @@ func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Row) bool { return !desired(m.Role) || !o.indexes(m.Index) })
 	if len(chosen) == 0 && len(all) > 0 {
-		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s", o.Name)
+		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s -n %s", o.Name, namespace)
 	}
 	return chosen, nil
 }

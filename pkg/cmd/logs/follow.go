@@ -82,7 +82,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 		return f.vanished(ctx, uid)
 	}
 	all := summary.Rows(s.Job, s.Pods)
-	chosen, err := f.o.choose(all)
+	chosen, err := f.o.choose(f.job.Meta.Namespace, all)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func TestNothing(t *testing.T) {
 		{well, "--first-error", "no member of llama has failed", "gangctl get llama"},
 		{well, "--previous", "no member of llama was restarted: there is no run before", "leave out --previous"},
 		{well, "--role chief", `llama has no role "chief"`, "its roles are: worker"},
-		{well, "--index 7", "llama has no member with index 7", "gangctl get llama"},
+		{well, "--index 7", "llama has no member with index 7", "gangctl get llama -n research"},
 		{well, "-c nope", `pod research/llama-worker-0 has no container "nope"`, "its containers are: tensorflow, sidecar"},
 	}
 	for _, tt := range tests {

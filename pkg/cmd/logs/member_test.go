@@ -9,6 +9,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
+// A pod that is not there is looked for among the pods of a job.
+func TestNoSuchPod(t *testing.T) {
+	s := gangServer(t)
+	s.Refuse("GET "+podsPath+"/absent", 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "absent", Kind: "pods"})
+	_, _, failed := run(t, s.Client, 0, "pod/absent")
+	if failed == nil || failed.Message != "get pod research/absent: not found" || !strings.Contains(failed.Hint, "gangctl get NAME -n research") {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // The name of a member's pod stands for that member, and takes no other choice.
 func TestOneMember(t *testing.T) {
 	s := gangServer(t)

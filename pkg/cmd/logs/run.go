@@ -28,7 +28,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	job, pods := meant.Job, meant.Pods
-	members, err := o.choose(summary.Rows(job, pods))
+	members, err := o.choose(job.Meta.Namespace, summary.Rows(job, pods))
 	if err != nil {
 		return err
 	}

@@ -115,12 +115,12 @@ func withTopics(root *cobra.Command, complete cobra.CompletionFunc) cobra.Comple
 	}
 }
 
-// toleratesSettings reports whether the command explains or completes others, or is there to repair settings, and so must work
-// with broken ones.
+// toleratesSettings reports whether the command explains or completes others, is there to repair settings, or is for the report of a bug, and so
+// must work with broken ones.
 func toleratesSettings(cmd *cobra.Command) bool {
 	for ; cmd != nil; cmd = cmd.Parent() {
 		switch cmd.Name() {
-		case "help", "completion", "config", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		case "help", "completion", "config", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 			return true
 		}
 	}

@@ -138,7 +138,7 @@ run, or differ between commands, can only be typed: --abort, --all-namespaces, -
 	cmd.SetErr(f.IO.ErrOut)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		f.IO.SetColor(typedColor(f.Args))
-		return failure.Usagef("%w", err).WithHint("see '%s --help'", cmd.CommandPath())
+		return failure.Usagef("%w", flagvalue.ExplainParsed(err)).WithHint("see '%s --help'", cmd.CommandPath())
 	})
 	return cmd
 }

@@ -157,3 +157,35 @@ func TestSettingsLeaveTheInstallationAlone(t *testing.T) {
 		}
 	}
 }
+
+// Flags whose values the cluster or the user's files know complete.
+func TestFlagsComplete(t *testing.T) {
+	cmd, _, _ := newRoot(t)
+	for line, flags := range map[string][]string{
+		"submit tf": {"template", "gpu-resource", "data", "topology", "topology-preferred", "affinity-domain", "queue"}, "top node": {"by"},
+	} {
+		sub, _, err := cmd.Find(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flag := range flags {
+			if _, known := sub.GetFlagCompletionFunc(flag); !known {
+				t.Errorf("%s --%s does not complete", line, flag)
+			}
+		}
+	}
+}
+
+// What is for the report of a bug works with settings that cannot be read.
+func TestVersionWithBrokenSettings(t *testing.T) {
+	for line, want := range map[string]failure.Code{"version": failure.CodeOK, "list": failure.CodeError} {
+		cmd, f, printed := newRoot(t, line)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f.ConfigPath), 0o700), os.WriteFile(f.ConfigPath, []byte("a: [\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if code := Execute(t.Context(), f, cmd); code != want {
+			out, errOut := printed()
+			t.Errorf("%s: exit %d, %s%s", line, code, out, errOut)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 // confirmAll has the user type the name of each definition that would be deleted, after reporting how many objects go with it.
@@ -73,7 +74,7 @@ func instances(ctx context.Context, client *kube.Client, definition *unstructure
 	if err != nil {
 		return "", failure.Op{Verb: "list", Resource: gvr, Kind: kind}.Wrap(err)
 	}
-	return fmt.Sprintf("%d %ss", count, kind), nil
+	return phrase.Count(count, kind), nil
 }
 
 // foreign names whose definition it is that --delete-crds does not find among ours.

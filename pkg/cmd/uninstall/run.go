@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -85,7 +86,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 	if !o.DeleteCRDs && len(definitions) > 0 {
 		fmt.Fprintf(o.IO.ErrOut, "%s and its PodGroups stay; to delete them: %s\n", apply.Describe(definitions[0]), o.IO.Commands("gangctl uninstall --delete-crds"))
 	}
-	fmt.Fprintf(o.IO.ErrOut, "%d objects deleted; nothing labelled %s is left\n", len(deleted), installer.Selector(installer.SchedulerInstance))
+	fmt.Fprintf(o.IO.ErrOut, "%s deleted; nothing labelled %s is left\n", phrase.Count(len(deleted), "object"), installer.Selector(installer.SchedulerInstance))
 	return nil
 }
 

@@ -134,7 +134,7 @@ func TestDeletesDefinition(t *testing.T) {
 	}{
 		{"by flag", nil, []string{"--confirm", name}, ""},
 		{"typed", &prompttest.Fake{Texts: []string{name}}, nil, ""},
-		{"no terminal", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals"},
+		{"no terminal", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroup in all namespaces; cannot prompt: stdin and stderr must be terminals"},
 		{"another name", nil, []string{"--confirm", "yes"}, `--confirm "yes": the definition that would be deleted is ` + name},
 		{"typed wrong", &prompttest.Fake{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
 	}
@@ -152,7 +152,7 @@ func TestDeletesDefinition(t *testing.T) {
 			case failed == nil || failed.Message != tt.message || !slices.Equal(before, s.Paths()):
 				t.Errorf("got %+v; left: %q", failed, s.Paths())
 			}
-			if tt.answers != nil && (len(tt.answers.Prompts) != 1 || !strings.Contains(tt.answers.Prompts[0], "deletes 1 PodGroups in all namespaces; type its name")) {
+			if tt.answers != nil && (len(tt.answers.Prompts) != 1 || !strings.Contains(tt.answers.Prompts[0], "deletes 1 PodGroup in all namespaces; type its name")) {
 				t.Errorf("asked: %q", tt.answers.Prompts)
 			}
 		})

@@ -79,10 +79,10 @@ func (s mover) restarts(p *corev1.Pod, h *view.Consumer) bool {
 	return false
 }
 
-// permitted reports whether the disruption budgets let all these pods be evicted at once. The API server refuses to evict a
+// permitted reports whether the disruption budgets let all these pods be evicted at once, as far as that is known. The API server refuses to evict a
 // pod that has two budgets.
 func (s mover) permitted(pods []*corev1.Pod) bool {
-	return len(s.w.ExceededBudgets(pods)) == 0 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(s.w.Budgets(p)) > 1 })
+	return len(s.w.ExceededBudgets(pods)) == 0 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return s.w.MoreBudgets(p.Namespace) || len(s.w.Budgets(p)) > 1 })
 }
 
 // service is how kubectl names what makes a pod of a service again.

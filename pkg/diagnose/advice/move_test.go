@@ -1,6 +1,7 @@
 package advice_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,18 @@ func TestMove(t *testing.T) {
 		{"two budgets: the API server evicts no such pod", func(c *clustertest.Cluster) {
 			guarded(c, "b1", 1)
 			guarded(c, "b2", 1)
+			scattered(c).Add(gangOf(1, 8))
+		}, nil},
+		{"there may be a budget that is not read, as one selects by too much", func(c *clustertest.Cluster) {
+			guarded(c, "b", 1)
+			c.S.DisruptionBudgets[0].Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpNotIn, Values: make([]string, 200)}}
+			scattered(c).Add(gangOf(1, 8))
+		}, nil},
+		{"there may be a budget that is not read, as there are too many", func(c *clustertest.Cluster) {
+			for i := range 101 {
+				guarded(c, fmt.Sprint("b", i), 1)
+				c.S.DisruptionBudgets[i].Spec.Selector.MatchLabels["app"] = "another"
+			}
 			scattered(c).Add(gangOf(1, 8))
 		}, nil},
 		{"its owner wants it to stay", webPod(func(p *corev1.Pod) {

@@ -18,19 +18,26 @@ import (
 
 // Every change of a job waits for its pods to go. While one does not, because the node that would confirm it is dead, no other size helps.
 func TestNoOtherSizeWhileAPodDoesNotGo(t *testing.T) {
-	for name, left := range map[string]time.Duration{"going": time.Minute, "should be gone for long": -time.Hour} {
+	for name, test := range map[string]struct {
+		left, silent time.Duration
+		other        bool
+	}{
+		"going":                       {time.Minute, time.Minute, true},
+		"going, and its node is dead": {time.Minute, 2 * time.Hour, false},
+		"should have gone for long":   {-time.Hour, 2 * time.Hour, false},
+	} {
 		c := clustertest.New().Nodes(4, 8)
-		c.S.Nodes[1].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: clustertest.Ago(2 * time.Hour)}}
+		c.S.Nodes[1].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: clustertest.Ago(test.silent)}}
 		c.Runs("busy", 8, "n4")
 		c.Add(clustertest.Gang{Namespace: "team", Name: "gang", Workers: 3, GPUs: 8, Nodes: []string{"n1", "n2", "n3"}, Age: 3 * time.Hour, Pod: func(i int, p *corev1.Pod) {
 			if i == 1 {
-				at := metav1.NewTime(clustertest.Now.Add(left))
+				at := metav1.NewTime(clustertest.Now.Add(test.left))
 				p.DeletionTimestamp = &at
 			}
 		}})
 		_, found := look(t, c, advice.Options{})
 		other := slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Fewer })
-		if other != (left > 0) {
+		if other != test.other {
 			t.Errorf("%s: fewer members offered: %t\n%+v", name, other, found.Actions)
 		}
 	}

@@ -210,7 +210,7 @@ var entries = []Entry{
 	{
 		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "What the queue may use is used by other gangs for now.",
-		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; `max` and `min` of ElasticQuotas of scheduler-plugins against the bound pods of their namespaces; for Koordinator's, which are not computed, the scheduler's message",
+		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; `max` and `min` of ElasticQuotas of scheduler-plugins against the bound pods of their namespaces, where a file has these (`--from`; they are not collected from a live cluster) and the scheduler is known to apply them; for Koordinator's, which are not computed, the scheduler's message",
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{
@@ -329,9 +329,9 @@ var entries = []Entry{
 	},
 	{
 		Code: StuckTerminating, Stages: []Stage{StagePlacement, StageLife}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "A pod that should be gone for long, or is being deleted on a node whose kubelet does not report, holds the room; or it is one of the gang's own, which is suspended, and has no successor before it is gone.",
+		Meaning:  "A pod that should be gone for long, or is being deleted on a node whose kubelet has not reported for 5 minutes, holds the room; or it is one of the gang's own, which is suspended, and has no successor before it is gone.",
 		Evidence: "`deletionTimestamp`, finalizers, its node",
-		Remedy:   "Clear the finalizer or force the deletion.",
+		Remedy:   "Bring back the node, or taint it out of service once it is known to be off; on a node that reports clear the finalizer, or force the deletion.",
 	},
 	{
 		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -19,14 +20,22 @@ func Unseen(v *view.View, g *gang.Gang, name string) bool {
 	return len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judgedOf(g, name)
 }
 
-// Absent reports whether there is no scheduler of a name: one that works would be seen, or the name is nearly that of another one.
+// MaxSchedulers is how many schedulers that single members of a gang name are looked for: tenants decide how many there are.
+const MaxSchedulers = 4
+
+// Absent reports whether there is no scheduler of a name: one that works would be seen, or the name is nearly that of another one. To a reader who may not look for one only
+// its name shows that.
 func Absent(v *view.View, g *gang.Gang, name string) bool {
-	return name != corev1.DefaultSchedulerName && Unseen(v, g, name) && (len(v.Snap.Deployments)+len(v.Snap.Leases) > 0 || Misspelt(v, g.Meta.Namespace, name) != "")
+	if name == corev1.DefaultSchedulerName || !Unseen(v, g, name) {
+		return false
+	}
+	looked := v.Snap.CanList("deployments.apps", "") && v.Snap.CanList("leases.coordination.k8s.io", "") && len(v.Snap.Deployments)+len(v.Snap.Leases) > 0
+	return looked || Misspelt(v, g.Meta.Namespace, name) != ""
 }
 
-// Misspelt is the scheduler that was probably meant by a name which is that of none: one that is seen here, or that people know; "" if none is like it.
+// Misspelt is the scheduler that was probably meant by a name which is that of none: one that people know, or that is seen here; "" if none is like it.
 func Misspelt(v *view.View, namespace, name string) string {
-	here := append(SchedulerNames(v, namespace), binders(v)...)
+	here := append(SchedulerNames(v, namespace), binders(v)[namespace]...)
 	known := []string{corev1.DefaultSchedulerName}
 	for _, r := range dialect.Readers() {
 		known = append(known, r.Schedulers...)
@@ -34,32 +43,31 @@ func Misspelt(v *view.View, namespace, name string) string {
 	if slices.Contains(here, name) || slices.Contains(known, name) {
 		return ""
 	}
-	if nearest := nearestScheduler(name, here); nearest != "" {
-		return nearest
-	}
-	return nearestScheduler(name, known)
+	return cmp.Or(nearestScheduler(name, known), nearestScheduler(name, here))
 }
 
-// nearestScheduler is the name that takes the fewest edits; how many names end does not count.
+// nearestScheduler is the name that takes the fewest edits; how many names end does not count. Of a short name two edits make another one.
 func nearestScheduler(name string, names []string) string {
-	bare := map[string]string{}
+	typed, bare := strings.TrimSuffix(name, "-scheduler"), map[string]string{}
 	for _, n := range names {
 		bare[strings.TrimSuffix(n, "-scheduler")] = n
 	}
-	return bare[suggest.Nearest(strings.TrimSuffix(name, "-scheduler"), slices.Sorted(maps.Keys(bare)))]
+	return bare[suggest.Nearest(typed, slices.DeleteFunc(slices.Sorted(maps.Keys(bare)), func(n string) bool { return min(len(n), len(typed)) < 5 && !suggest.OneEdit(typed, n) }))]
 }
 
-// binders are the schedulerNames of pods that have a node.
-func binders(v *view.View) []string {
+// binders are the schedulerNames of pods that have a node, by namespace.
+func binders(v *view.View) map[string][]string {
 	type binders struct{}
-	return view.Once(v, binders{}, func() []string {
-		names := map[string]bool{}
+	return view.Once(v, binders{}, func() map[string][]string {
+		type binder struct{ namespace, name string }
+		seen, names := map[binder]bool{}, map[string][]string{}
 		for _, pod := range v.Snap.Pods {
-			if pod.Spec.NodeName != "" && pod.Spec.SchedulerName != "" {
-				names[pod.Spec.SchedulerName] = true
+			b := binder{pod.Namespace, pod.Spec.SchedulerName}
+			if pod.Spec.NodeName != "" && b.name != "" && !seen[b] {
+				seen[b], names[b.namespace] = true, append(names[b.namespace], b.name)
 			}
 		}
-		return slices.Sorted(maps.Keys(names))
+		return names
 	})
 }
 

@@ -26,11 +26,11 @@ type Bypass struct {
 
 // BypassOf finds members that a scheduler places one by one; ok is false if there are none.
 func BypassOf(v *view.View, g *gang.Gang) (b Bypass, ok bool) {
-	switch {
+	switch meant := g.Meant(); {
+	case meant != nil:
+		b.Group, b.Unnamed = *meant, true
 	case g.Decl != nil:
 		b.Group = *g.Decl
-	case len(g.Unjoined) > 0:
-		b.Group, b.Unnamed = g.Unjoined[0], true
 	default:
 		return b, false
 	}
@@ -41,6 +41,9 @@ func BypassOf(v *view.View, g *gang.Gang) (b Bypass, ok bool) {
 		}
 		name := gang.SchedulerName(m.Pod)
 		bypasses, known := by[name]
+		if !known && !b.Unnamed && len(by) == MaxSchedulers {
+			continue
+		}
 		if !known {
 			bypasses = b.Unnamed || bypassedBy(v, g, name)
 			by[name] = bypasses
@@ -90,10 +93,8 @@ func bypassedBy(v *view.View, g *gang.Gang, scheduler string) bool {
 		return false
 	}
 	switch d.Key.Dialect {
-	case gang.Labels:
-		return !onACK(v)
-	case gang.YuniKorn:
-		return true
+	case gang.Labels, gang.YuniKorn:
+		return len(ReaderUnknown(v, d.Key.Dialect, scheduler)) == 0 && !(d.Key.Dialect == gang.Labels && onACK(v))
 	case gang.SchedulerPlugins: // which is a plugin of it in many clusters
 		return false
 	default:
@@ -145,9 +146,14 @@ func ReadBy(v *view.View, g *gang.Gang) string {
 	if name := OperatorScheduler(v, g); name != "" {
 		return name
 	}
+	tried := map[string]bool{}
 	for _, m := range g.Members {
-		if m.Pod != nil && !bypassedBy(v, g, gang.SchedulerName(m.Pod)) {
-			return gang.SchedulerName(m.Pod)
+		if m.Pod == nil || tried[gang.SchedulerName(m.Pod)] || len(tried) == MaxSchedulers {
+			continue
+		}
+		name := gang.SchedulerName(m.Pod)
+		if tried[name] = true; !bypassedBy(v, g, name) {
+			return name
 		}
 	}
 	reader, _ := dialect.ReaderOf(g.Decl.Key.Dialect)
@@ -162,6 +168,19 @@ func ReadBy(v *view.View, g *gang.Gang) string {
 		}
 	}
 	return string(g.Decl.Key.Dialect)
+}
+
+// ReaderUnknown are the resources that may not be listed and would show whether the default scheduler reads a dialect: what runs under its name, and whose nodes these are. What
+// cannot be seen must not pass for what is not there.
+func ReaderUnknown(v *view.View, d gang.Dialect, scheduler string) (resources []string) {
+	if scheduler != corev1.DefaultSchedulerName || d != gang.Labels && d != gang.YuniKorn {
+		return nil
+	}
+	needed := []string{"deployments.apps"}
+	if d == gang.Labels {
+		needed = append(needed, "nodes")
+	}
+	return slices.DeleteFunc(needed, func(resource string) bool { return v.Snap.CanList(resource, "") })
 }
 
 // onACK reports whether nodes are those of Alibaba's Kubernetes service, whose default scheduler reads gangs that labels declare.

@@ -219,6 +219,22 @@ func Reads(v *view.View, d gang.Dialect, name string) bool {
 	})
 }
 
+// RunsPlugins reports whether a scheduler is that of scheduler-plugins, by its name or by the image that serves the name here; known is false for one that may be,
+// as nothing shows what it is.
+func RunsPlugins(v *view.View, name string) (runs, known bool) {
+	reader, _ := dialect.ReaderOf(gang.SchedulerPlugins)
+	switch affinity := dialect.Affinity(reader, name); {
+	case IsOurs(v, name) || affinity < 0:
+		return false, true
+	case affinity > 0:
+		return true, true
+	}
+	runs = slices.ContainsFunc(FindScheduler(v, name, "").Deployments, func(d *appsv1.Deployment) bool {
+		return strings.Contains(d.Spec.Template.Spec.Containers[serving(d, name)].Image, "scheduler-plugins/")
+	})
+	return runs, runs
+}
+
 // Ours reports whether the program that serves a schedulerName here is gangctl's own scheduler.
 func Ours(v *view.View, name string) bool {
 	return slices.ContainsFunc(FindScheduler(v, name, "").Deployments, func(d *appsv1.Deployment) bool {

@@ -7,20 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cli/suggest"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
-
-// membershipKeys are the labels and annotations by which pods name their gang, in all dialects.
-var membershipKeys = []string{
-	"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name", "scheduling.k8s.io/group-name",
-	"pod-group-name", "kueue.x-k8s.io/pod-group-name", "gang.scheduling.koordinator.sh/name",
-	"yunikorn.apache.org/task-group-name",
-}
 
 // maxKey is how much is written of a label or an annotation that tenants wrote, in bytes.
 const maxKey = 100
@@ -33,11 +24,11 @@ func Carried(pods []*corev1.Pod) string {
 			continue // another one than it should
 		}
 		for _, key := range slices.Concat(slices.Sorted(maps.Keys(pod.Labels)), slices.Sorted(maps.Keys(pod.Annotations))) {
-			meant := suggest.Nearest(key, membershipKeys)
-			switch {
-			case slices.Contains(membershipKeys, key):
+			switch meant := dialect.MembershipKeyLike(key); meant {
+			case "":
+			case key:
 				return fmt.Sprintf("the pods carry %s in the wrong place, or empty: as a label where an annotation is read, or the other way round", key)
-			case meant != "" && view.AboutGroups(key):
+			default:
 				return fmt.Sprintf("the pods carry %s, which no scheduler reads as a gang; did you mean %s?", phrase.Shorten(key, maxKey), meant)
 			}
 		}

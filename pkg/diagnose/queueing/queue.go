@@ -23,10 +23,14 @@ import (
 func Queue(v *view.View, g *gang.Gang) (schema.GroupKind, string, bool) {
 	d := g.Decl
 	if d == nil {
-		_, probed := GroupProbe(v, g)
-		_, reported := reportedRefusal(v, g)
-		if !probed && !reported && g.Named.Dialect != gang.Volcano || !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
+		if !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
 			return schema.GroupKind{}, "", false
+		}
+		if g.Named.Dialect != gang.Volcano {
+			_, probed := GroupProbe(v, g)
+			if _, reported := reportedRefusal(v, g); !probed && !reported {
+				return schema.GroupKind{}, "", false
+			}
 		}
 		name := g.Queue
 		if name == "" {
@@ -121,6 +125,8 @@ type Refusal struct {
 	Tried       bool
 	Status      int
 	First, Last time.Time
+	// Still reports that a condition has it, since First.
+	Still bool
 }
 
 // RefusedForQueue is why the gang is refused for the sake of its queue: by the create of its PodGroup, if that was tried, or else by what was reported.
@@ -136,6 +142,22 @@ func RefusedForQueue(v *view.View, g *gang.Gang) (Refusal, bool) {
 	return Refusal{Code: code, Message: probe.Message, Tried: true, Status: probe.Code, First: v.Now, Last: v.Now}, ok
 }
 
+// IsOpen reports whether the queue of a gang is seen, is open, and has no others below it: then what was reported of it before has changed.
+func IsOpen(v *view.View, g *gang.Gang) bool {
+	kind, name, _ := Queue(v, g)
+	open := false
+	for _, u := range v.Snap.Custom[kind] {
+		f := gang.Fields{Object: u}
+		if name != "root" && (f.String("spec", "parent") == name || f.String("spec", "parentQueue") == name) {
+			return false
+		}
+		if status := f.String("status", "state"); u.GetName() == name {
+			open = status == "" || status == "Open"
+		}
+	}
+	return open
+}
+
 // forQueue recognises a message that is about a queue.
 func forQueue(message string) (answer.Code, bool) {
 	for _, r := range queueRefusals {
@@ -149,9 +171,21 @@ func forQueue(message string) (answer.Code, bool) {
 // reportedWithin is for how long a report about a queue counts: whoever is refused tries again by then.
 const reportedWithin = 20 * time.Minute
 
-// reportedRefusal is the latest report that is about the queue of a gang: by events about what makes its pods, as long as there is no PodGroup, and else by those about the PodGroup
+// reportedRefusal is what [latestReport] finds, which is found once for a gang of a view.
+func reportedRefusal(v *view.View, g *gang.Gang) (Refusal, bool) {
+	type reportedTo struct{ *gang.Gang }
+	latest := view.Once(v, reportedTo{g}, func() *Refusal {
+		if r, found := latestReport(v, g); found {
+			return &r
+		}
+		return &Refusal{}
+	})
+	return *latest, latest.Code != ""
+}
+
+// latestReport is the latest report that is about the queue of a gang: by events about what makes its pods, as long as there is no PodGroup, and else by those about the PodGroup
 // and the pods, and by the conditions of the PodGroup. What is assumed may have changed it.
-func reportedRefusal(v *view.View, g *gang.Gang) (latest Refusal, found bool) {
+func latestReport(v *view.View, g *gang.Gang) (latest Refusal, found bool) {
 	if v.Assumed {
 		return latest, false
 	}
@@ -166,7 +200,9 @@ func reportedRefusal(v *view.View, g *gang.Gang) (latest Refusal, found bool) {
 	} else {
 		events = slices.Concat(v.Events(d.Kind.Kind, d.Key.Namespace, d.Key.Name), v.PodEvents(g))
 		for _, c := range conditionsOf(v.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)) {
-			add(c.Message, c.At, v.Now)
+			if add(c.Message, c.At, v.Now); latest.Message == c.Message {
+				latest.Still = true
+			}
 		}
 	}
 	for _, e := range events {

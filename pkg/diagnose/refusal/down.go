@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -24,11 +25,11 @@ func Down(c *stage.Context, r Refusal, kind string) *stage.Finding {
 		Fact("webhook", r.Object).Detail("%s", r.Message)
 	service, namespace := servedBy(c, f, r)
 	if service != "" {
-		f.Detail("it is served by Service %s/%s", namespace, service).Run(command.Kubectl(namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service))
+		f.Detail("it is served by %s", c.TitleOf("Service", &metav1.ObjectMeta{Namespace: namespace, Name: service})).Run(command.Kubectl(namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service))
 	}
 	for _, d := range c.View.Snap.Deployments {
 		if service != "" && d.Namespace == namespace && serves(d, service) && d.Status.ReadyReplicas < ptr.Deref(d.Spec.Replicas, 1) {
-			f.Detail("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, ptr.Deref(d.Spec.Replicas, 1)).
+			f.Detail("%s has %d of %d pods ready", c.TitleOf("Deployment", d), d.Status.ReadyReplicas, ptr.Deref(d.Spec.Replicas, 1)).
 				Run(command.Kubectl(d.Namespace, "describe", "deployment", d.Name))
 		}
 	}
@@ -39,16 +40,17 @@ func Down(c *stage.Context, r Refusal, kind string) *stage.Finding {
 	return f.Fix(fix)
 }
 
-// servedBy is the Service of a webhook: by its configuration, which is evidence then, or else by its address in the refusal; empty where neither shows one.
+// servedBy is the Service of a webhook: by its configuration, which is evidence then, or, where the configurations are not seen, by its address in the refusal, which whoever writes
+// events may make up; empty where neither shows one.
 func servedBy(c *stage.Context, f *stage.Finding, r Refusal) (service, namespace string) {
-	hooks, _ := Hooks(c.View)
+	hooks, known := Hooks(c.View)
 	for _, h := range hooks {
 		if h.Name == r.Object && h.Service != "" {
 			f.See("admissionregistration.k8s.io/v1", h.Config.GetKind(), h.Config, ".webhooks")
 			return h.Service, h.Namespace
 		}
 	}
-	if m := address.FindStringSubmatch(r.Raw); m != nil {
+	if m := address.FindStringSubmatch(r.Raw); m != nil && !known {
 		return m[1], m[2]
 	}
 	return "", ""
@@ -56,5 +58,5 @@ func servedBy(c *stage.Context, f *stage.Finding, r Refusal) (service, namespace
 
 // serves reports whether a Deployment is named as a Service is, as that of its pods is as a rule.
 func serves(d *appsv1.Deployment, service string) bool {
-	return strings.HasPrefix(service, d.Name) || strings.HasPrefix(d.Name, service)
+	return service == d.Name || strings.TrimSuffix(service, "-service") == d.Name || strings.TrimSuffix(service, "-svc") == d.Name
 }

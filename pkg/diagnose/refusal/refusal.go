@@ -66,7 +66,8 @@ func (r Refusal) Name() string {
 // Resource is what could not be created: pods, unless the message has something else.
 func (r Refusal) Resource() string {
 	if m := lacking.FindStringSubmatch(r.Message); m != nil {
-		return strings.TrimSuffix(m[3]+"."+m[4], ".")
+		resource, part, _ := strings.Cut(m[3], "/")
+		return strings.TrimSuffix(strings.TrimSuffix(resource+"."+m[4], ".")+"/"+part, "/")
 	}
 	if m := refusedObject.FindStringSubmatch(r.Raw); m != nil {
 		return m[1]

@@ -20,7 +20,7 @@ func TakenBy(v *view.View, g *gang.Gang, r Refusal) metav1.Object {
 	v = v.Present()
 	switch r.Resource() {
 	case "pods":
-		if p := v.Pod(g.Meta.Namespace, r.Object); p != nil && (p.DeletionTimestamp == nil || view.Stuck(p, v.Now)) && !v.Makes(g.Job, p) {
+		if p := v.Pod(g.Meta.Namespace, r.Object); p != nil && (p.DeletionTimestamp == nil || v.Stuck(p)) && !v.Makes(g.Job, p) {
 			return p
 		}
 	case "jobs.batch":
@@ -80,7 +80,7 @@ func there(v *view.View, g *gang.Gang, r Refusal) bool {
 func Leaving(v *view.View, g *gang.Gang) (all []*corev1.Pod) {
 	for _, r := range unmade(g) {
 		p := v.Pod(g.Meta.Namespace, r.Object)
-		if r.Resource() == "pods" && p != nil && p.DeletionTimestamp != nil && !view.Stuck(p, v.Now) && !v.Makes(g.Job, p) {
+		if r.Resource() == "pods" && p != nil && p.DeletionTimestamp != nil && !v.Stuck(p) && !v.Makes(g.Job, p) {
 			all = append(all, p)
 		}
 	}
@@ -99,15 +99,17 @@ func unmade(g *gang.Gang) (all []Refusal) {
 		if m.State != gang.Missing {
 			continue
 		}
-		place, name := gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}, ""
-		if g.Reader.PodName != nil {
-			name = g.Reader.PodName(g.Meta.Name, place)
+		place, ofJobs := gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}, g.Reader.OwnsPart != nil && !g.Reader.ByLabel
+		switch {
+		case g.Reader.PodName != nil:
+			name := g.Reader.PodName(g.Meta.Name, place)
+			if ofJobs && g.Reader.OwnsPart(&g.Meta, nil, &metav1.OwnerReference{Kind: "Job", Name: name}) { // the launcher of an MPIJob, whose pod has a random name then
+				add(m, "jobs.batch", name)
+				continue
+			}
 			add(m, "pods", name)
-		} else if g.Reader.Labels != nil {
-			name = g.Reader.Labels(g.Job, place)[batchv1.JobNameLabel]
-		}
-		if g.Reader.OwnsPart != nil && !g.Reader.ByLabel {
-			add(m, "jobs.batch", name)
+		case ofJobs && g.Reader.Labels != nil:
+			add(m, "jobs.batch", g.Reader.Labels(g.Job, place)[batchv1.JobNameLabel])
 		}
 	}
 	return all

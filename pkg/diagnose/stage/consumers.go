@@ -281,7 +281,7 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 	switch {
 	case slices.ContainsFunc(h.Pods, c.View.Stuck):
 		return ", stuck in Terminating"
-	case h.Going(now):
+	case c.View.Going(h):
 		return ", is going"
 	case h.Leftover():
 		return ", left over by a job that has ended"

@@ -198,7 +198,7 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 	}
 	find := func() (placement.Causes, bool) {
 		found := c.tools.Causes(cluster, c.Request.Gang, c.Unreadable)
-		return found, len(found.All) > 0 || !found.Cut
+		return found, !found.Cut
 	}
 	if c.View.IsCommon(cluster) {
 		type causesOn struct {

@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -36,6 +38,58 @@ func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
 	}
 	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
 		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"), true
+}
+
+// maxNodes is for how many nodes it is described how their pods go.
+const maxNodes = 12
+
+// BringBackNodes adds what an administrator can do about the nodes of pods that nothing else keeps.
+func (c *Context) BringBackNodes(f *Finding, pods []*corev1.Pod) *Finding {
+	nodes := sets.New[string]()
+	for _, p := range pods {
+		if what, run, ok := c.BringBack(p); ok && !nodes.Has(p.Spec.NodeName) && len(nodes) < maxNodes {
+			nodes.Insert(p.Spec.NodeName)
+			f.Detail("%s", what).Run(run)
+		}
+	}
+	return f
+}
+
+// Clear lets pods go that are stuck in their deletion, given what they are called. Those that only their nodes keep go when these are back: they may still run there, and to
+// delete them by force would start others alongside.
+func (c *Context) Clear(names []string, pods []*corev1.Pod) answer.Action {
+	a := answer.Action{Kind: answer.Fix, By: answer.Admin, Change: map[string]any{"pods": names}}
+	var cleared, nodes, commands []string
+	away := sets.New[string]()
+	for i, p := range pods {
+		if _, _, ok := c.BringBack(p); !ok {
+			cleared, commands = append(cleared, names[i]), append(commands, command.Clear(p))
+		} else if !away.Has(p.Spec.NodeName) {
+			away.Insert(p.Spec.NodeName)
+			nodes = append(nodes, p.Spec.NodeName)
+		}
+	}
+	if len(cleared) > 0 {
+		a.Text, a.Cost = "clear "+phrase.Names(cleared), "what the finalizer or the node was to finish is given up"
+	}
+	if len(nodes) > 0 {
+		if a.Text != "" {
+			a.Text += " and "
+		}
+		a.Text += "bring back " + phrase.Verb(len(nodes), "node ", "nodes ") + phrase.Names(nodes)
+		a.Change["nodes"] = nodes
+		commands = append(commands, command.Kubectl("", "describe", "node", nodes[0]))
+	}
+	a.Command = command.Then(commands...)
+	return a
+}
+
+// Overdue is how long ago a pod should have gone that is stuck in its deletion, if that was before now.
+func (c *Context) Overdue(p *corev1.Pod) string {
+	if end := p.DeletionTimestamp.Time; end.Before(c.View.Now) {
+		return "should have gone " + phrase.Age(c.View.Age(end)) + " ago"
+	}
+	return "is being deleted"
 }
 
 // HeldBy is why a pod that is stuck in its deletion is still there: who has to act.

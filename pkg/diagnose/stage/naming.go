@@ -63,6 +63,11 @@ func (n Naming) Guarded(pods []*corev1.Pod) string {
 	if len(exceeded) == 0 {
 		return ""
 	}
+	return n.Budgets(exceeded)
+}
+
+// Budgets is [Naming.Guarded] for budgets.
+func (n Naming) Budgets(exceeded []view.Exceeded) string {
 	return phrase.NamesOf(exceeded, func(e view.Exceeded) string {
 		lets := "none"
 		if e.Status.DisruptionsAllowed > 0 {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -61,11 +62,27 @@ func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
 	return c.tools.Devices(cluster, c.Request.Roles)
 }
 
-// Limited is the gang if only some of its roles mattered: all of their members count then, and it is the gang itself for all roles.
+// Limited is the gang if only some of its roles mattered: those of their members count that it needs if it has all of the others, with those that have a node. It is the gang
+// itself for all roles.
 func (c *Context) Limited(roles []placement.Role) placement.Gang {
 	g := c.Request.Gang
-	if len(roles) < len(g.Roles) {
-		g.Roles, g.MinMember, g.Bound = roles, 0, nil
+	if len(roles) == len(g.Roles) {
+		return g
+	}
+	all := g.Total()
+	g.Roles, g.Bound = roles, nil
+	for _, m := range c.Gang.Members {
+		among := slices.ContainsFunc(roles, func(r placement.Role) bool { return phrase.Role(r.Name) == m.Role })
+		if m.Pod != nil && among && slices.Contains(c.Request.Bound, m.Pod.UID) {
+			g.Bound = append(g.Bound, m.Pod.UID)
+		}
+	}
+	if g.MinMember > 0 {
+		least := int32(len(g.Bound))
+		for _, r := range roles {
+			least += min(r.Min, r.Count)
+		}
+		g.MinMember = max(1, least, g.MinMember-(all-g.Total()))
 	}
 	return g
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -28,7 +29,15 @@ func rank(v answer.Verdict) int {
 // refusedFor reports whether a node refused a pod for something else than its devices, which another finding is about: what was seen is the cause, and that they are fewer
 // only keeps the pod from coming back.
 func refusedFor(f, other stage.Finding) bool {
-	return f.Code == answer.NodeRefused && other.Code == answer.GPUUnhealthy && f.Facts["reason"] != "UnexpectedAdmissionError"
+	if f.Code != answer.NodeRefused || other.Code != answer.GPUUnhealthy {
+		return false
+	}
+	reason, _ := f.Facts["reason"].(string)
+	short, lacks := strings.CutPrefix(reason, "OutOf")
+	ofDevice := reason == "UnexpectedAdmissionError" || lacks && strings.Contains(short, "/") // devices have a domain in their names
+	node, _ := f.Facts["node"].(string)
+	sick, _ := other.Facts["nodes"].([]string)
+	return !ofDevice && slices.Contains(sick, node)
 }
 
 // conclude picks the primary finding: the earliest of the most definite kind.

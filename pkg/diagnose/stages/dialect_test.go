@@ -2,13 +2,16 @@ package stages_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -32,6 +35,20 @@ func renamed(from, to string) func(*clustertest.Gang) {
 }
 
 func half(g *clustertest.Gang) { g.Nodes = []string{"n1"} }
+
+// others adds a PodGroup llama without an owner, with pods on some nodes, and half a batch Job of two whose pods name it by a label that none of them means.
+func others(c *clustertest.Cluster, key string, nodes ...string) {
+	c.Nodes(4, 8).Runs("a", 8, "n2")
+	other := gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), func(g *clustertest.Gang) { g.Name, g.Nodes = "llama", nodes })
+	if len(nodes) == 0 {
+		other.Missing = 2
+		c.Runs("b", 8, "n3", "n4")
+	}
+	c.Add(other).Add(gangOf(2, 8, ungrouped, half, scheduledBy(coscheduling), func(g *clustertest.Gang) { g.Kind = "Job" }, pods(func(_ int, p *corev1.Pod) { p.Labels[key] = "llama" })))
+	for _, u := range c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] {
+		u.SetOwnerReferences(nil)
+	}
+}
 
 // Pods that no group counts are placed one by one, whatever declares it.
 func TestUnnamedGroups(t *testing.T) {
@@ -72,12 +89,37 @@ func TestUnnamedGroups(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half, renamed("scheduling.x-k8s.io/pod-group", ""), func(g *clustertest.Gang) { g.Kind = "Job" }))
 		}},
 		{name: "Volcano made a group of its own for them", code: answer.GangBypassed, exit: 7, first: "no pod names PodGroup.scheduling.volcano.sh gang, which waits for 2 members", build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), half, pods(func(_ int, p *corev1.Pod) { p.Annotations["scheduling.k8s.io/group-name"] = "podgroup-1" })))
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), half, pods(func(_ int, p *corev1.Pod) {
+				p.Annotations["scheduling.k8s.io/group-name"] = "podgroup-" + string(p.OwnerReferences[0].UID)
+			})))
 			u := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].DeepCopy()
-			u.SetName("podgroup-1")
+			u.SetName("podgroup-" + string(c.S.Pods[len(c.S.Pods)-1].OwnerReferences[0].UID))
 			u.SetUID("own")
 			set(int64(1), "spec", "minMember")(u.Object)
 			c.Put(u)
+		}},
+		{name: "a group that Volcano enforces has a name like those", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), half, pods(func(_ int, p *corev1.Pod) { p.Annotations["scheduling.k8s.io/group-name"] = "podgroup-llama" })))
+			u := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].DeepCopy()
+			u.SetName("podgroup-llama")
+			u.SetUID("llama")
+			c.Put(u)
+		}},
+		{name: "a group that has members of its own", exit: 0, not: []string{"no pod names", "none of the job names"}, build: func(c *clustertest.Cluster) {
+			others(c, "scheduling.x-k8s.io/podgroup", "n3", "n4")
+		}},
+		{name: "a label that names another group", exit: 0, not: []string{"no pod names", "none of the job names"}, build: func(c *clustertest.Cluster) { others(c, "node-group") }},
+		{name: "they are to be placed one by one", exit: 0, not: []string{"no pod names", "none of the job names"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half, func(g *clustertest.Gang) { g.Kind = "Job" }, pods(func(_ int, p *corev1.Pod) {
+				delete(p.Labels, "scheduling.x-k8s.io/pod-group")
+				p.Annotations[gang.DialectAnnotation] = string(gang.None)
+			})))
+		}},
+		{name: "they name another one, which is missing", code: answer.PodGroupMissing, exit: 4, never: []answer.Code{answer.GangBypassed}, not: []string{"no pod names"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), young, pods(func(_ int, p *corev1.Pod) {
+				delete(p.Labels, "scheduling.x-k8s.io/pod-group")
+				p.Annotations["scheduling.k8s.io/group-name"] = "lost"
+			})))
 		}},
 		{name: "the group of another job of the name", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half, renamed("scheduling.x-k8s.io/pod-group", "")))
@@ -131,6 +173,14 @@ func TestBypassed(t *testing.T) {
 		{name: "the members that wait have another scheduler", code: answer.GangBypassed, exit: 7, first: "1/2 members hold 8 GPUs, and worker-1 waits for default-scheduler, which does not read their PodGroup.scheduling.volcano.sh gang",
 			wantText: []string{"set it to volcano"}, build: blocked(gang.Volcano, "volcano", mixed("volcano", "default-scheduler"))},
 		{name: "labels that the default scheduler does not read", code: answer.GangBypassed, exit: 7, build: blocked(gang.Labels, "default-scheduler")},
+		{name: "labels, to a reader who may not see what the default scheduler is", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
+			blocked(gang.Labels, "default-scheduler")(c)
+			c.S.Denied = []snapshot.Denial{{Resource: "deployments.apps"}}
+		}},
+		{name: "YuniKorn's annotations, to the same", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
+			blocked(gang.YuniKorn, "default-scheduler")(c)
+			c.S.Denied = []snapshot.Denial{{Resource: "deployments.apps"}}
+		}},
 		{name: "labels that Volcano does not read", code: answer.GangBypassed, exit: 7, build: blocked(gang.Labels, "volcano")},
 		{name: "Koordinator's group and Volcano", code: answer.GangBypassed, exit: 7, build: blocked(gang.Koordinator, "volcano")},
 		{name: "YuniKorn's annotations and the default scheduler", code: answer.GangBypassed, exit: 7, build: blocked(gang.YuniKorn, "default-scheduler")},
@@ -215,6 +265,13 @@ func TestStatedMinimum(t *testing.T) {
 			})))
 			c.S.Custom[kindOf("scheduling.sigs.k8s.io", "PodGroup")] = nil
 		}},
+		{name: "an annotation as long as a book", code: answer.PodGroupMissing, exit: 4, not: []string{"x{600}"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Koordinator, "koord-scheduler"), young, pods(func(_ int, p *corev1.Pod) {
+				delete(p.Labels, "pod-group.scheduling.sigs.k8s.io")
+				p.Annotations["gang.scheduling.koordinator.sh/name"], p.Annotations["gang.scheduling.koordinator.sh/min-available"] = "gang", strings.Repeat("x", 5000)
+			})))
+			c.S.Custom[kindOf("scheduling.sigs.k8s.io", "PodGroup")] = nil
+		}},
 		{name: "another scheduler takes them for no gang", code: answer.Fits, exit: 3, wantText: []string{"takes pods without a minimum for no gang"}, build: of("default-scheduler", lacks(""))},
 	})
 }
@@ -235,6 +292,19 @@ func TestMinResources(t *testing.T) {
 		{name: "less is free", code: answer.NodesBusy, exit: 3, first: "minResources of PodGroup gang are 20 GPUs, of which its members need 16, and 16 of 24 GPUs are free", fix: "lower nvidia.com/gpu in minResources of PodGroup gang to 16", build: of(coscheduling, "20")},
 		{name: "the cluster has less", code: answer.TooBig, exit: 6, first: "minResources of PodGroup gang are 32 GPUs.*all nodes together have 24.*never tries", build: of(coscheduling, "32")},
 		{name: "as much is free", code: answer.Fits, exit: 3, build: of(coscheduling, "16")},
+		{name: "of a scheduler that may compare nothing", code: answer.Fits, exit: 3, wantText: []string{"if scheduler default-scheduler is that of scheduler-plugins, it tries no member before"}, build: of("default-scheduler", "20")},
+		{name: "it reports that it does", code: answer.NodesBusy, exit: 3, first: "minResources of PodGroup gang", build: func(c *clustertest.Cluster) {
+			of("default-scheduler", "20")(c)
+			c.Event("Pod", "team", "gang-worker-0", "default-scheduler", "FailedScheduling", "0/3 nodes are available: pod group gang: resource gap: 4", time.Second)
+		}},
+		{name: "its image shows that it does", code: answer.NodesBusy, exit: 3, first: "minResources of PodGroup gang", build: func(c *clustertest.Cluster) {
+			of("mine", "20")(c)
+			for _, d := range c.S.Deployments {
+				if d.Name == "mine" {
+					d.Spec.Template.Spec.Containers[0].Image = "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.31.8"
+				}
+			}
+		}},
 		{name: "ours compares nothing", code: answer.Fits, exit: 3, build: of(clustertest.Scheduler, "32")},
 	})
 }
@@ -298,7 +368,13 @@ func TestElasticQuotas(t *testing.T) {
 		}},
 		{name: "within", code: answer.Fits, exit: 3, build: of(coscheduling, func(c *clustertest.Cluster) { quotaOf(c, "team", "16", "16") })},
 		{name: "ours has none", code: answer.Fits, exit: 3, build: of(clustertest.Scheduler, func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
-		{name: "of a scheduler that may not apply it", code: answer.QueueTooSmall, exit: 6, wantText: []string{"whether scheduler default-scheduler applies ElasticQuotas"}, build: of("default-scheduler", func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
+		{name: "two of one namespace", code: answer.QueueQuota, exit: 3, first: "a min of 8 GPUs, of which 0 are used", build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "32")
+			second := c.S.Custom[kindOf("scheduling.x-k8s.io", "ElasticQuota")][0].DeepCopy()
+			second.SetName("eq2")
+			c.Put(second)
+		})},
+		{name: "of a scheduler that may not apply it", code: answer.Fits, exit: 3, wantText: []string{"allows 8 GPUs in all, and the gang needs 16: it waits for that if", "whether scheduler default-scheduler applies ElasticQuotas"}, build: of("default-scheduler", func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
 	})
 }
 
@@ -311,6 +387,10 @@ func TestMisspeltScheduler(t *testing.T) {
 			}
 		}
 	}
+	blind := func(c *clustertest.Cluster) {
+		c.S.Deployments, c.S.Leases = nil, nil
+		c.S.Denied = []snapshot.Denial{{Resource: "deployments.apps"}, {Resource: "leases.coordination.k8s.io"}}
+	}
 	check(t, []testCase{
 		{name: "of one member", code: answer.SchedulerNotFound, exit: 4, first: `no scheduler answers to schedulerName "volcan"`, wantText: []string{"did you mean volcano", "worker-1 names it, of 2 members"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), one))
@@ -321,6 +401,26 @@ func TestMisspeltScheduler(t *testing.T) {
 		}},
 		{name: "of those that have no node yet", code: answer.SchedulerNotFound, exit: 4, wantText: []string{"1 of 2 members have a node and hold 8 GPUs"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), half, one))
+		}},
+		{name: "of a reader who may look for none", code: answer.SchedulerNotFound, exit: 4, wantText: []string{"did you mean volcano"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanno")))
+			blind(c)
+		}},
+		{name: "of one member, to such a reader", code: answer.SchedulerNotFound, exit: 4, first: `schedulerName "volcan"`, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), one))
+			blind(c)
+		}},
+		{name: "a name like no other, of a reader who sees leases alone", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("mine"), young))
+			c.S.Deployments, c.S.Denied = nil, []snapshot.Denial{{Resource: "deployments.apps"}}
+		}},
+		{name: "a short name is another one", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("rail-scheduler"), young))
+			c.S.Deployments, c.S.Leases = nil, nil
+		}},
+		{name: "a name like one that pods elsewhere have", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n3"}, Scheduler: "batch-scheduler"}).Add(gangOf(2, 8, scheduledBy("batsh-scheduler"), young))
+			c.S.Deployments, c.S.Leases = nil, nil
 		}},
 		{name: "a name like no other, where none is seen", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("my-scheduler"), young))

@@ -76,7 +76,7 @@ func TestBlocked(t *testing.T) {
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))
 		}},
 		{name: "stuck with a host port", code: answer.StuckTerminating, exit: 5, first: "^a-worker-0 is stuck in Terminating and holds host port 2222 on n1: a host port keeps it from the room that there is: 1 of 2 members fit",
-			wantText: []string{"pod research/a-worker-0 holds host port 2222 on n1 and should have been gone 40m ago"}, not: []string{"b-worker-0", " 0 GPUs"}, build: func(c *clustertest.Cluster) {
+			wantText: []string{"pod research/a-worker-0 holds host port 2222 on n1 and should have gone 40m ago"}, not: []string{"b-worker-0", " 0 GPUs"}, build: func(c *clustertest.Cluster) {
 				port := func(p *corev1.PodSpec) { p.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 2222}} }
 				o, b := other("a", 0, "n1"), other("b", 0, "n2")
 				o.Pod, b.Pod, o.Spec = terminating(-40*time.Minute), terminating(-40*time.Minute), port

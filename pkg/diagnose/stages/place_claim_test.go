@@ -135,6 +135,31 @@ func TestDeviceClaims(t *testing.T) {
 				template(c, "one", "gpu")
 				c.Add(gangOf(2, 0, claims("one")))
 			}},
+		{name: "tainted by rules, of which one is in the way", code: answer.GPUUnhealthy, exit: 5, first: "^devices on n2 are withheld", wantText: []string{"DeviceTaintRule sick gives 1 device of n2 taint vendor/xid:NoSchedule"},
+			not: []string{"unrelated", "elsewhere"}, fix: "and then delete DeviceTaintRule sick", build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 0)
+				label(c, "class", "x", "x", "y")
+				devices(c, 1)
+				other := "other.example.com"
+				aside := c.S.ResourceSlices[0].DeepCopy() // a driver whose devices the gang does not claim
+				aside.Name, aside.Spec.Driver, aside.Spec.Pool.Name = "aside", other, "aside"
+				c.S.ResourceSlices = append(c.S.ResourceSlices, aside)
+				c.S.DeviceClasses[0].Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver != "other.example.com"`}}}
+				rule := func(name string, of resourcev1.DeviceTaintSelector) {
+					r := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
+					r.Spec.Taint, r.Spec.DeviceSelector = resourcev1.DeviceTaint{Key: "vendor/xid", Effect: resourcev1.DeviceTaintEffectNoSchedule}, &of
+					c.Put(r)
+				}
+				rule("elsewhere", resourcev1.DeviceTaintSelector{Pool: &c.S.ResourceSlices[2].Spec.Pool.Name})
+				rule("sick", resourcev1.DeviceTaintSelector{Pool: &c.S.ResourceSlices[1].Spec.Pool.Name})
+				rule("unrelated", resourcev1.DeviceTaintSelector{Driver: &other})
+				template(c, "one", "gpu")
+				of := claims("one")
+				c.Add(gangOf(2, 0, of, func(g *clustertest.Gang) {
+					claim := g.Spec
+					g.Spec = func(p *corev1.PodSpec) { claim(p); p.NodeSelector = map[string]string{"class": "x"} }
+				}))
+			}},
 		{name: "on nodes that are not selected", code: answer.TooBig, exit: 6, first: "^2 workers claim 1 device of class gpu each, 2 in all, and the nodes that it may use have 1; 1 of 2 members could have theirs$", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			label(c, "class", "x")

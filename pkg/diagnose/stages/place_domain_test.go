@@ -112,6 +112,13 @@ func TestRulesOfRoles(t *testing.T) {
 		{name: "workers share a zone, and none is large enough", code: answer.TooBig, exit: 6, first: "^all 4 members of role Worker must share one value of topology.kubernetes.io/zone: a has room for 2, b for 2: 3 of 5 members fit$", build: func(c *clustertest.Cluster) {
 			zones(c).Add(gangOf(4, 8, withPS(asIs, workersTogether)))
 		}},
+		{name: "workers share a zone, and one has a node", code: answer.MemberLost, exit: 7,
+			wantText: []string{"its other members of role Worker are at topology.kubernetes.io/zone=a, where there is room for 0 of 1; everywhere: b has room for 1"}, build: func(c *clustertest.Cluster) {
+				zones(c).Runs("a", 8, "n2").Runs("b", 8, "n3").Add(gangOf(2, 8, withPS(asIs, workersTogether), func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
+			}},
+		{name: "workers share a zone, and fewer will do", code: answer.TooBig, exit: 6, first: "^all 3 members of role Worker must share one value of topology.kubernetes.io/zone: a has room for 2, b for 2", build: func(c *clustertest.Cluster) {
+			zones(c).Add(gangOf(4, 8, withPS(asIs, workersTogether), func(g *clustertest.Gang) { g.Min = 4 }))
+		}},
 		{name: "a host port of one role", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web holds host port 2222 on n1, n2, n3, n4 and never ends: a host port of role PS keeps it from the room that there is: 2 of 3 members fit", build: func(c *clustertest.Cluster) {
 			port := func(p *corev1.PodSpec) { p.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 2222}} }
 			zones(c)
@@ -122,6 +129,17 @@ func TestRulesOfRoles(t *testing.T) {
 			c.Nodes(2, 8)
 			label(c, zone, "a", "a")
 			c.Add(gangOf(2, 2, withPS(asIs, apartFrom(roleName, "ps", zone))))
+		}},
+		{name: "workers that keep away from several", code: answer.TooBig, exit: 6, first: "^pod anti-affinity keeps 2 workers from nodes with room$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			label(c, zone, "a", "a")
+			c.Add(gangOf(2, 2, withPS(asIs, func(p *corev1.PodSpec) {
+				apartFrom("app", "none", zone)(p)
+				terms := p.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+				apartFrom(roleName, "ps", zone)(p)
+				own := p.Affinity.PodAntiAffinity
+				own.RequiredDuringSchedulingIgnoredDuringExecution = append(terms, own.RequiredDuringSchedulingIgnoredDuringExecution...)
+			})))
 		}},
 		{name: "a label for one role", code: answer.SelectorNoMatch, exit: 4, first: "^no node has the label pool=login, required for PS$", build: func(c *clustertest.Cluster) {
 			zones(c).Add(gangOf(2, 8, withPS(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "login"} }, asIs)))

@@ -33,6 +33,21 @@ func TestMayPreempt(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8, spec(priority(50))))
 			guard(c, "research", "a", jobName, "a", 0)
 		}},
+		{name: "a budget lets those go that are enough", code: answer.NodesBusy, exit: 3, not: []string{"PodDisruptionBudget"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 0)
+			guard(c, "research", "b", jobName, "b", 5)
+		}},
+		{name: "a budget of all pods is for evictions", code: answer.NodesBusy, exit: 3, not: []string{"PodDisruptionBudget"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 0)
+			c.S.DisruptionBudgets[0].Spec.Selector = &metav1.LabelSelector{}
+		}},
+		{name: "a budget that selects by too much is not read", code: answer.NodesBusy, exit: 3, not: []string{"PodDisruptionBudget"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50))))
+			guard(c, "research", "a", jobName, "a", 0)
+			c.S.DisruptionBudgets[0].Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: jobName, Operator: metav1.LabelSelectorOpNotIn, Values: make([]string, 200)}}
+		}},
 		{name: "by Volcano", code: answer.NodesBusy, exit: 3, not: []string{"its scheduler may preempt"},
 			wantText: []string{"whether its scheduler preempts TFJob research/a .priority 0 < 50. is not known: Volcano does so within a queue where its configuration has the action preempt"}, build: func(c *clustertest.Cluster) {
 				byVolcano, o := speaks(c, gang.Volcano, "volcano"), other("a", 8, "n1")

@@ -53,6 +53,11 @@ func TestServices(t *testing.T) {
 				serves(c, 0, web, "cpu1")
 				c.Add(gangOf(2, 8, spec(apartFrom("app", "web", "zone"))))
 			}},
+		{name: "the gang keeps away from it, and it is on a node that is too small, too", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web keeps workers off n1, n2 by pod anti-affinity and never ends: " + kept, not: []string{"off cpu1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("cpu1", 0)
+			serves(c, 0, web, "n1", "n2", "cpu1")
+			c.Add(gangOf(2, 8, spec(apartFrom("app", "web", corev1.LabelHostname))))
+		}},
 		{name: "members are apart, and it has one of their nodes", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web holds 8 GPUs on n1 and never ends: needs 2 workers with 2 GPUs each, each on a node of its own by pod anti-affinity; 8 GPUs are free but as 8$", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Add(gangOf(2, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
 		}},

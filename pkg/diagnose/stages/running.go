@@ -46,10 +46,7 @@ const maxNotUp = 4
 
 // notUp remarks why members are not up that a gang which runs does without: it may not get far without its master.
 func notUp(c *stage.Context, out *stage.Result) {
-	shown, unmade := 0, ""
-	if all := refusal.Of(c.View, c.Gang); len(all) > 0 {
-		unmade = ": its creation was refused, last " + phrase.Age(c.View.Age(all[0].Last)) + " ago: " + all[0].Message
-	}
+	shown, refusals := 0, refusal.Of(c.View, c.Gang)
 	for _, m := range c.Gang.Members {
 		if m.State == gang.Running || m.State == gang.Succeeded || m.State == gang.NotDue {
 			continue
@@ -60,7 +57,11 @@ func notUp(c *stage.Context, out *stage.Result) {
 		why := "is " + strings.ToLower(string(m.State))
 		switch refused := refusalOf(m); {
 		case m.Pod == nil:
-			why = "has no pod" + unmade
+			why = "has no pod"
+			of := func(r refusal.Refusal) bool { role := refusal.RoleOf(c.Gang, r); return role == "" || role == m.Role }
+			if i := slices.IndexFunc(refusals, of); i >= 0 {
+				why += ": its creation was refused, last " + phrase.Age(c.View.Age(refusals[i].Last)) + " ago: " + refusals[i].Message
+			}
 		case m.State == gang.Pending && refused != "":
 			why = "has no node: " + refused
 		case m.State == gang.Pending:

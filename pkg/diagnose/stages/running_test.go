@@ -21,6 +21,12 @@ func TestRunningWithoutSomeMembers(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min, g.Nodes, g.Missing = 1, []string{"n1"}, 1 }))
 			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`)
 		}},
+		{name: "what is refused is of another role", exit: 0, wantText: []string{"ps-0: has no pod: its creation was refused", "worker-1: has no pod\n"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Min, g.Nodes, g.Missing, g.More = 1, []string{"n1"}, 1, []clustertest.Role{{Name: "PS", Replicas: 1, Missing: 1}}
+			}))
+			refuse(c, `pods "gang-ps-0" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`)
+		}},
 		{name: "what a gang does without is its only master", exit: 0, wantText: []string{"master-0: image reg/m:1 .* cannot be pulled", "no master is up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Min, g.Nodes = 2, []string{"n1", "n2"}

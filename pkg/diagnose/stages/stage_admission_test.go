@@ -117,6 +117,14 @@ func TestPodSecurity(t *testing.T) {
 			mutating(c)
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 10 * time.Second }))
 		}},
+		{name: "they were just submitted, and may be exempt", code: answer.Fits, exit: 3, wantText: []string{`whether the pods are exempt from PodSecurity "restricted:latest"`}, build: func(c *clustertest.Cluster) {
+			enforce(c, "restricted")
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 10 * time.Second }))
+		}},
+		{name: "a label that cannot be read", code: answer.Fits, exit: 3, wantText: []string{"Pod Security, as a label of the namespace cannot be read"}, build: func(c *clustertest.Cluster) {
+			enforce(c, "strict")
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 10 * time.Second }))
+		}},
 		{name: "a dry run was answered", code: answer.BelowQuorum, exit: 3, build: func(c *clustertest.Cluster) {
 			enforce(c, "restricted")
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))

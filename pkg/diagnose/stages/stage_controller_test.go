@@ -147,6 +147,19 @@ func TestController(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `Error creating: services is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "services" in API group "" in the namespace "team"`, 4*time.Second)
 		}},
+		{name: "the operator, whose account is seen, may not create services", code: answer.OperatorRBAC, exit: 5, wantText: []string{"can-i create services --as system:serviceaccount:kubeflow:operator"},
+			fix: "let system:serviceaccount:kubeflow:operator create services in team", build: mayNot("system:serviceaccount:kubeflow:operator", `create resource "services" in API group "" in the namespace "team"`)},
+		{name: "the operator may not set finalizers, as it reports itself", code: answer.OperatorRBAC, exit: 5, wantText: []string{"can-i update tfjobs.kubeflow.org --subresource=finalizers --as"},
+			fix: "update tfjobs.kubeflow.org/finalizers in team", build: mayNot("system:serviceaccount:kubeflow:operator", `update resource "tfjobs/finalizers" in API group "kubeflow.org" in the namespace "team"`)},
+		{name: "a report about another account", code: answer.OperatorRBAC, exit: 5, first: "may not create pods", not: []string{"fix: .*evil", "can-i"}, fix: "if it is its account",
+			build: mayNot("system:serviceaccount:team:evil", `create resource "pods" in API group "" in the namespace "team"`)},
+		{name: "a report about a user", code: answer.OperatorRBAC, exit: 5, not: []string{"fix: .*eve", "can-i"}, build: mayNot("eve", `create resource "pods" in API group "" in the namespace "team"`)},
+		{name: "a report about what no operator needs", code: answer.OperatorRBAC, exit: 5, not: []string{"fix: .*rolebindings", "can-i"},
+			build: mayNot("system:serviceaccount:kubeflow:operator", `create resource "rolebindings" in API group "rbac.authorization.k8s.io" in the namespace "team"`)},
+		{name: "a report about a verb that no operator needs", code: answer.OperatorRBAC, exit: 5, not: []string{"fix: .*impersonate", "can-i"},
+			build: mayNot("system:serviceaccount:kubeflow:operator", `impersonate resource "pods" in API group "" in the namespace "team"`)},
+		{name: "a report about the whole cluster", code: answer.OperatorRBAC, exit: 5, not: []string{"fix: .*list", "can-i"},
+			build: mayNot("system:serviceaccount:kubeflow:operator", `list resource "pods" in API group "" at the cluster scope`)},
 		{name: "the operator may not set finalizers on the job", code: answer.OperatorRBAC, exit: 5, first: "may not update tfjobs.kubeflow.org/finalizers in namespace team",
 			wantText: []string{"can-i update tfjobs.kubeflow.org --subresource=finalizers --as system:serviceaccount:kubeflow:"}, fix: "update tfjobs.kubeflow.org/finalizers", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, none))
@@ -282,4 +295,17 @@ func TestControllerReports(t *testing.T) {
 			c.Event("JobSet", "team", "gang", "jobset", "JobCreationFailed", `job "gang-worker-0" creation failed with error: Job.batch "gang-worker-0" is invalid: spec.template.spec.volumes[0].name: Required value`, time.Minute)
 		}},
 	})
+}
+
+// mayNot is a cluster in which an event reports that a user may not do something, and the operator has an account of its own.
+func mayNot(user, what string) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		for _, d := range c.S.Deployments {
+			if d.Namespace == "kubeflow" {
+				d.Spec.Template.Spec.ServiceAccountName = "operator"
+			}
+		}
+		c.Nodes(2, 8).Add(gangOf(2, 8, none))
+		refuse(c, `pods is forbidden: User "`+user+`" cannot `+what)
+	}
 }

@@ -263,6 +263,23 @@ func TestGroup(t *testing.T) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
 				c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "mutatepodgroup.volcano.sh": failed to call webhook: Post "https://volcano-admission-service.volcano-system.svc:443/podgroups/mutate?timeout=10s": connect: connection refused`}}
 			}},
+		{name: "a webhook does not answer that is not among those that are seen", code: answer.WebhookDown, exit: 5, not: []string{"Deployment infra/", "served by"}, build: func(c *clustertest.Cluster) {
+			c.Deployment("infra", "hook", "example.com/hook:v1").Status.ReadyReplicas = 0
+			webhook(c, "other.example.com", func(map[string]any) {})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.infra.svc:443/": EOF`}}
+		}},
+		{name: "a Deployment whose name only begins as that of the Service does", code: answer.WebhookDown, exit: 5, not: []string{"Deployment infra/"}, build: func(c *clustertest.Cluster) {
+			c.Deployment("infra", "hook", "example.com/hook:v1").Status.ReadyReplicas = 0
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook-of-others.infra.svc:443/": EOF`}}
+		}},
+		{name: "a queue was closed when it was refused, and is open again", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano").GangScheduler("volcano")
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, scheduledBy("volcano"), job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePodGroup", "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`", 15*time.Minute)
+		}},
 		{name: "PodGroups are not served", code: answer.PodGroupMissing, exit: 5, first: "for scheduler volcano, and the cluster does not serve them: CRD podgroups.scheduling.volcano.sh is not installed", build: func(c *clustertest.Cluster) {
 			c.Schedules("volcano").GangScheduler("volcano")
 			c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}

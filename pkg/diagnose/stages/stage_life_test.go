@@ -117,6 +117,8 @@ func TestLost(t *testing.T) {
 				p.Status.ContainerStatuses = nil
 			})))
 		}},
+		{name: "all pods of a Job were evicted just now: it makes others", code: answer.BelowQuorum, exit: 3, first: "its controller makes others by itself, at most 6m", never: []answer.Code{answer.MemberLost}, build: evictedJob(5 * time.Second)},
+		{name: "all pods of a Job were evicted long ago", code: answer.MemberLost, exit: 7, build: evictedJob(10 * time.Minute)},
 		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
@@ -288,7 +290,7 @@ func TestLife(t *testing.T) {
 			clustertest.NotReady(c.S.Nodes[1], 2*time.Minute)
 			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour }))
 		}},
-		{name: "a member that is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 is still terminating, and should have been gone 30m ago"}, alone: true, fix: "clear gang-worker-1", build: func(c *clustertest.Cluster) {
+		{name: "a member that is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 should have gone 30m ago"}, alone: true, fix: "clear gang-worker-1", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, drained, leaving(-30*time.Minute, 1)))
 		}},
 		{name: "the gang itself goes", code: answer.VictimsTerminating, exit: 3, first: "^worker-0, worker-1 are being deleted", wantText: []string{"worker-0: PreemptionByScheduler; it ends at 14:01"}, alone: true, build: func(c *clustertest.Cluster) {
@@ -316,4 +318,14 @@ func TestLife(t *testing.T) {
 			c.Workload("gang", "lq", 0)
 		}},
 	})
+}
+
+// evictedJob is a Job both pods of which were evicted some time ago.
+func evictedJob(ago time.Duration) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Nodes, g.Age = "Job", []string{"n1", "n2"}, time.Hour }, pods(func(_ int, p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet", LastTransitionTime: clustertest.Ago(ago)}}
+		})))
+	}
 }

@@ -518,7 +518,27 @@ func TestRefused(t *testing.T) {
 			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0", UID: "other"}})
 			c.Event("JobSet", "team", "gang", "jobset-controller", "JobCreationFailed", `jobs.batch "gang-worker-0" already exists`, time.Second)
 		}},
-		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", wantText: []string{"did you mean gold"}, fix: "gold", build: func(c *clustertest.Cluster) {
+		{name: "names that no part of an MPIJob gets", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, withLauncher))
+			c.S.Jobs = slices.DeleteFunc(c.S.Jobs, func(j *batchv1.Job) bool { return j.Namespace == "team" })
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0", UID: "other"}})
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-launcher", UID: "other"}})
+		}},
+		{name: "the Job of a launcher has its name taken", code: answer.AdmissionDenied, exit: 4, first: "Job gang-launcher has the name", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, withLauncher))
+			c.S.Jobs = slices.DeleteFunc(c.S.Jobs, func(j *batchv1.Job) bool { return j.Namespace == "team" })
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-launcher", UID: "other"}})
+		}},
+		{name: "a Job that has the name is being deleted, and has pods", code: answer.AdmissionDenied, exit: 4, first: "Job gang-worker-0 has the name", not: []string{"fix: clear", "waits for finalizer"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))
+			c.S.Jobs = slices.DeleteFunc(c.S.Jobs, func(j *batchv1.Job) bool { return j.Namespace == "team" })
+			at := clustertest.Ago(time.Hour)
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0", UID: "other", DeletionTimestamp: &at, Finalizers: []string{"example.com/x"}}})
+			ref := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "gang-worker-0", UID: "other", Controller: ptr.To(true)}
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0-x", UID: "pod", OwnerReferences: []metav1.OwnerReference{ref}}})
+		}},
+		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", wantText: []string{"did you mean gold"}, not: []string{"gangctl-scheduler"}, fix: "gold", build: func(c *clustertest.Cluster) {
+			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gangctl-scheduler"}, Value: 1000000000})
 			for _, name := range []string{"gold", "silver", "system-node-critical"} {
 				c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			}
@@ -607,4 +627,9 @@ func TestRefusedByQuotaAssumed(t *testing.T) {
 			t.Errorf("%s: got %s", tt.what, f.Message)
 		}
 	}
+}
+
+// withLauncher makes a gang an MPIJob with a launcher.
+func withLauncher(g *clustertest.Gang) {
+	g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, Missing: 1}}
 }

@@ -67,6 +67,13 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue q is Closed", 20*time.Second)
 		}},
+		{name: "queues may not be listed, and a condition reports that it is closed", code: answer.QueueClosed, exit: 5, wantText: []string{"a condition reports it, for 30m; the queue"}, not: []string{"reported 0s ago"}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) {
+				closed := clustertest.Condition("Unschedulable", "True", "NotEnoughResources", "queue q is Closed", 30*time.Minute)
+				g.Group = set([]any{closed}, "status", "conditions")
+			}))
+		}},
 		{name: "queues may not be listed, and what an event reported is old", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {
 			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))

@@ -39,6 +39,8 @@ func TestRefusedByKubelet(t *testing.T) {
 	check(t, []testCase{
 		{name: "for its cpus", code: answer.NodeRefused, exit: 5, first: "SMTAlignmentError", also: []answer.Code{answer.GPUUnhealthy}, wantText: []string{"cordon n2"}, build: func(c *clustertest.Cluster) { sick(c, "SMTAlignmentError") }},
 		{name: "for its devices", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "UnexpectedAdmissionError") }},
+		{name: "for a device that is short", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "OutOfnvidia.com/gpu") }},
+		{name: "for cpus that are short", code: answer.NodeRefused, exit: 5, also: []answer.Code{answer.GPUUnhealthy}, build: func(c *clustertest.Cluster) { sick(c, "OutOfcpu") }},
 		{name: "for its labels", code: answer.NodeRefused, exit: 5, wantText: []string{"see its labels, its taints", "describe node n2"}, not: []string{"cordon"}, build: func(c *clustertest.Cluster) { second(c, refusedBy("NodeAffinity")) }},
 	})
 }
@@ -55,6 +57,11 @@ func TestNotReady(t *testing.T) {
 			no := false
 			second(c, upFor(3*time.Minute, func(s *corev1.ContainerStatus) { s.Started = &no }))
 			addEvent(c, "Unhealthy", "Startup probe failed: connection refused", 5*time.Second)
+		}},
+		{name: "the probe of another container fails", code: answer.ContainersStarting, exit: 3, first: "container tensorflow runs and is not ready", not: []string{"probe fails", "statuscode: 503"}, build: func(c *clustertest.Cluster) {
+			second(c, upFor(8*time.Minute, plain))
+			addEvent(c, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", 5*time.Second)
+			c.S.Events[len(c.S.Events)-1].InvolvedObject.FieldPath = "spec.containers{proxy}"
 		}},
 		{name: "a probe failed before it was started again", code: answer.ContainersStarting, exit: 3, not: []string{"probe fails"}, build: func(c *clustertest.Cluster) {
 			second(c, upFor(3*time.Minute, plain))
@@ -83,6 +90,11 @@ func TestNotReady(t *testing.T) {
 			addEvent(c, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded", 40*time.Second)
 			addEvent(c, "VolumePermissionChangeInProgress", "Setting volume ownership for uid/volumes/nfs, processed 120000 files.", 30*time.Second)
 			c.S.Events[len(c.S.Events)-1].FirstTimestamp = clustertest.Ago(8 * time.Minute)
+		}},
+		{name: "the kubelet gives files to a group, and another volume cannot be mounted", code: answer.VolumeMount, exit: 5, first: "mount failed: exit status 32", build: func(c *clustertest.Cluster) {
+			second(c, creating)
+			addEvent(c, "VolumePermissionChangeInProgress", "Setting volume ownership for uid/volumes/nfs, processed 120000 files.", 30*time.Second)
+			addEvent(c, "FailedMount", `MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`, 20*time.Second)
 		}},
 		{name: "the kubelet gave files to a group, and mounts another volume", code: answer.VolumeMount, exit: 4, build: func(c *clustertest.Cluster) {
 			second(c, creating)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,7 +28,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 		return remade(s, g, edit)
 	}
 	scheduler := g.Scheduler
-	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), func(p *corev1.Pod) bool { return view.Stuck(p, s.At) }) {
+	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), view.New(s).Stuck) {
 		return nil
 	}
 	spec := Revise(g, edit)

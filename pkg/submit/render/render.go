@@ -230,21 +230,22 @@ func prune(value any) {
 // assign sets the paths of a spec in a job that is rendered, and updates its gang: what members request counts for the whole.
 // What the gang is made of cannot be set: it has flags, and the gang would not be updated.
 func (k Kind) assign(o *Objects, w gang.Writer, s Spec) error {
-	changed, err := setpath.Apply(o.Job.Object, k.job, s.Set...)
-	if err != nil {
-		return err
-	}
 	reader, _ := kind.ByKind(o.Job.GroupVersionKind().GroupKind())
-	job := &unstructured.Unstructured{Object: changed}
 	before, err := reader.Read(o.Job)
 	if err != nil {
 		return err
 	}
-	after, err := reader.Read(job)
+	job, after, err := k.set(o.Job, reader, s.Set)
 	if err != nil {
 		return err
 	}
 	if err := sameGang(before, after); err != nil {
+		for i := range s.Set { // the first one that makes another gang of it
+			if _, after, unread := k.set(o.Job, reader, s.Set[:i+1]); unread == nil && sameGang(before, after) != nil {
+				path, _, _ := strings.Cut(s.Set[i], "=")
+				return fmt.Errorf("%s: %w", path, sameGang(before, after))
+			}
+		}
 		return err
 	}
 	o.Job = job
@@ -252,6 +253,17 @@ func (k Kind) assign(o *Objects, w gang.Writer, s Spec) error {
 		return nil
 	}
 	return updateGang(o, w, reader, declaration(s, after.Roles), s)
+}
+
+// set makes assignments in a job, and reads what it is then.
+func (k Kind) set(job *unstructured.Unstructured, reader gang.JobReader, assignments []string) (*unstructured.Unstructured, gang.Job, error) {
+	changed, err := setpath.Apply(job.Object, k.job, assignments...)
+	if err != nil {
+		return nil, gang.Job{}, err
+	}
+	set := &unstructured.Unstructured{Object: changed}
+	after, err := reader.Read(set)
+	return set, after, err
 }
 
 // updateGang gives the job's policy and the group the resources of the members as they are now.

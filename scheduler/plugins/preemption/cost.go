@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/scheduler/bounds"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Cost is the cost of evicting a set of units. Costs are compared field by field,
@@ -123,7 +123,7 @@ func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 
 // add finds the pods of a namespace that a budget guards.
 func (b *budgets) add(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) {
-	if bounds.SelectorTerms(budget.Spec.Selector) > maxTerms {
+	if request.SelectorTerms(budget.Spec.Selector) > maxTerms {
 		return
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)

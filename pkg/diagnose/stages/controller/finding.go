@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
 const (
@@ -136,22 +138,60 @@ func forbidden(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// mayNotCreate finds that the operator may not create pods, or what they are made through, or may not do what it has to do for that.
+// mayNotCreate finds that the operator may not create pods, or what they are made through, or may not do what it has to do for that. Whoever may write events may write such a
+// report: a command that gives rights is offered only for the account of an operator that is seen, and for what operators do.
 func mayNotCreate(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	verb, resource := r.Verb(), r.Resource()
+	verb, resource, ns := r.Verb(), r.Resource(), c.Gang.Meta.Namespace
+	f := stage.Found(answer.OperatorRBAC, "the operator may not %s %s in namespace %s: %s", verb, resource, ns, r.Message).Fact("verb", verb).Fact("resource", resource)
 	account, isAccount := strings.CutPrefix(r.Object, "system:serviceaccount:")
-	f := stage.Found(answer.OperatorRBAC, "the operator may not %s %s in namespace %s: %s", verb, resource, c.Gang.Meta.Namespace, r.Message).
-		Fact("subject", r.Object).Fact("verb", verb).Fact("resource", resource).
-		Run(c.Kubectl("auth", "can-i", verb, resource, "--as", r.Object))
-	name, subject := "operator-"+resource, "--user="+r.Object
-	if isAccount {
-		subject = "--serviceaccount=" + account
+	if !isAccount || !ofOperator(c, account) || !operatorNeeds(c, verb, resource) || !strings.Contains(r.Message, fmt.Sprintf("in the namespace %q", ns)) {
+		return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let the operator do that, if it is its account that is refused", ""))
 	}
+	main, part, _ := strings.Cut(resource, "/")
+	query := []string{"auth", "can-i", verb, main, "--as", r.Object}
+	if part != "" {
+		query = slices.Insert(query, 4, "--subresource="+part)
+	}
+	f.Fact("subject", r.Object).Run(c.Kubectl(query...))
+	name, subject := "operator-"+strings.ReplaceAll(resource, "/", "-"), "--serviceaccount="+account
 	do := c.Kubectl("create", "rolebinding", name, "--clusterrole=edit", subject)
 	if verb != "create" || resource != "pods" && resource != "jobs.batch" { // which that role may not contain
 		do = command.Then(c.Kubectl("create", "role", name, "--verb="+verb, "--resource="+resource), c.Kubectl("create", "rolebinding", name, "--role="+name, subject))
 	}
-	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" "+verb+" "+resource+" in "+c.Gang.Meta.Namespace, do))
+	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" "+verb+" "+resource+" in "+ns, do))
+}
+
+// ofOperator reports whether a service account, as namespace:name, is that of an operator that is seen and makes pods of the job.
+func ofOperator(c *stage.Context, account string) bool {
+	of := func(d *appsv1.Deployment) bool { return accountOf(d) == account }
+	return slices.ContainsFunc(component.Operators(c.View, c.Gang.Job), of) || slices.ContainsFunc(component.Operators(c.View, component.Next(c.Gang.Job)), of)
+}
+
+// accountOf is the service account of the pods of a Deployment, as namespace:name.
+func accountOf(d *appsv1.Deployment) string {
+	return d.Namespace + ":" + cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+}
+
+// operatorNeeds reports whether operators have to be allowed an access to make the pods of a job: to what they make, and to the job itself.
+func operatorNeeds(c *stage.Context, verb, resource string) bool {
+	if !slices.Contains([]string{"create", "patch", "update", "get", "list", "watch", "delete"}, verb) {
+		return false
+	}
+	of := func(name, group string) string { return strings.TrimSuffix(name+"."+group, ".") }
+	all := []string{"pods", "services", "configmaps", "jobs.batch"}
+	for _, job := range []*gang.Job{c.Gang.Job, component.Next(c.Gang.Job)} {
+		if own := of(job.Reader.Resource, job.Kind.Group); job.Reader.Resource != "" {
+			all = append(all, own, own+"/finalizers", own+"/status")
+		}
+	}
+	for _, reader := range dialect.Readers() {
+		for _, kind := range reader.Kinds {
+			if kind.Kind == "PodGroup" {
+				all = append(all, of(kind.Resource, kind.Group))
+			}
+		}
+	}
+	return slices.Contains(all, resource)
 }
 
 // mayNotFinalize finds that the operator may not set finalizers on the owner of what it creates, as it has to where the API server protects owners from a deletion that
@@ -170,10 +210,10 @@ func mayNotFinalize(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		if !c.Reader.Sees(d.Namespace) {
 			continue
 		}
-		account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
-		who = "system:serviceaccount:" + d.Namespace + ":" + account
+		account := accountOf(d)
+		who = "system:serviceaccount:" + account
 		do = command.Then(command.Kubectl("", "create", "clusterrole", name+"-finalizers", "--verb=update", "--resource="+resource),
-			command.Kubectl("", "create", "clusterrolebinding", name+"-finalizers", "--clusterrole="+name+"-finalizers", "--serviceaccount="+d.Namespace+":"+account))
+			command.Kubectl("", "create", "clusterrolebinding", name+"-finalizers", "--clusterrole="+name+"-finalizers", "--serviceaccount="+account))
 		f.Fact("subject", who).Run(c.Kubectl("auth", "can-i", "update", owner, "--subresource=finalizers", "--as", who))
 		break
 	}

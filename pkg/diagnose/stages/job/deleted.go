@@ -37,7 +37,7 @@ func deleted(c *stage.Context) *stage.Finding {
 	d := departure{Context: c, pods: c.View.PodsOf(g.Job)}
 	for _, p := range d.pods {
 		switch {
-		case view.Stuck(p, c.View.Now):
+		case c.View.Stuck(p):
 			d.stuck = append(d.stuck, p)
 		case p.DeletionTimestamp != nil:
 			d.ending = append(d.ending, p)
@@ -92,16 +92,13 @@ func (d departure) held(f *stage.Finding) {
 // heldByPods names the pods that should have gone, and offers to clear them.
 func (d departure) heldByPods(f *stage.Finding) {
 	names := namesOf(d.stuck)
-	var commands []string
 	f.Message += fmt.Sprintf(": %s %s not gone, and should have", phrase.Names(names), phrase.Verb(len(names), "has", "have"))
 	for _, p := range d.stuck {
-		f.Detail("%s should have been gone %s ago: %s", p.Name, phrase.Age(d.View.Age(p.DeletionTimestamp.Time)), d.HeldBy(p)).
+		f.Detail("%s %s: %s", p.Name, d.Overdue(p), d.HeldBy(p)).
 			See("v1", "Pod", p, ".metadata.finalizers")
-		commands = append(commands, command.Clear(p))
 	}
-	f.Fact("stuck", names)
-	d.letGo(f, answer.Action{Text: "clear " + phrase.Names(names), Cost: "what the finalizer or the node was to finish is given up",
-		Change: map[string]any{"pods": names}, Command: command.Then(commands...)})
+	d.BringBackNodes(f.Fact("stuck", names), d.stuck)
+	d.letGo(f, d.Clear(names, d.stuck))
 }
 
 // heldByFinalizer offers to take away what no controller does.

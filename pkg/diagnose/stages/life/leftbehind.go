@@ -6,9 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
@@ -18,7 +16,7 @@ import (
 // stuckMembers are the members whose pods should have gone long ago. Those that are leaving in time hold nothing in vain.
 func stuckMembers(c *stage.Context) (all []lostMember) {
 	for _, m := range c.Gang.Members {
-		if m.State == gang.Terminating && view.Stuck(m.Pod, c.View.Now) {
+		if m.State == gang.Terminating && c.View.Stuck(m.Pod) {
 			all = append(all, lostMember{Member: m})
 		}
 	}
@@ -41,22 +39,23 @@ func stuckBehind(c *stage.Context, left []lostMember) *stage.Finding {
 // is made.
 func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
 	var pods []*corev1.Pod
-	var commands, names []string
+	var names []string
 	for _, l := range lost {
 		p := l.Pod
-		if p == nil || !view.Stuck(p, c.View.Now) {
+		if p == nil || !c.View.Stuck(p) {
 			continue
 		}
-		f.Detail("%s is still terminating, and should have been gone %s ago: %s; its successor is made after that", l.Name(), phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), c.HeldBy(p))
-		pods, names, commands = append(pods, p), append(names, p.Name), append(commands, command.Clear(p))
+		f.Detail("%s %s: %s; its successor is made after that", l.Name(), c.Overdue(p), c.HeldBy(p))
+		pods, names = append(pods, p), append(names, p.Name)
 	}
 	if len(pods) == 0 {
 		return
 	}
-	f.Fact("terminating", names).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: fmt.Sprintf("clear %s, so that %s made again", phrase.Names(names), phrase.Verb(len(names), "it is", "they are")),
-			Cost: "what the finalizer or the node was to finish is given up", Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return replaced(s, pods) },
+	action := c.Clear(names, pods)
+	action.Text += fmt.Sprintf(", so that %s %s made again", phrase.Names(names), phrase.Verb(len(names), "is", "are"))
+	c.BringBackNodes(f.Fact("terminating", names), pods).Fix(stage.Fix{
+		Action: action,
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return replaced(s, pods) },
 	})
 }
 

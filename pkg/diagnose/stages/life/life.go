@@ -4,6 +4,7 @@ package life
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,7 +36,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	holding := int(g.Count(gang.Starting, gang.Running, gang.Lost)) + len(stuckMembers(c))
 	if holding == 0 && g.Count(gang.Failed) > 0 && len(c.Findings) == 0 && g.End == nil { // and no controller makes others
-		out.Add(memberLost(c, lostMembers(c)))
+		out.Add(allFailed(c))
 		return stage.OK("")
 	}
 	if holding == 0 {
@@ -71,6 +72,23 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(f)
 	}
 	return stage.OK("")
+}
+
+// longestBackoff is how long the controller of Jobs waits at most before it replaces a pod that failed.
+const longestBackoff = 6 * time.Minute
+
+// allFailed finds that all members that there are failed: they are lost, unless they may still be replaced.
+func allFailed(c *stage.Context) *stage.Finding {
+	lost, last := lostMembers(c), time.Time{}
+	for _, l := range lost {
+		last = view.Later(last, l.since)
+	}
+	replaces := c.Gang.Reader.PodName == nil && (c.Gang.Bare == nil || c.Gang.Maker != nil) // where pods have the names of members, one that failed stays in the way of another
+	if !replaces || last.IsZero() || c.View.Age(last) > longestBackoff {
+		return memberLost(c, lost)
+	}
+	return stage.Found(answer.BelowQuorum, "%s; its controller makes others by itself, at most %s after that", losses(c, lost), phrase.Age(longestBackoff)).At(answer.StagePods).
+		Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).SinceTime(last)
 }
 
 // comesByItself reports whether all that the members without a node wait for is on its way: pods that are leaving, of the gang itself or of others, or nodes that were ordered.

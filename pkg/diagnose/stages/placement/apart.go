@@ -41,10 +41,10 @@ func apartCeiling(c *stage.Context, r placement.Room) string {
 // maxSelector is how much of a selector is repeated, in bytes.
 const maxSelector = 128
 
-// repulsion names the pods that a pod keeps away from by its first term, as the end of a noun: to pods with app=web (same zone). It is empty for a pod that others keep
-// away from.
+// repulsion names the pods that a pod keeps away from, as the end of a noun: to pods with app=web (same zone). It is empty for a pod that others keep
+// away from, and for one with several rules: any may be in the way.
 func repulsion(pod *corev1.Pod) string {
-	if !placement.KeepsApart(pod) {
+	if !placement.KeepsApart(pod) || len(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 1 {
 		return ""
 	}
 	term := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]

@@ -41,6 +41,8 @@ type shortfall struct {
 	// cluster is the cluster as it is, with those nodes usable that other repairs open; room is the room there for the first cause.
 	cluster *placement.Cluster
 	room    placement.Room
+	// without is the cluster once all else that runs has ended, and all else that it needs is repaired.
+	without *placement.Cluster
 }
 
 // repairs are those for which there is something to do, in the order in which they are tried.
@@ -159,9 +161,9 @@ func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repai
 func lackingOn(c *stage.Context, without, open *placement.Cluster) shortfall {
 	causes := c.Causes(without)
 	if len(causes.All) == 0 {
-		return shortfall{causes, open, c.Lacking()}
+		return shortfall{causes, open, c.Lacking(), without}
 	}
-	return shortfall{causes, open, c.RoomOf(open, causes, causes.First())}
+	return shortfall{causes, open, c.RoomOf(open, causes, causes.First()), without}
 }
 
 // lack finds what the gang lacks by one of the causes.

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -22,7 +25,11 @@ import (
 // nodes together, but for what pods of the group use, whether members may use these nodes or not. Gangctl's compares nothing.
 func resourceGap(c *stage.Context, out *stage.Result) {
 	d := c.Gang.Decl
-	if d == nil || d.Key.Dialect != gang.SchedulerPlugins || len(d.MinResources) == 0 || component.IsOurs(c.View, c.Gang.Scheduler) || component.Bypassed(c.View, c.Gang) {
+	if d == nil || d.Key.Dialect != gang.SchedulerPlugins || len(d.MinResources) == 0 || component.Bypassed(c.View, c.Gang) {
+		return
+	}
+	compares, known := component.RunsPlugins(c.View, c.Gang.Scheduler)
+	if known && !compares {
 		return
 	}
 	needs := whatif.Needs(c.Gang.Roles, min(c.Gang.Min, c.Gang.Total()))
@@ -37,10 +44,25 @@ func resourceGap(c *stage.Context, out *stage.Result) {
 			}
 		}
 		if free := max(0, total-used); stated > free {
-			out.Add(gap(c, name, stated, need, free, total))
+			if f := gap(c, name, stated, need, free, total); known || gapReported(c) {
+				out.Add(f)
+			} else {
+				out.Note("minResources of PodGroup %s are %s, and %s of %s are free on all nodes together: if scheduler %s is that of scheduler-plugins, it tries no member before",
+					d.Key.Name, phrase.Amount(name, stated), phrase.Quantity(name, free), phrase.Amount(name, total), c.Gang.Scheduler)
+			}
 			return
 		}
 	}
+}
+
+// gapReportMaxAge is how old that report may be to count: a scheduler tries again all the time.
+const gapReportMaxAge = 2 * time.Minute
+
+// gapReported reports whether the scheduler refuses a pod of the gang for minResources, in the words of scheduler-plugins.
+func gapReported(c *stage.Context) bool {
+	return slices.ContainsFunc(c.View.PodEvents(c.Gang), func(e view.Event) bool {
+		return e.Reason == "FailedScheduling" && c.View.Age(e.Last) <= gapReportMaxAge && strings.Contains(e.Message, "resource gap")
+	})
 }
 
 func gpuLast(name corev1.ResourceName) int {

@@ -192,6 +192,7 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 		}
 	}
 	if devices {
+		out.Denied(c, "devicetaintrules.resource.k8s.io", "") // without which devices may look free that are given to no pod
 		own := out.Denied(c, "resourceclaimtemplates.resource.k8s.io", c.Gang.Meta.Namespace)
 		if out.DeniedAny(c, "", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io") || own {
 			all.Insert(placement.DRADevices)

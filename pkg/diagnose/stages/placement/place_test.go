@@ -33,6 +33,27 @@ func TestTolerates(t *testing.T) {
 	}
 }
 
+// Kubernetes evicts a pod by the first toleration that matches a taint.
+func TestTolerated(t *testing.T) {
+	taint, ten, hour := corev1.Taint{Key: "spot", Effect: corev1.TaintEffectNoExecute}, int64(10), int64(3600)
+	indefinitely, briefly, longer := corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists}, corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: &ten},
+		corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists, TolerationSeconds: &hour}
+	for name, tt := range map[string]struct {
+		tolerations []corev1.Toleration
+		seconds     int64
+		limited     bool
+	}{
+		"none":             {nil, 0, false},
+		"for good":         {[]corev1.Toleration{indefinitely, briefly}, 0, false},
+		"for a time":       {[]corev1.Toleration{{Key: "other"}, briefly, indefinitely}, 10, true},
+		"the first counts": {[]corev1.Toleration{longer, briefly}, 3600, true},
+	} {
+		if seconds, limited := tolerated(tt.tolerations, taint); seconds != tt.seconds || limited != tt.limited {
+			t.Errorf("%s: got %d, %t", name, seconds, limited)
+		}
+	}
+}
+
 // A toleration that Kubernetes gives to every pod was not meant for the taint of a dead node; one that people wrote may have been for theirs.
 func TestSlip(t *testing.T) {
 	exists := corev1.TolerationOpExists

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -48,20 +50,54 @@ func schedulerName(c *stage.Context) string {
 	return cmp.Or(c.Request.Roles[0].Pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
 }
 
+// maxGuarded is of how many consumers the budgets are named that keep preemption from them.
+const maxGuarded = 4
+
 // against adds the PodDisruptionBudgets without going against which preemption makes no room. Schedulers do so only then.
 func against(c *stage.Context, f *stage.Finding, lower []*view.Consumer, priority int32) {
-	var guarded []string
-	unguarded := func(h *view.Consumer, p *corev1.Pod) bool {
-		return !c.View.Stuck(p) && (p.DeletionTimestamp != nil || h.Priority() < priority && len(c.View.Budgets(p)) == 0)
-	}
+	kept := guarded(c, priority)
+	var names []string
 	for _, h := range lower {
-		if text := c.Guarded(h.Pods); text != "" {
-			guarded = append(guarded, text)
+		if budgets := kept.budgets[h]; len(budgets) > 0 && len(names) < maxGuarded {
+			names = append(names, c.Budgets(budgets))
 		}
 	}
-	if len(guarded) > 0 && !c.Fit(c.Without(unguarded), nil).Fits() {
-		f.Detail("%s: a scheduler goes against that only where nothing else makes room", phrase.Names(guarded))
+	unguarded := func(h *view.Consumer, p *corev1.Pod) bool {
+		return !c.View.Stuck(p) && (p.DeletionTimestamp != nil || h.Priority() < priority && !kept.pods.Has(p))
 	}
+	if len(names) > 0 && !c.Fit(c.Cleared(fmt.Sprint("without the unguarded below ", priority), unguarded), nil).Fits() {
+		f.Detail("%s: a scheduler goes against that only where nothing else makes room", phrase.Names(names))
+	}
+}
+
+// guards are the pods that PodDisruptionBudgets do not let go, and these budgets by consumer.
+type guards struct {
+	pods    sets.Set[*corev1.Pod]
+	budgets map[*view.Consumer][]view.Exceeded
+}
+
+// guarded are the pods of a lower priority than a gang's of which a PodDisruptionBudget lets none go. Of one that lets some go it is not known which a scheduler takes.
+func guarded(c *stage.Context, priority int32) guards {
+	type guardedBelow struct{ priority int32 }
+	return view.Once(c.View, guardedBelow{priority}, func() guards {
+		all := guards{sets.New[*corev1.Pod](), map[*view.Consumer][]view.Exceeded{}}
+		for _, h := range c.View.Consumers() {
+			if h.DaemonSet || h.Priority() >= priority {
+				continue
+			}
+			pods := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !slices.ContainsFunc(c.View.Budgets(p), keepsAll) })
+			if len(pods) > 0 {
+				all.pods.Insert(pods...)
+				all.budgets[h] = slices.DeleteFunc(c.View.ExceededBudgets(pods), func(e view.Exceeded) bool { return !keepsAll(e.PodDisruptionBudget) })
+			}
+		}
+		return all
+	})
+}
+
+// keepsAll reports whether a PodDisruptionBudget keeps schedulers from all of its pods. One that selects all pods of its namespace counts for evictions, not for preemption.
+func keepsAll(b *policyv1.PodDisruptionBudget) bool {
+	return b.Status.DisruptionsAllowed <= 0 && len(b.Spec.Selector.MatchLabels)+len(b.Spec.Selector.MatchExpressions) > 0
 }
 
 // below are those of a lower priority that are in the way of the gang.

@@ -184,16 +184,52 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	})
 }
 
-// withholding is why devices that drivers publish are given to no pod, and the rules among that.
+// withholding is why devices that drivers publish are given to no pod, and the rules among that, on nodes that the gang may use.
 func withholding(c *stage.Context) (rules []*resourceapi.DeviceTaintRule, problems []placement.DeviceProblem) {
-	rules, problems = placement.WithheldByRules(c.View.Snap.ResourceSlices, c.View.Snap.DeviceTaintRules)
+	among := sets.New(usable(c, c.Best())...)
+	elsewhere := func(p placement.DeviceProblem) bool {
+		return c.View.Cluster().Node(p.Where) != nil && !among.Has(p.Where)
+	}
+	for _, r := range c.View.Snap.DeviceTaintRules {
+		_, of := placement.WithheldByRules(c.View.Snap.ResourceSlices, []*resourceapi.DeviceTaintRule{r})
+		if of = slices.DeleteFunc(of, elsewhere); len(of) > 0 {
+			rules, problems = append(rules, r), append(problems, of...)
+		}
+	}
 	_, published := placement.RepairedSlices(c.View.Snap.ResourceSlices)
-	return rules, append(problems, published...)
+	return rules, append(problems, slices.DeleteFunc(published, elsewhere)...)
+}
+
+// maxRules is of how many DeviceTaintRules it is tried which of them are in the way.
+const maxRules = 8
+
+// inTheWayOf are those of some DeviceTaintRules without which a gang has a place on a cluster: the others may stay.
+func inTheWayOf(c *stage.Context, rules []*resourceapi.DeviceTaintRule, cluster *placement.Cluster) []*resourceapi.DeviceTaintRule {
+	repaired, _ := placement.RepairedSlices(c.View.Snap.ResourceSlices)
+	var stay []*resourceapi.DeviceTaintRule
+	name := "devices tainted"
+	return slices.DeleteFunc(slices.Clone(rules), func(r *resourceapi.DeviceTaintRule) bool {
+		with, named := append(slices.Clip(stay), r), name+" by "+r.Name
+		tainted := c.View.Derived(cluster, named, func() *placement.Cluster { return cluster.WithSlices(placement.TaintedSlices(repaired, with)) })
+		if !c.Fit(tainted, nil).Fits() {
+			return false
+		}
+		stay, name = with, named
+		return true
+	})
 }
 
 // withheld finds that devices which drivers publish are given to no pod.
-func withheld(c *stage.Context, _ shortfall) *stage.Finding {
+func withheld(c *stage.Context, s shortfall) *stage.Finding {
 	rules, problems := withholding(c)
+	few := len(rules) <= maxRules
+	if few {
+		needed := inTheWayOf(c, rules, s.without)
+		problems = slices.DeleteFunc(problems, func(p placement.DeviceProblem) bool {
+			return p.Rule != "" && !slices.ContainsFunc(needed, func(r *resourceapi.DeviceTaintRule) bool { return r.Name == p.Rule })
+		})
+		rules = needed
+	}
 	var where, names []string
 	for _, r := range rules {
 		names = append(names, r.Name)
@@ -213,7 +249,11 @@ func withheld(c *stage.Context, _ shortfall) *stage.Finding {
 	}
 	const look = "kubectl get resourceslices -o yaml"
 	repair := answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(where), Change: map[string]any{"nodes": where}, Command: look}
-	if len(names) > 0 {
+	switch {
+	case len(names) > 0 && !few:
+		repair.Text += ", and then delete the DeviceTaintRules for them"
+		repair.Command = command.Kubectl("", "get", "devicetaintrules", "-o", "yaml")
+	case len(names) > 0:
 		repair.Text += ", and then delete DeviceTaintRule " + phrase.Names(names)
 		repair.Change["rules"], repair.Command = names, command.Kubectl("", append([]string{"delete", "devicetaintrule"}, names...)...)
 	}
@@ -278,34 +318,24 @@ func podName(c *stage.Context, p *corev1.Pod) string {
 	return c.NameOf("pod", p)
 }
 
-// givenUp is what it costs to clear a pod that is stuck in its deletion.
-const givenUp = "what the finalizer or the node was to finish is given up"
-
 // stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context, s shortfall) *stage.Finding {
-	var names, lines, commands, looks []string
+	var names, lines []string
 	all, by := inTheWay(c, s.causes, c.View.Stuck)
 	for _, p := range all {
 		names = append(names, podName(c, p))
-		why, overdue := "", "is being deleted"
+		why := ""
 		if len(p.Finalizers) > 0 {
 			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
 		}
 		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
 			why += ", its node is not ready"
 		}
-		if p.DeletionTimestamp.Time.Before(c.View.Now) {
-			overdue = fmt.Sprintf("should have been gone %s ago", phrase.Age(c.View.Age(p.DeletionTimestamp.Time)))
-		}
 		has := "is on " + p.Spec.NodeName
 		if by != nil && by.uses(p) {
 			has = by.clause(1, []*corev1.Pod{p})
 		}
-		lines = append(lines, fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, overdue, why))
-		commands = append(commands, command.Clear(p))
-		if what, run, ok := c.BringBack(p); ok && !slices.Contains(lines, what) {
-			lines, looks = append(lines, what), append(looks, run)
-		}
+		lines = append(lines, fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, c.Overdue(p), why))
 	}
 	has := phrase.Verb(len(names), "holds", "hold") + " room that it needs"
 	if by != nil {
@@ -321,15 +351,12 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	if more := len(lines) - mostDescribed; more > 0 {
 		f.Detail("and %d more", more)
 	}
-	for _, run := range looks[:min(len(looks), mostDescribed)] {
-		f.Run(run)
-	}
+	c.BringBackNodes(f, all)
 	for _, p := range all[:min(len(all), mostDescribed)] {
 		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")
 	}
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + phrase.Names(names), Cost: givenUp,
-			Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, all) },
+		Action: c.Clear(names, all),
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, all) },
 	})
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -202,7 +203,11 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	have := valueNames(c, w.Key)
 	same := func(r placement.Role) bool { return slices.ContainsFunc(Requirements(r.Pod.Spec), w.Same) }
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, onlyFor(c, role, "required for", same)).
-		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
+		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values)
+	f.Fact("have", someOf(values))
+	if len(values) > mostHad {
+		f.Fact("haveCount", len(values))
+	}
 	if len(have) == 0 {
 		f.Detail("no node has a label %s at all", w.Key)
 		if nearest := suggest.Nearest(w.Key, labelsOf(c)); nearest != "" {
@@ -229,6 +234,19 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 		return f
 	}
 	return f.Fix(otherLabel(c, role, w, ""))
+}
+
+// mostHad is how many values that a label has are listed for programs: it may have as many as there are nodes.
+const mostHad = 100
+
+// someOf are the values that most nodes have, with how many have each.
+func someOf(values map[string]int) map[string]int {
+	names := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return cmp.Or(cmp.Compare(values[b], values[a]), cmp.Compare(a, b)) })
+	some := map[string]int{}
+	for _, name := range names[:min(len(names), mostHad)] {
+		some[name] = values[name]
+	}
+	return some
 }
 
 // Platform reports whether a label is what an image is built for, its architecture or its operating system: it does not run on nodes with another value.

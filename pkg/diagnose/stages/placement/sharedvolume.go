@@ -65,12 +65,10 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 // cleared adds who has to act on a pod that is stuck in its deletion, and how it is cleared.
 func cleared(c *stage.Context, f *stage.Finding, p *corev1.Pod) {
 	f.Detail("%s", c.HeldBy(p))
-	if what, run, ok := c.BringBack(p); ok {
-		f.Detail("%s", what).Run(run)
-	}
-	f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear " + podName(c, p), Cost: givenUp, Change: map[string]any{"pods": []string{podName(c, p)}}, Command: command.Clear(p)},
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, []*corev1.Pod{p}) },
+	pods := []*corev1.Pod{p}
+	c.BringBackNodes(f, pods).Fix(stage.Fix{
+		Action: c.Clear([]string{podName(c, p)}, pods),
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods) },
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -27,11 +28,10 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	if cause.Constraint == placement.VolumeLimits {
 		name = volumeLimit(c, r)
 	}
-	name += ofRoles(c, cause.Roles)
-	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name, c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
+	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+ofRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
 	case !alone:
-		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", phrase.Rule(cause.Constraint, r.Role.Pod), phrase.Members(r))
+		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
 	case cause.Constraint == placement.PodAntiAffinity:
 		if text := apart(c, r); text != "" {
 			f.Message = text
@@ -43,9 +43,9 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 // volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
 func volumeLimit(c *stage.Context, r placement.Room) string {
 	name := phrase.Rule(placement.VolumeLimits, r.Role.Pod)
-	drivers, least := []string{}, map[string]int32{}
+	drivers, least, among := []string{}, map[string]int32{}, sets.New(r.NodeNames()...)
 	for _, n := range c.View.Snap.CSINodes {
-		if !slices.Contains(r.NodeNames(), n.Name) {
+		if !among.Has(n.Name) {
 			continue
 		}
 		for _, d := range n.Spec.Drivers {

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -18,10 +20,10 @@ import (
 func spread(c *stage.Context, f *stage.Finding, role placement.Role, roles []placement.Role) {
 	if s, _, ok := bindingSpread(c, c.Cluster(), role); ok {
 		counted := map[string]int{}
-		for _, d := range s.Domains {
+		for _, d := range fullest(s)[:min(len(s.Domains), answer.PublishedNodes)] { // there may be as many as nodes
 			counted[d.Value] = d.Pods
 		}
-		f.Fact("topologyKey", s.Constraint.TopologyKey).Fact("maxSkew", s.Constraint.MaxSkew).Fact("counted", counted)
+		f.Fact("topologyKey", s.Constraint.TopologyKey).Fact("maxSkew", s.Constraint.MaxSkew).Fact("counted", counted).Fact("domainCount", len(s.Domains))
 	}
 	f.Message = phrase.Ruled(describeSpread(c, c.Cluster(), role, roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
 }
@@ -29,7 +31,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role, roles []pla
 // bindingSpread is what that spread constraint of a role counts which keeps members from a place: of several that must be met the first without which the gang
 // would have one, alone, or else the first. ok is false without any.
 func bindingSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role) (s placement.SpreadCount, alone, ok bool) {
-	all := cluster.SpreadCounts(role)
+	all := stage.OnceForRole(c, cluster, role, fmt.Sprint("spread but for ", role.Ignore), func() []placement.SpreadCount { return cluster.SpreadCounts(role) })
 	if len(all) == 0 {
 		return placement.SpreadCount{}, false, false
 	}
@@ -60,7 +62,7 @@ func withoutSpread(g placement.Gang, of corev1.TopologySpreadConstraint) placeme
 	for i := range g.Roles {
 		p := g.Roles[i].Pod.DeepCopy()
 		p.Spec.TopologySpreadConstraints = slices.DeleteFunc(p.Spec.TopologySpreadConstraints, func(t corev1.TopologySpreadConstraint) bool {
-			return t.TopologyKey == of.TopologyKey && t.MaxSkew == of.MaxSkew && t.WhenUnsatisfiable == of.WhenUnsatisfiable
+			return equality.Semantic.DeepEqual(t, of)
 		})
 		g.Roles[i].Pod = p
 	}
@@ -82,7 +84,7 @@ func describeSpread(c *stage.Context, cluster *placement.Cluster, role placement
 	if rooms := roomIn(cluster, role, s); rooms != "" {
 		parts = append(parts, rooms)
 	}
-	if closed := closedTo(c, cluster, role, s); len(closed) > 0 {
+	if closed := closedTo(c, cluster, role, s); len(closed) > 0 && s.Constraint.TopologyKey != corev1.LabelHostname { // of nodes it is listed which have no room
 		parts = append(parts, "it may use no node in "+phrase.Or(closed))
 	}
 	if counts := countIn(s); counts != "" {
@@ -113,11 +115,17 @@ func closedTo(c *stage.Context, cluster *placement.Cluster, role placement.Role,
 	return closed
 }
 
+// fullest are the domains of a spread, those with the most pods first.
+func fullest(s placement.SpreadCount) []placement.SpreadDomain {
+	domains := slices.Clone(s.Domains)
+	slices.SortStableFunc(domains, func(a, b placement.SpreadDomain) int { return b.Pods - a.Pods })
+	return domains
+}
+
 // countIn lists how many of the pods that a spread counts are in which domain, those domains first that take no more. It reads like: 3 pods in zb, none in za;
 // it is empty where no pod counts.
 func countIn(s placement.SpreadCount) string {
-	domains := slices.Clone(s.Domains)
-	slices.SortStableFunc(domains, func(a, b placement.SpreadDomain) int { return b.Pods - a.Pods })
+	domains := fullest(s)
 	if len(domains) == 0 || domains[0].Pods == 0 {
 		return ""
 	}

@@ -65,7 +65,11 @@ const maxBrief = 4
 // brief notes the nodes of a placement on which members stay for a time only: they tolerate a taint that evicts pods, for so long. Those of Kubernetes for the states of
 // nodes are none of these, which such nodes have later.
 func brief(c *stage.Context, out *stage.Result, found placement.Result) {
-	var notes []string
+	type staying struct {
+		node, role string
+		taint      corev1.Taint
+	}
+	noted := map[staying]bool{}
 	for _, a := range found.Placement {
 		i := slices.IndexFunc(c.Request.Roles, func(r placement.Role) bool { return r.Name == a.Role })
 		node := c.Cluster().Node(a.Node)
@@ -76,27 +80,29 @@ func brief(c *stage.Context, out *stage.Result, found placement.Result) {
 			if taint.Effect != corev1.TaintEffectNoExecute || strings.HasPrefix(taint.Key, ofNodes) {
 				continue
 			}
-			if left, limited := tolerated(c.Request.Roles[i].Pod.Spec.Tolerations, taint); limited {
-				note := fmt.Sprintf("%s has taint %s, which each %s there tolerates for %ds: then it is evicted", node.Name, taintText(taint), phrase.Member(a.Role), left)
-				if !slices.Contains(notes, note) {
-					notes = append(notes, note)
-				}
+			left, limited := tolerated(c.Request.Roles[i].Pod.Spec.Tolerations, taint)
+			at := staying{a.Node, phrase.Member(a.Role), taint}
+			at.taint.TimeAdded = nil // it is a pointer
+			if !limited || noted[at] {
+				continue
 			}
+			if len(noted) == maxBrief {
+				return
+			}
+			noted[at] = true
+			out.Note("%s has taint %s, which each %s there tolerates for %ds: then it is evicted", node.Name, taintText(taint), at.role, left)
 		}
-	}
-	for _, note := range notes[:min(len(notes), maxBrief)] {
-		out.Note("%s", note)
 	}
 }
 
-// tolerated is for how many seconds a taint is tolerated that evicts pods; limited is false where it is for good, or not at all.
+// tolerated is for how many seconds a taint is tolerated that evicts pods; limited is false where it is for good, or not at all. Of several tolerations that match, the first
+// counts for Kubernetes.
 func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) (seconds int64, limited bool) {
-	for _, t := range tolerations {
-		if t.TolerationSeconds != nil && tolerates(t, taint) && (!limited || *t.TolerationSeconds < seconds) {
-			seconds, limited = max(0, *t.TolerationSeconds), true
-		}
+	i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
+	if i < 0 || tolerations[i].TolerationSeconds == nil {
+		return 0, false
 	}
-	return seconds, limited
+	return max(0, *tolerations[i].TolerationSeconds), true
 }
 
 // tolerates is the rule of Kubernetes for one toleration and one taint.

@@ -103,10 +103,14 @@ func keepsOff(cluster *placement.Cluster, r placement.Room) usage {
 			places := map[string][]string{}
 			for _, p := range pods {
 				for _, d := range keptOff(p) {
+					place := phrase.Place(d.Key, d.Value)
+					if _, known := places[place]; known || !useful(d) {
+						continue
+					}
 					if len(d.Nodes) == 1 {
 						places[d.Nodes[0]] = nil
-					} else if useful(d) {
-						places[phrase.Place(d.Key, d.Value)] = slices.DeleteFunc(slices.Clone(d.Nodes), func(name string) bool { return !among.Has(name) })
+					} else {
+						places[place] = slices.DeleteFunc(slices.Clone(d.Nodes), func(name string) bool { return !among.Has(name) })
 					}
 				}
 			}

@@ -59,7 +59,8 @@ func membership(c *stage.Context, out *stage.Result) {
 	}
 	counts, needs := g.Total()-int32(len(names)), g.Min-g.Apart
 	message := fmt.Sprintf("%d of %d members count for %s, and it needs %d: %s", counts, g.Total(), stage.DescribeGroup(*g.Decl), needs, phrase.NamesOf(all, outside.String))
-	unserved := !slices.ContainsFunc(all, func(o outside) bool { return o.scheduler == "" || !component.Absent(c.View, g, o.scheduler) })
+	unserved := len(all) <= component.MaxSchedulers &&
+		!slices.ContainsFunc(all, func(o outside) bool { return o.scheduler == "" || !component.Absent(c.View, g, o.scheduler) })
 	if counts >= needs || unserved { // what is wrong then is the scheduler's name
 		out.Note("%s", message)
 		return
@@ -88,11 +89,18 @@ func apart(c *stage.Context, out *stage.Result, all []outside, scheduler string)
 	if component.Ours(c.View, scheduler) {
 		return all
 	}
-	later := slices.DeleteFunc(slices.Clone(all), func(o outside) bool { return !o.lives(c) })
+	var later, rest []outside
+	for i, o := range all {
+		if i < component.MaxSchedulers && o.lives(c) {
+			later = append(later, o)
+		} else {
+			rest = append(rest, o)
+		}
+	}
 	if len(later) > 0 {
 		out.Note("%s: placed apart from the gang, one by one", phrase.NamesOf(later, outside.String))
 	}
-	return slices.DeleteFunc(all, func(o outside) bool { return o.lives(c) })
+	return rest
 }
 
 // lives reports whether it is another scheduler, and one that works.
@@ -153,7 +161,8 @@ func commonScheduler(c *stage.Context) string {
 		}
 		return 0
 	}
-	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b string) int {
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	return slices.MaxFunc(names[:min(len(names), component.MaxSchedulers)], func(a, b string) int {
 		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(count[a], count[b]))
 	})
 }

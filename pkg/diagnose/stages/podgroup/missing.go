@@ -36,7 +36,7 @@ func missing(c *stage.Context, out *stage.Result) {
 			return
 		}
 		refused(c, out, probe)
-	case !probed && refusedForQueue(c):
+	case !probed && !expected && refusedForQueue(c) && !queueing.IsOpen(c.View, c.Gang):
 		out.NoPods = true
 	case !probed && !expected && byOperator && groupRefusal(c) != "":
 		out.NoPods = true

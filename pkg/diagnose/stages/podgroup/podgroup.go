@@ -99,10 +99,13 @@ func notes(c *stage.Context, out *stage.Result) {
 		out.Note("%s has pods of several jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts))
 	}
 	if g.Problem != nil && (g.Decl.Key.Dialect != gang.Labels || len(g.ExistingPods()) == 0) {
-		out.Note("%s", g.Problem.Error())
+		out.Note("%s", phrase.Shorten(g.Problem.Error(), maxProblem))
 	}
 	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
 		out.Note("the job requests a minimum of %d, but %s has %d, which counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
+	}
+	if g.Count(gang.Pending) > 0 {
+		out.DeniedAny(c, "", component.ReaderUnknown(c.View, g.Named.Dialect, g.Scheduler)...)
 	}
 	if g.Count(gang.Starting, gang.Running) == 0 && g.Count(gang.Pending) > 0 && component.Bypassed(c.View, c.Gang) {
 		out.Note("scheduler %s does not read %s: it places members one by one", g.Scheduler, stage.DescribeGroup(*g.Decl))

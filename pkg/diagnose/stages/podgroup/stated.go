@@ -19,6 +19,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
+// maxProblem is how much is written of what is wrong with labels and annotations, in bytes: it has what tenants wrote.
+const maxProblem = 300
+
 // stated finds that the labels by which each pod states the minimum of its gang are missing, or no numbers: gangctl's scheduler refuses the gang if none is. Pods that
 // state several are remarked; the largest counts.
 func stated(c *stage.Context, out *stage.Result) {
@@ -69,7 +72,7 @@ func unannotated(c *stage.Context, out *stage.Result) {
 	if g.Problem == nil || g.Decl.Kind.Kind != "" || len(pods) == 0 || slices.ContainsFunc(pods, states) || !component.Reads(c.View, gang.Koordinator, g.Scheduler) {
 		return
 	}
-	out.Add(stage.Found(answer.PodGroupMissing, "no pod of gang %s states how many members it needs: %s, and scheduler %s tries no member without", g.Named.Name, g.Problem, g.Scheduler).
+	out.Add(stage.Found(answer.PodGroupMissing, "no pod of gang %s states how many members it needs: %s, and scheduler %s tries no member without", g.Named.Name, phrase.Shorten(g.Problem.Error(), maxProblem), g.Scheduler).
 		Fact("podGroup", g.Named.Name).Fact("dialect", string(gang.Koordinator)).Fact("annotation", "gang.scheduling.koordinator.sh/min-available").
 		Detail("set it in the template of the pods, and submit again: Koordinator reads it when it first sees a pod of the gang"))
 }

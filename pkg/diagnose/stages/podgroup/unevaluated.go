@@ -22,10 +22,9 @@ const koordinatorGroups = "gang.scheduling.koordinator.sh/groups"
 // unlabelled finds that the pods name no gang, but look as if they were meant to: of one that is declared, its scheduler waits for members that it never gets.
 func unlabelled(c *stage.Context, out *stage.Result) {
 	g := c.Gang
-	if len(g.Unjoined) > 0 {
-		d := g.Unjoined[0]
-		out.Note("%s, of which %s %s, waits for pods, and none of the job names it (%s): they are placed one by one", stage.DescribeGroup(d),
-			phrase.Count(d.MinMember, "member"), phrase.Verb(int(d.MinMember), "is needed", "are needed"), component.HowNamed(d))
+	if d := g.Meant(); d != nil {
+		out.Note("%s, of which %s %s, waits for pods, and none of the job names it (%s): they are placed one by one", stage.DescribeGroup(*d),
+			phrase.Count(d.MinMember, "member"), phrase.Verb(int(d.MinMember), "is needed", "are needed"), component.HowNamed(*d))
 	}
 	if g.Named.Name != "" {
 		return

@@ -56,7 +56,9 @@ func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	if slices.Contains(have, r.Object) {
 		return nil
 	}
-	have = slices.DeleteFunc(have, func(name string) bool { return strings.HasPrefix(name, "system-") })
+	have = slices.DeleteFunc(have, func(name string) bool {
+		return strings.HasPrefix(name, "system-") || r.Kind == refusal.PriorityClass && ofCluster(c, name)
+	})
 	var f *stage.Finding
 	nearest := suggest.Nearest(r.Object, have)
 	switch r.Kind {
@@ -103,8 +105,10 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		}
 		left := leftOver(c, other)
 		ref, at := metav1.GetControllerOf(other), other.GetDeletionTimestamp()
-		if len(left) == 0 && at != nil { // a Job whose pods have gone
-			f.Detail("%s is being deleted, for %s: it waits for finalizer %s", its, phrase.Age(c.View.Age(at.Time)), phrase.Names(other.GetFinalizers()))
+		if o, isJob := other.(*batchv1.Job); isJob && at != nil && len(c.View.PodsOfJob(o)) == 0 { // it waits for no pod
+			if i < maxTakers {
+				f.Detail("%s is being deleted, for %s: it waits for finalizer %s", its, phrase.Age(c.View.Age(at.Time)), phrase.Names(other.GetFinalizers()))
+			}
 			clearing = append(clearing, command.MergePatch(other.GetNamespace(), resource, other.GetName(), map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
 			continue
 		}
@@ -123,7 +127,7 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		}
 		for _, p := range left {
 			if p == other {
-				f.Detail("%s is being deleted, and should have gone %s ago: %s", its, phrase.Age(c.View.Age(at.Time)), c.HeldBy(p))
+				f.Detail("%s %s: %s", its, c.Overdue(p), c.HeldBy(p))
 				at = nil
 				continue
 			}
@@ -157,7 +161,7 @@ func leftOver(c *stage.Context, obj metav1.Object) (all []*corev1.Pod) {
 		pods = c.View.PodsOfJob(o)
 	}
 	for _, p := range pods {
-		if view.Stuck(p, c.View.Now) && len(all) < maxTakers {
+		if c.View.Stuck(p) && len(all) < maxTakers {
 			all = append(all, p)
 		}
 	}
@@ -177,6 +181,14 @@ func namesLeave(c *stage.Context, out *stage.Result) {
 	}
 	out.Add(stage.Found(answer.BelowQuorum, "%s of an earlier job %s being deleted, and those of this one are made after that: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
 		phrase.Age(max(0, last.Sub(c.View.Now)))).At(answer.StagePods).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("pods", names))
+}
+
+// highestUserPriority is the highest value that a PriorityClass can have that is not Kubernetes' own.
+const highestUserPriority = 1000000000
+
+// ofCluster reports whether a PriorityClass is meant for what runs the cluster, such as a scheduler, and for no job.
+func ofCluster(c *stage.Context, name string) bool {
+	return slices.ContainsFunc(c.View.Snap.PriorityClasses, func(p *schedulingv1.PriorityClass) bool { return p.Name == name && p.Value >= highestUserPriority })
 }
 
 // maxTakers is of how many objects that have names of members it is reported what makes them.

@@ -48,7 +48,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if !accepted && !slices.ContainsFunc(refusals, other) {
 		refusals = slices.Concat(refusals, invalid(c, missing, refusals))
 	}
-	if refusals = slices.Concat(refusals, insecure(c, missing, refusals)); len(refusals) == 0 {
+	if refusals = slices.Concat(refusals, insecure(c, out, missing, refusals)); len(refusals) == 0 {
 		namesLeave(c, out)
 	}
 	for _, r := range refusals {

@@ -26,8 +26,8 @@ func unplacedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.Resourc
 		if h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
-		u := quotaUser{ends: h.Ends || h.Going(c.View.Now), pods: h.Pods}
-		if !h.Going(c.View.Now) {
+		u := quotaUser{ends: h.Ends || c.View.Going(h), pods: h.Pods}
+		if !c.View.Going(h) {
 			u.job = h.Job
 		}
 		for _, p := range h.Pods {

@@ -18,7 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -26,58 +25,75 @@ import (
 // elastic finds that an ElasticQuota of scheduler-plugins does not let the gang start: its own namespace may use no more than max, and all namespaces with a quota together no
 // more than all min. Every pod counts that has a node.
 func elastic(c *stage.Context, out *stage.Result) {
-	reader, _ := dialect.ReaderOf(gang.SchedulerPlugins)
-	affinity := dialect.Affinity(reader, c.Gang.Scheduler)
-	if affinity < 0 || component.IsOurs(c.View, c.Gang.Scheduler) {
+	applies, known := component.RunsPlugins(c.View, c.Gang.Scheduler)
+	if known && !applies {
 		return
 	}
-	i := slices.IndexFunc(queueing.Elastic(c.View), func(u *unstructured.Unstructured) bool { return u.GetNamespace() == c.Gang.Meta.Namespace })
-	if i < 0 {
+	quotas := elasticQuotas(c)
+	q := quotas.of[c.Gang.Meta.Namespace]
+	if q == nil {
 		return
 	}
-	q := queueing.Elastic(c.View)[i]
 	need := needs(c)
 	delete(need, corev1.ResourcePods)
-	f := aboveMax(c, q, need)
+	f := aboveMax(c, q, quotas.use[q.GetNamespace()], need)
 	if f == nil {
-		f = aboveMin(c, need)
+		f = aboveMin(c, quotas, need)
 	}
 	if f == nil {
 		return
 	}
-	if _, reported := quotaReport(c); affinity == 0 && !reported {
+	if _, reported := quotaReport(c); !known && !reported {
 		out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("whether scheduler %s applies ElasticQuotas (plugin CapacityScheduling)", c.Gang.Scheduler))
+		out.Note("%s: it waits for that if scheduler %s applies ElasticQuotas, which it has not reported", f.Message, c.Gang.Scheduler)
+		return
 	}
 	out.Add(f)
 }
 
-// elasticUse is what pods with a node request in a namespace.
-func elasticUse(c *stage.Context, namespace string) corev1.ResourceList {
-	type elasticUse struct{}
-	return view.Once(c.View, elasticUse{}, func() map[string]corev1.ResourceList {
-		all := map[string]corev1.ResourceList{}
+// quotas are the ElasticQuotas of the cluster: the one that counts of each namespace, what pods with a node request there, and what all quotas together have as their min, and what
+// is used of that.
+type quotas struct {
+	of        map[string]*unstructured.Unstructured
+	use       map[string]map[corev1.ResourceName]int64
+	min, used map[corev1.ResourceName]int64
+}
+
+func elasticQuotas(c *stage.Context) *quotas {
+	type elasticQuotas struct{}
+	return view.Once(c.View, elasticQuotas{}, func() *quotas {
+		all := &quotas{
+			of: map[string]*unstructured.Unstructured{}, use: map[string]map[corev1.ResourceName]int64{},
+			min: map[corev1.ResourceName]int64{}, used: map[corev1.ResourceName]int64{},
+		}
 		for _, q := range queueing.Elastic(c.View) {
-			all[q.GetNamespace()] = corev1.ResourceList{}
+			if all.of[q.GetNamespace()] != nil { // the first counts
+				continue
+			}
+			all.of[q.GetNamespace()], all.use[q.GetNamespace()] = q, map[corev1.ResourceName]int64{}
+			fields := gang.Fields{Object: q}
+			for name, amount := range fields.Resources("spec", "min") {
+				all.min[name] = request.Sum(all.min[name], request.Amount(name, amount))
+			}
 		}
 		for _, pod := range c.View.Snap.Pods {
-			if used := all[pod.Namespace]; used != nil && placement.Holds(pod) {
-				for name, amount := range request.Of(pod) {
-					sum := used[name]
-					sum.Add(amount)
-					used[name] = sum
+			if use := all.use[pod.Namespace]; use != nil && placement.Holds(pod) {
+				for name, quantity := range request.Of(pod) {
+					amount := request.Amount(name, quantity)
+					use[name], all.used[name] = request.Sum(use[name], amount), request.Sum(all.used[name], amount)
 				}
 			}
 		}
 		return all
-	})[namespace]
+	})
 }
 
 // aboveMax is the finding that the namespace would use more than max of its quota; nil if it would not.
-func aboveMax(c *stage.Context, q *unstructured.Unstructured, need corev1.ResourceList) *stage.Finding {
+func aboveMax(c *stage.Context, q *unstructured.Unstructured, use map[corev1.ResourceName]int64, need corev1.ResourceList) *stage.Finding {
 	fields := gang.Fields{Object: q}
-	most, use := fields.Resources("spec", "max"), elasticUse(c, q.GetNamespace())
+	most := fields.Resources("spec", "max")
 	for _, name := range slices.SortedFunc(maps.Keys(most), devicesFirst) {
-		limit, used, all := request.Amount(name, most[name]), request.Amount(name, use[name]), request.Amount(name, need[name])
+		limit, used, all := request.Amount(name, most[name]), use[name], request.Amount(name, need[name])
 		own := held(c.Gang.ExistingPods(), name)
 		want := all - own
 		if want <= 0 || request.Sum(used, want) <= limit {
@@ -106,19 +122,10 @@ func aboveMax(c *stage.Context, q *unstructured.Unstructured, need corev1.Resour
 }
 
 // aboveMin is the finding that all namespaces with a quota would use more than their quotas' min together; nil if they would not.
-func aboveMin(c *stage.Context, need corev1.ResourceList) *stage.Finding {
-	least := map[corev1.ResourceName]int64{}
-	for _, q := range queueing.Elastic(c.View) {
-		fields := gang.Fields{Object: q}
-		for name, amount := range fields.Resources("spec", "min") {
-			least[name] = request.Sum(least[name], request.Amount(name, amount))
-		}
-	}
+func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Finding {
+	least := all.min
 	for _, name := range slices.SortedFunc(maps.Keys(least), devicesFirst) {
-		var used int64
-		for _, q := range queueing.Elastic(c.View) {
-			used = request.Sum(used, request.Amount(name, elasticUse(c, q.GetNamespace())[name]))
-		}
+		used := all.used[name]
 		want := request.Amount(name, need[name]) - held(c.Gang.ExistingPods(), name)
 		if want <= 0 || request.Sum(used, want) <= least[name] {
 			continue
@@ -139,11 +146,23 @@ const maxUsers = 8
 
 // users adds who uses a resource in a namespace.
 func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.ResourceName) {
-	shown := 0
-	for _, h := range c.View.Consumers() {
-		if amount := h.Total(name); h.Namespace == namespace && amount > 0 && shown < maxUsers {
-			shown++
-			f.Detail("%s uses %s", c.Name(h), phrase.Quantity(name, amount))
+	type consumersByNamespace struct{}
+	in := view.Once(c.View, consumersByNamespace{}, func() map[string][]*view.Consumer {
+		in := map[string][]*view.Consumer{}
+		for _, h := range c.View.Consumers() {
+			in[h.Namespace] = append(in[h.Namespace], h)
 		}
+		return in
+	})
+	shown := 0
+	for _, h := range in[namespace] {
+		amount := h.Total(name)
+		if amount <= 0 {
+			continue
+		}
+		if shown++; shown > maxUsers {
+			break
+		}
+		f.Detail("%s uses %s", c.Name(h), phrase.Quantity(name, amount))
 	}
 }

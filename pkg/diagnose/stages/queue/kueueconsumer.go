@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -73,7 +72,7 @@ func (k *kept) consumer(c *stage.Context, u *unstructured.Unstructured) string {
 	if job == nil {
 		return text
 	}
-	stuck := slices.DeleteFunc(c.View.Gang(job).ExistingPods(), func(p *corev1.Pod) bool { return !view.Stuck(p, c.View.Now) })
+	stuck := slices.DeleteFunc(c.View.Gang(job).ExistingPods(), func(p *corev1.Pod) bool { return !c.View.Stuck(p) })
 	if len(stuck) == 0 {
 		return text
 	}

@@ -118,7 +118,7 @@ func queueRefused(c *stage.Context, out *stage.Result, name string) {
 		f.Message = fmt.Sprintf("queue %s does not take %s: %s", name, c.Gang.Meta.Name, strings.TrimSpace(r.Message))
 	}
 	if !r.Tried {
-		f.SinceTime(r.First).Detail("reported %s ago; the queue itself is not seen", phrase.Age(c.View.Age(r.Last)))
+		f.SinceTime(r.First).Detail("%s; the queue itself is not seen", reportedAt(c, r))
 	}
 	out.Add(f)
 }
@@ -128,8 +128,16 @@ func refusedNow(c *stage.Context, f *stage.Finding) {
 	if r, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && r.Tried {
 		f.Detail("the API server, queried just now: %s", strings.TrimSpace(r.Message))
 	} else if refused {
-		f.Detail("reported %s ago: %s", phrase.Age(c.View.Age(r.Last)), strings.TrimSpace(r.Message))
+		f.Detail("%s: %s", reportedAt(c, r), strings.TrimSpace(r.Message))
 	}
+}
+
+// reportedAt reads like: reported 3m ago. A condition may have been for as long as it is known.
+func reportedAt(c *stage.Context, r queueing.Refusal) string {
+	if r.Still {
+		return strings.TrimSuffix("a condition reports it, for "+phrase.Age(c.View.Age(r.First)), ", for "+phrase.Age(0))
+	}
+	return fmt.Sprintf("reported %s ago", phrase.Age(c.View.Age(r.Last)))
 }
 
 func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstructured) *stage.Finding {

@@ -50,21 +50,19 @@ func served(c *stage.Context, out *stage.Result) stage.State {
 	}
 	delete(others, c.Gang.Scheduler)
 	names := slices.Sorted(maps.Keys(others))
-	for _, name := range names[:min(len(names), maxSchedulers)] {
+	for _, name := range names[:min(len(names), component.MaxSchedulers)] {
 		serves(c, out, name)
 	}
 	return state
 }
-
-// maxSchedulers is how many schedulers that single members name are looked for: tenants decide how many there are.
-const maxSchedulers = 4
 
 // serves finds out whether one scheduler exists, and whether it lives.
 func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 	s := component.FindScheduler(c.View, name, c.Gang.Meta.Namespace)
 	switch {
 	case component.Unseen(c.View, c.Gang, name):
-		if out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io") {
+		denied := out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io")
+		if denied && !component.Absent(c.View, c.Gang, name) {
 			return stage.Unknown("deployments or leases may not be listed")
 		}
 		if component.Absent(c.View, c.Gang, name) {

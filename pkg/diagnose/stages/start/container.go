@@ -179,6 +179,9 @@ func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Findi
 	if all[i].Started != nil && !*all[i].Started {
 		probe = "startup"
 	}
+	events = slices.DeleteFunc(slices.Clone(events), func(e view.Event) bool {
+		return len(all) > 1 && e.Field == "" || e.Field != "" && e.Field != "spec.containers{"+all[i].Name+"}"
+	})
 	for _, e := range events {
 		if e.Reason == "Unhealthy" && !e.Last.Before(at) && strings.HasPrefix(strings.ToLower(e.Message), probe+" probe") {
 			f.Message += fmt.Sprintf(": its %s probe fails", probe)

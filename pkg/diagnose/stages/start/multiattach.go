@@ -111,9 +111,9 @@ func (u *usedBy) add(c *stage.Context, p *corev1.Pod, member string, h *view.Con
 		prospects = c.Prospects(h, p)
 	}
 	switch {
-	case view.Stuck(p, c.View.Now):
+	case c.View.Stuck(p):
 		u.stuck = append(u.stuck, p)
-		prospects = fmt.Sprintf(", and should have been gone %s ago: %s", phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), c.HeldBy(p))
+		prospects = fmt.Sprintf(", and %s: %s", c.Overdue(p), c.HeldBy(p))
 	case p.DeletionTimestamp != nil:
 		prospects = cmp.Or(prospects, ", is going")
 	case member != "":

@@ -38,13 +38,13 @@ var eventVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
 // volume finds that the kubelet waits for a volume, or for a secret or config map that is mounted as one.
 func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
 	e, timeout := volumeEvents(c, m.Pod, events)
-	switch owning := ownership(c, m.Pod, events); {
-	case owning != nil:
-		return owning
-	case e == nil && timeout == nil:
-		return nil
-	case e == nil:
+	if e == nil { // else it is known what is wrong with a volume
+		if owning := ownership(c, m.Pod, events); owning != nil || timeout == nil {
+			return owning
+		}
 		return timedOut(c, m, *timeout)
+	}
+	switch {
 	case strings.Contains(e.Message, "Multi-Attach"):
 		return multiAttach(c, m, *e)
 	case missingObject.MatchString(e.Message) || strings.Contains(e.Message, "references non-existent"):

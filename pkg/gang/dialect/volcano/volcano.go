@@ -21,8 +21,8 @@ const (
 	Group = "scheduling.volcano.sh"
 	// GroupAnnotation names the PodGroup on a pod. kube-batch uses the same key.
 	GroupAnnotation = "scheduling.k8s.io/group-name"
-	// OwnGroupPrefix begins the names of the PodGroups that Volcano makes, one for each owner, for pods that name none. Their minimum is 1, unless the owner states another.
-	OwnGroupPrefix = "podgroup-"
+	// ownGroupPrefix begins the names of the PodGroups that Volcano makes, one for each controller, for pods that name none.
+	ownGroupPrefix = "podgroup-"
 	// DefaultQueue is the CRD's default of spec.queue.
 	DefaultQueue = "default"
 	// PhasePending is the phase of a group that its queue has not admitted.
@@ -53,6 +53,16 @@ func QueueKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: 
 func NameOf(pod metav1.Object) (string, bool) {
 	name := pod.GetAnnotations()[GroupAnnotation]
 	return name, name != ""
+}
+
+// MadeFor reports whether Volcano made a group itself for a pod that named none, and counts nothing by it: its name is that of the pod's controller, or of the pod, and its
+// minimum is 1, as no owner states another.
+func MadeFor(pod metav1.Object, d gang.Declaration) bool {
+	of := pod.GetUID()
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+		of = controller.UID
+	}
+	return d.Key.Dialect == gang.Volcano && d.Key.Name == ownGroupPrefix+string(of) && d.MinMember <= 1
 }
 
 // TaskOf returns the task that a pod belongs to, as Volcano's scheduler compares it with the names in minTaskMember; empty for none.
