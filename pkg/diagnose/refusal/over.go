@@ -1,8 +1,8 @@
 package refusal
 
 import (
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -88,14 +88,17 @@ func counted(v *view.View, g *gang.Gang, r Refusal) bool {
 	})
 }
 
-// first recognises what the webhooks of JobSet answer about the pods of a Job that has a topology domain for itself, as long as they do not see that its first pod has a
-// node.
-var first = regexp.MustCompile(`leader pod not yet scheduled|expected 1 leader pod|^follower pod (?:node selector not set|owner UID)`)
+// aboutFirst reports whether a message is what the webhooks of JobSet answer about the pods of a Job that has a topology domain for itself, as long as they do not see that its
+// first pod has a node.
+func aboutFirst(message string) bool {
+	return strings.Contains(message, "leader pod not yet scheduled") || strings.Contains(message, "expected 1 leader pod") ||
+		strings.HasPrefix(message, "follower pod node selector not set") || strings.HasPrefix(message, "follower pod owner UID")
+}
 
 // awaitsFirst reports whether a webhook of JobSet only has pods wait for the first of their Job: the Job's controller tries again, and the first pod is placed, or is
 // explained, by itself.
 func awaitsFirst(g *gang.Gang, r Refusal) bool {
-	if len(g.Exclusive) == 0 || !first.MatchString(r.Message) {
+	if len(g.Exclusive) == 0 || !aboutFirst(r.Message) {
 		return false
 	}
 	placed := time.Time{}

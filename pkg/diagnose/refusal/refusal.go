@@ -109,7 +109,7 @@ var patterns = []struct {
 	{Finalizers, regexp.MustCompile(`cannot set blockOwnerDeletion`)},
 	{Passing, regexp.MustCompile(`status unknown for quota: ([^,\s]+)`)},
 	{Passing, regexp.MustCompile(`Operation cannot be fulfilled on|Internal error occurred: |etcdserver: |not yet ready to handle request`)},
-	{Passing, regexp.MustCompile(`[Tt]oo [Mm]any [Rr]equests|received too many requests|currently unable to handle the request|the time allotted|did not complete within`)},
+	{Passing, regexp.MustCompile(`[Tt]oo [Mm]any [Rr]equests|currently unable to handle the request|the time allotted|did not complete within`)},
 	{Passing, regexp.MustCompile(`connection (?:refused|reset|lost)|i/o timeout|no route to host|handshake timeout|context deadline exceeded|Client\.Timeout|\bEOF\b`)},
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -18,22 +21,135 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
+// quotaUser is a Workload that uses what a queue is short of, by itself or through its cohort.
+type quotaUser struct {
+	workload *unstructured.Unstructured
+	job      audience.Thing
+	amount   int64
+	queue    string
+	gives    givesBack
+	why      string        // of an eviction
+	stuck    []*corev1.Pod // of an evicted job: pods that do not go
+}
+
+// givesBack is when quota is given back.
+type givesBack int
+
+const (
+	neverGives   givesBack = iota // its job is gone, or its pods are stuck
+	whenDeleted                   // its Workload is being deleted
+	whenSeen                      // the job has ended
+	whenPodsGone                  // Kueue evicts it
+	whenItEnds
+)
+
+// quotaUsers are those who use what a queue is short of, those first that give something back before they end. They are the same for all gangs.
+func quotaUsers(c *stage.Context, tree *cohort.Tree, queue string, s cohort.Shortage) []quotaUser {
+	type usersOf struct {
+		tree          *cohort.Tree
+		queue, flavor string
+		name          corev1.ResourceName
+	}
+	return view.Once(c.View, usersOf{tree, queue, s.Flavor, s.Name}, func() (users []quotaUser) {
+		for _, at := range tree.Lenders(queue) {
+			for _, u := range tree.Admitted(at) {
+				if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
+					user := quotaUser{workload: u, job: queueing.JobName(c.View, u), amount: n, queue: at}
+					user.judge(c.View)
+					users = append(users, user)
+				}
+			}
+		}
+		slices.SortStableFunc(users, func(a, b quotaUser) int { return cmp.Compare(a.gives, b.gives) })
+		return users
+	})
+}
+
+// judge finds when quota is given back.
+func (u *quotaUser) judge(v *view.View) {
+	job := queueing.JobOf(v, u.workload)
+	why, evicted := kueue.Eviction(u.workload)
+	switch {
+	case queueing.Abandoned(v, u.workload):
+		u.gives = neverGives
+		return
+	case queueing.Ownerless(v, u.workload):
+		u.gives = whenDeleted
+		return
+	case !evicted && job != nil && job.End != nil:
+		u.gives = whenSeen
+		return
+	case !evicted:
+		u.gives = whenItEnds
+		return
+	}
+	if u.gives, u.why = whenPodsGone, why.Reason; job == nil {
+		return
+	}
+	u.stuck = slices.DeleteFunc(v.Gang(job).ExistingPods(), func(p *corev1.Pod) bool { return !v.Stuck(p) })
+	if len(u.stuck) > 0 {
+		u.gives = neverGives
+	}
+}
+
+// clause is when the quota is given back, as the end of a sentence.
+func (u *quotaUser) clause(c *stage.Context) string {
+	switch {
+	case len(u.stuck) > 0:
+		return fmt.Sprintf(", which is given back once its pods are gone: Kueue evicts it (%s); %s", u.why, stuckPods(c, u.stuck))
+	case u.gives == neverGives:
+		return fmt.Sprintf(", though it is gone: its Workload %s is still there", c.NameOf("Workload", u.workload))
+	case u.gives == whenDeleted:
+		return ", which is given back soon: its Workload is being deleted"
+	case u.gives == whenSeen:
+		return ", though it has ended: Kueue is still to take that back"
+	case u.gives == whenPodsGone:
+		return fmt.Sprintf(", which is given back once its pods are gone: Kueue evicts it (%s)", u.why)
+	}
+	return ""
+}
+
+// stuckPods reads like: pods a, b should have been gone 5m ago.
+func stuckPods(c *stage.Context, pods []*corev1.Pod) string {
+	names := phrase.NamesOf(pods, func(p *corev1.Pod) string { return c.TitleOf("pod", p) })
+	if at := pods[0].DeletionTimestamp.Time; at.Before(c.View.Now) {
+		return fmt.Sprintf("%s should have been gone %s ago", names, phrase.Age(c.View.Age(at)))
+	}
+	return names + phrase.Verb(len(pods), " does", " do") + " not go"
+}
+
 // kept is quota that nothing gives back: that of jobs that are gone, and that of jobs that Kueue evicts and whose pods are stuck.
 type kept struct {
 	left, stuck []*unstructured.Unstructured
 	pods        []*corev1.Pod // which are stuck
 }
 
-// consumers adds who uses the quota that is short, and how to release what nothing gives back. Where that is in the way by itself, waiting is useless.
-func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet) {
-	var k kept
-	for _, at := range tree.Lenders(queue) {
-		for _, u := range tree.Admitted(at) {
-			if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
-				f.Detail("%s uses %s%s%s", c.Reader.Name(queueing.JobName(c.View, u)), phrase.Quantity(s.Name, n), elsewhere(at, queue), k.consumer(c, u))
-			}
+func keptOf(users []quotaUser) (k kept) {
+	for _, u := range users {
+		switch {
+		case len(u.stuck) > 0:
+			k.stuck, k.pods = append(k.stuck, u.workload), append(k.pods, u.stuck...)
+		case u.gives == neverGives:
+			k.left = append(k.left, u.workload)
 		}
 	}
+	return k
+}
+
+// maxQuotaUsers is how many users of a quota are named.
+const maxQuotaUsers = 50
+
+// consumers adds who uses the quota that is short, and how to release what nothing gives back. Where that is in the way by itself, waiting is useless.
+func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet) {
+	users := quotaUsers(c, tree, queue, s)
+	for i, u := range users {
+		if i == maxQuotaUsers {
+			f.Detail("and %d more use some of it", len(users)-i)
+			break
+		}
+		f.Detail("%s uses %s%s%s", c.Reader.Name(u.job), phrase.Quantity(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
+	}
+	k := keptOf(users)
 	all := slices.Concat(k.left, k.stuck)
 	if len(all) == 0 {
 		return
@@ -51,33 +167,6 @@ func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue stri
 		of = append(of, "jobs whose pods are stuck in Terminating")
 	}
 	f.Message += "; of what is used, " + phrase.And(of) + " will give nothing back"
-}
-
-// consumer is what is special about a Workload that uses quota, as the end of a sentence; it takes what gives nothing back.
-func (k *kept) consumer(c *stage.Context, u *unstructured.Unstructured) string {
-	job := queueing.JobOf(c.View, u)
-	why, evicted := kueue.Eviction(u)
-	switch {
-	case queueing.Abandoned(c.View, u):
-		k.left = append(k.left, u)
-		return fmt.Sprintf(", though it is gone: its Workload %s is still there", c.NameOf("Workload", u))
-	case queueing.Ownerless(c.View, u):
-		return ", which is given back soon: its Workload is being deleted"
-	case !evicted && job != nil && job.End != nil:
-		return ", though it has ended: Kueue is still to take that back"
-	case !evicted:
-		return ""
-	}
-	text := fmt.Sprintf(", which is given back once its pods are gone: Kueue evicts it (%s)", why.Reason)
-	if job == nil {
-		return text
-	}
-	stuck := slices.DeleteFunc(c.View.Gang(job).ExistingPods(), func(p *corev1.Pod) bool { return !c.View.Stuck(p) })
-	if len(stuck) == 0 {
-		return text
-	}
-	k.stuck, k.pods = append(k.stuck, u), append(k.pods, stuck...)
-	return text + fmt.Sprintf("; %s should have been gone %s ago", phrase.NamesOf(stuck, func(p *corev1.Pod) string { return c.TitleOf("pod", p) }), phrase.Age(c.View.Age(stuck[0].DeletionTimestamp.Time)))
 }
 
 // release removes the Workloads of jobs that are gone, and clears pods that are stuck. A Workload that is being deleted waits for its finalizer.
