@@ -459,6 +459,7 @@ func (k kueue) build(c *clustertest.Cluster) {
 		clustertest.Set([]any{map[string]any{"name": "prov", "state": "Pending", "message": "waits for nodes"}}, "status", "admissionChecks")(workload.Object)
 	}
 	if k.usedGPUs > 0 {
+		c.Add(clustertest.Gang{Namespace: "team", Name: "tenant", Workers: 1, Missing: 1, NoGroup: true, Age: 2 * time.Hour}) // which starts any moment
 		clustertest.Admit(c.Workload("tenant", "lq", time.Hour), "cq", "f", fmt.Sprint(k.usedGPUs))
 	}
 }
