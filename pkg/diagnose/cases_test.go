@@ -111,7 +111,7 @@ func query(t *testing.T, dir string, args []string) (a *answer.Answer, node stri
 		}
 		return ""
 	}
-	s, err := snapshot.Open(filepath.Join(dir, value("--from")), nil)
+	s, err := snapshot.Open(t.Context(), filepath.Join(dir, value("--from")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func TestAnAnswerNamesNothingOfOtherNamespaces(t *testing.T) {
 			return
 		}
 		value := func(flag string) string { return e.Args[slices.Index(e.Args, flag)+1] }
-		s, err := snapshot.Open(filepath.Join(dir, value("--from")), nil)
+		s, err := snapshot.Open(t.Context(), filepath.Join(dir, value("--from")), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func (b *bytes) Set(s string) error {
 func slip(s string) string {
 	switch {
 	case strings.HasSuffix(s, "m"):
-		return ": m is thousandths, and Mi are megabytes"
+		return ": m is thousandths, and Mi are mebibytes"
 	case strings.Trim(s, "+.0123456789") == "":
 		return ": a number alone is bytes"
 	}

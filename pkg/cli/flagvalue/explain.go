@@ -23,6 +23,9 @@ func Explain(flag *pflag.Flag, err error) error {
 	case strings.HasPrefix(kind, "float"):
 		return fmt.Errorf("must be a number")
 	}
+	if number != nil && errors.Is(number.Err, strconv.ErrRange) {
+		return fmt.Errorf("is out of range")
+	}
 	return fmt.Errorf("must be a whole number")
 }
 

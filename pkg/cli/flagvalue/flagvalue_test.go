@@ -58,7 +58,7 @@ func TestValues(t *testing.T) {
 func TestBytes(t *testing.T) {
 	for value, want := range map[string]string{
 		"1Mi": "", "16Gi": "", "1e9": "", "0.5Gi": "",
-		"400m": "must be at least 1Mi, such as 16Gi: m is thousandths, and Mi are megabytes", "16": "must be at least 1Mi, such as 16Gi: a number alone is bytes",
+		"400m": "must be at least 1Mi, such as 16Gi: m is thousandths, and Mi are mebibytes", "16": "must be at least 1Mi, such as 16Gi: a number alone is bytes",
 		"2Ki": "must be at least 1Mi, such as 16Gi", "0": "must be a quantity greater than zero, such as 500m, 4 or 16Gi",
 	} {
 		var q *resource.Quantity

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/AlecAivazis/survey/v2/terminal"
@@ -11,8 +12,9 @@ import (
 )
 
 // Survey queries the terminal for the position of its cursor, and waits for the answer for as long as it takes, with Ctrl-C switched off. So its
-// two sides of the terminal pass through here: where the answer does not come in time, or the user interrupts meanwhile, survey gets a
-// position, without which it would panic, and an error next.
+// two sides of the terminal pass through here. Keys that are typed before the answer are held back: survey would take them for a part of it. Where the answer does
+// not come in time, or the user interrupts meanwhile, they are dropped, and survey gets a position, without which it would panic, to this and every
+// further query, and an error next.
 const (
 	positionQuery = "\x1b[6n"
 	anyPosition   = "\x1b[1;1R"
@@ -34,9 +36,11 @@ type keyboard struct {
 
 	reads    chan chunk       // of the read that is under way, or nil
 	deadline <-chan time.Time // when the query that waits for its answer fails; nil without one
-	answer   []byte           // what came since the query
-	left     []byte           // what was read and not passed on yet
+	pending  []byte           // what came since the query
+	left     []byte           // what survey reads next
+	held     []byte           // what it reads when it has read that, and no query waits
 	err      error            // ends every further read
+	failed   error            // why the prompt failed, whatever survey makes of what it has read
 }
 
 // chunk is what one read from the terminal returned.
@@ -48,10 +52,14 @@ type chunk struct {
 // Read implements io.Reader.
 func (k *keyboard) Read(p []byte) (int, error) {
 	for len(k.left) == 0 {
-		if k.err != nil {
+		switch {
+		case len(k.held) > 0 && k.deadline == nil:
+			k.left, k.held = k.held, nil
+		case k.err != nil:
 			return 0, k.err
+		default:
+			k.wait()
 		}
-		k.wait()
 	}
 	n := copy(p, k.left)
 	k.left = k.left[n:]
@@ -72,8 +80,7 @@ func (k *keyboard) wait() {
 	select {
 	case c := <-k.reads:
 		k.reads = nil
-		k.left = c.data
-		k.answered(c.data)
+		k.pass(c.data)
 		switch {
 		case c.err == nil:
 		case k.deadline != nil:
@@ -88,25 +95,28 @@ func (k *keyboard) wait() {
 	}
 }
 
-// answered looks for the answer to a query among the keys. Until it comes, survey looks for nothing else.
-func (k *keyboard) answered(keys []byte) {
+// pass passes keys on, or, while a query waits, its answer alone: survey reads nothing else then.
+func (k *keyboard) pass(keys []byte) {
 	if k.deadline == nil {
+		k.left = keys
 		return
 	}
-	k.answer = append(k.answer, keys...)
-	switch {
-	case positionAnswer.Match(k.answer):
-		k.deadline, k.answer = nil, nil
-	case bytes.IndexByte(keys, ctrlC) >= 0:
+	k.pending = append(k.pending, keys...)
+	if at := positionAnswer.FindIndex(k.pending); at != nil {
+		k.left = slices.Clone(k.pending[at[0]:at[1]])
+		k.held = slices.Concat(k.held, k.pending[:at[0]], k.pending[at[1]:])
+		k.deadline, k.pending = nil, nil
+	} else if bytes.IndexByte(keys, ctrlC) >= 0 {
 		k.fail(terminal.InterruptErr)
 	}
 }
 
 // fail ends every further read, after the answer to a query that survey waits for.
 func (k *keyboard) fail(err error) {
-	k.err, k.left = err, nil
+	k.err, k.failed = err, err
+	k.left, k.held, k.pending = nil, nil, nil
 	if k.deadline != nil {
-		k.left, k.deadline, k.answer = []byte(anyPosition), nil, nil
+		k.left, k.deadline = []byte(anyPosition), nil
 	}
 }
 
@@ -118,8 +128,14 @@ type screen struct {
 
 // Write implements io.Writer.
 func (s screen) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte(positionQuery)) {
-		s.keys.answer, s.keys.deadline = nil, s.keys.clock.After(answerTimeout)
+	if !bytes.Contains(p, []byte(positionQuery)) {
+		return s.FileWriter.Write(p)
 	}
+	if s.keys.failed != nil { // an answer of the terminal would come too late
+		s.keys.left = append(s.keys.left, anyPosition...)
+		_, err := s.FileWriter.Write(bytes.ReplaceAll(p, []byte(positionQuery), nil))
+		return len(p), err
+	}
+	s.keys.pending, s.keys.deadline = nil, s.keys.clock.After(answerTimeout)
 	return s.FileWriter.Write(p)
 }

@@ -80,6 +80,9 @@ func (p *surveyPrompter) prompt(widget survey.Prompt, answer any, more ...survey
 		p.keys = &keyboard{FileReader: in, clock: p.io.Clock, interrupt: p.io.Interrupted()}
 	}
 	err := survey.AskOne(widget, answer, append(more, survey.WithStdio(p.keys, screen{out, p.keys}, out))...)
+	if p.keys.failed != nil {
+		err = p.keys.failed
+	}
 	switch {
 	case errors.Is(err, terminal.InterruptErr):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")

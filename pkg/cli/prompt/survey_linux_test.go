@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/AlecAivazis/survey/v2/terminal"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/prompttest"
@@ -156,5 +157,56 @@ func TestSignal(t *testing.T) {
 		if _, err := p.Confirm("sure?"); !failure.Interrupted(err) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// typist types what it is sent.
+type typist struct {
+	*os.File
+	keys chan string
+}
+
+func (t typist) Read(p []byte) (int, error) { return copy(p, <-t.keys), nil }
+
+// Keys that come while a query waits reach survey after the answer, which it gets alone, and not at all where the query fails.
+func TestKeysBeforeTheAnswer(t *testing.T) {
+	out, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, keys, page := clocktesting.NewFakeClock(time.Time{}), make(chan string, 3), make([]byte, 100)
+	k := &keyboard{FileReader: typist{keys: keys}, clock: clock}
+	s := screen{out, k}
+	query := func() {
+		t.Helper()
+		if _, err := s.Write([]byte("name: " + positionQuery)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(want string, wantErr error) {
+		t.Helper()
+		if n, err := k.Read(page); string(page[:n]) != want || !errors.Is(err, wantErr) {
+			t.Errorf("got %q, %v, want %q, %v", page[:n], err, want, wantErr)
+		}
+	}
+	query()
+	keys <- "yR"
+	keys <- "\x1b[2;1Rz"
+	read("\x1b[2;1R", nil)
+	query()
+	keys <- "\x1b[3;1R"
+	read("\x1b[3;1R", nil)
+	read("yRz", nil)
+
+	query()
+	keys <- "y\r"
+	keys <- "\x03"
+	read(anyPosition, nil)
+	read("", terminal.InterruptErr)
+	query() // survey ignores the error, and queries again
+	read(anyPosition, nil)
+	read("", terminal.InterruptErr)
+	if written, err := os.ReadFile(out.Name()); err != nil || strings.Count(string(written), positionQuery) != 3 || strings.Count(string(written), "name: ") != 4 {
+		t.Errorf("the terminal got %q, %v", written, err)
 	}
 }

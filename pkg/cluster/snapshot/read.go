@@ -38,14 +38,9 @@ type header struct {
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
 }
 
-// Open reads a snapshot from a file; "-" is in. One that is compressed with gzip is decompressed. Errors name the file, the
-// document's number and a line.
-func Open(path string, in io.Reader) (*Snapshot, error) {
-	return OpenUntil(context.Background(), path, in)
-}
-
-// OpenUntil is Open for users, who may name a pipe into which nothing is written: it ends with ctx.
-func OpenUntil(ctx context.Context, path string, in io.Reader) (*Snapshot, error) {
+// Open reads a snapshot from a file; "-" is in. One that is compressed with gzip is decompressed. It ends with ctx, as users may name a pipe into which
+// nothing is written. Errors name the file, the document's number and a line.
+func Open(ctx context.Context, path string, in io.Reader) (*Snapshot, error) {
 	f, err := localfile.OpenUntil(ctx, path, in)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)

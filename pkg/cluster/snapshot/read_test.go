@@ -179,17 +179,17 @@ func TestOpen(t *testing.T) {
 		return path
 	}
 	for _, path := range []string{write("s.yaml", []byte(twoNodes)), write("s.yaml.gz", packed.Bytes())} {
-		if s, err := Open(path, nil); err != nil || len(s.Nodes) != 2 {
+		if s, err := Open(t.Context(), path, nil); err != nil || len(s.Nodes) != 2 {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	for name, in := range map[string]io.Reader{"standard input": strings.NewReader(twoNodes), "compressed": bytes.NewReader(packed.Bytes())} {
-		if s, err := Open("-", in); err != nil || len(s.Nodes) != 2 {
+		if s, err := Open(t.Context(), "-", in); err != nil || len(s.Nodes) != 2 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, path := range []string{filepath.Join(dir, "absent"), dir, "/dev/zero", write("cut.gz", packed.Bytes()[:packed.Len()/2]), write("no.gz", []byte("x"))} {
-		if _, err := Open(path, nil); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}

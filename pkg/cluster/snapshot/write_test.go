@@ -76,7 +76,7 @@ func TestSaveAndOpen(t *testing.T) {
 		if err := first.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		second, err := Open(path, nil)
+		second, err := Open(t.Context(), path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestSaveControlCharacters(t *testing.T) {
 	if err := s.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(path, nil)
+	again, err := Open(t.Context(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestSaveThroughALink(t *testing.T) {
 			t.Errorf("%s is another file now: %v, %v", path, after, err)
 		}
 	}
-	if again, err := Open(target, nil); err != nil || len(again.Nodes) != 2 {
+	if again, err := Open(t.Context(), target, nil); err != nil || len(again.Nodes) != 2 {
 		t.Errorf("got %v", err)
 	}
 }

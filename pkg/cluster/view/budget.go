@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// maxBudgets is how many PodDisruptionBudgets of a namespace count, the first by name, as in the scheduler: tenants decide how many there are.
+// maxBudgets is how many PodDisruptionBudgets of a namespace count, the first by name: tenants decide how many there are.
 const maxBudgets = 100
 
 // maxTerms is by how many labels and values a budget may select that is read, as in the scheduler.

@@ -199,7 +199,7 @@ func (c *creator) rollBack(ctx context.Context, stored []storedObject, cause err
 func (c *creator) rollBackJob(ctx context.Context, job, owned *unstructured.Unstructured, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	why := c.explainTaken(ctx, cause, owned)
+	why := c.explainTaken(ctx, cause, owned, job)
 	if c.dryRun {
 		return why
 	}
@@ -255,8 +255,9 @@ func commandsOf(job *unstructured.Unstructured) (see, remove string) {
 	return fmt.Sprintf("`gangctl get %s -n %s`", job.GetName(), job.GetNamespace()), fmt.Sprintf("`gangctl delete %s -n %s`", job.GetName(), job.GetNamespace())
 }
 
-// explainTaken is explainOwned, which names the job whose object has the name: usually the name is that of a job of another kind.
-func (c *creator) explainTaken(ctx context.Context, err error, obj *unstructured.Unstructured) *failure.Error {
+// explainTaken is explainOwned, which names the job whose object has the name: usually the name is that of a job of another kind. One of an earlier job of the name and the
+// kind is about to go.
+func (c *creator) explainTaken(ctx context.Context, err error, obj, mine *unstructured.Unstructured) *failure.Error {
 	why := explainOwned(err, obj)
 	if !apierrors.IsAlreadyExists(err) {
 		return why
@@ -272,6 +273,10 @@ func (c *creator) explainTaken(ctx context.Context, err error, obj *unstructured
 	reader, known := jobkinds.ByKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
 	if !known {
 		return why
+	}
+	if owner.Kind == mine.GetKind() && owner.Name == mine.GetName() {
+		return failure.Errorf("create %s: it is left of an earlier %s", named(obj), named(mine)).
+			WithHint("the garbage collector removes it: try again in a moment, or remove it with `kubectl -n %s delete %s %s`", obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
 	}
 	job := reader.Argument(owner.Name)
 	return failure.Errorf("create %s: it is that of %s %s/%s", named(obj), owner.Kind, obj.GetNamespace(), owner.Name).

@@ -51,8 +51,8 @@ func shmNote(kind gang.JobReader, job *unstructured.Unstructured) string {
 	return ""
 }
 
-// needs is an object by name that pods cannot be made without.
-type needs struct{ kind, name string }
+// needs is an object by name that pods cannot be made without. The namespace of a PriorityClass is empty.
+type needs struct{ kind, namespace, name string }
 
 // noteMissing notes the PriorityClasses and ServiceAccounts that the pods of jobs name and that are not there: no pod is made without. What the user
 // may not get, and what the batch has itself, is not noted.
@@ -60,12 +60,12 @@ func (c *creator) noteMissing(ctx context.Context, b *batch, jobs []*rehearsal) 
 	looked := map[needs]bool{}
 	for i, r := range jobs {
 		for _, pod := range podsOf(b.jobs[i].kind, r.Job) {
-			for _, n := range []needs{{"PriorityClass", pod.PriorityClassName}, {"ServiceAccount", pod.ServiceAccountName}} {
+			for _, n := range []needs{{"PriorityClass", "", pod.PriorityClassName}, {"ServiceAccount", r.Job.GetNamespace(), pod.ServiceAccountName}} {
 				if n.name == "" || looked[n] || b.brings(n) {
 					continue
 				}
 				looked[n] = true
-				if c.lacks(ctx, n, r.Job.GetNamespace()) {
+				if c.lacks(ctx, n) {
 					fmt.Fprintf(c.io.ErrOut, "note: %s %q does not exist: %s has no pods until it does\n", n.kind, n.name, named(r.Job))
 				}
 			}
@@ -75,16 +75,18 @@ func (c *creator) noteMissing(ctx context.Context, b *batch, jobs []*rehearsal) 
 
 // brings reports whether an object is created with the jobs.
 func (b *batch) brings(n needs) bool {
-	return slices.ContainsFunc(b.others, func(u *unstructured.Unstructured) bool { return u.GetKind() == n.kind && u.GetName() == n.name })
+	return slices.ContainsFunc(b.others, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == n.kind && u.GetName() == n.name && (n.namespace == "" || u.GetNamespace() == n.namespace)
+	})
 }
 
 // lacks reports whether an object is known not to be there.
-func (c *creator) lacks(ctx context.Context, n needs, namespace string) bool {
+func (c *creator) lacks(ctx context.Context, n needs) bool {
 	var err error
 	if n.kind == "PriorityClass" {
 		_, err = c.client.Typed.SchedulingV1().PriorityClasses().Get(ctx, n.name, metav1.GetOptions{})
 	} else {
-		_, err = c.client.Typed.CoreV1().ServiceAccounts(namespace).Get(ctx, n.name, metav1.GetOptions{})
+		_, err = c.client.Typed.CoreV1().ServiceAccounts(n.namespace).Get(ctx, n.name, metav1.GetOptions{})
 	}
 	return apierrors.IsNotFound(err)
 }

@@ -164,7 +164,7 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 	if _, taken := c.post(ctx, r.Checked(), true); apierrors.IsAlreadyExists(taken) {
 		return explainJob(taken, r.Job)
 	}
-	return c.explainTaken(ctx, err, group)
+	return c.explainTaken(ctx, err, group, r.Job)
 }
 
 // stamp has the server fill in the defaults of a job, and puts the hash of that spec on the job, by which later changes of it are

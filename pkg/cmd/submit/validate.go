@@ -39,7 +39,7 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 
 // checkedFlags are the flags that checkValues looks at.
 var checkedFlags = []string{"scheduler", "queue", "priority-class", "gpu-resource", "env", "label", "annotation", "data", "host-path", "config-file", "env-from", "node-selector",
-	"toleration", "affinity-node", "affinity-domain", "topology", "topology-preferred", "sync-git", "device", "rdma", "image-pull-secret", "service-account", "set", "template"}
+	"toleration", "affinity-node", "affinity-domain", "topology", "topology-preferred", "sync-git", "device", "rdma", "image-pull-secret", "service-account", "set", "template", "image", "sync-image", "tensorboard-image"}
 
 // checkValues refuses a value that suits no job, whatever the other flags are: that of a setting, which is set without them.
 func (o *Options) checkValues() error {
@@ -58,6 +58,7 @@ func (o *Options) checkValues() error {
 		o.validateAccounts,
 		o.checkSet,
 		o.checkTemplate,
+		o.refuseImages,
 	} {
 		if err := check(); err != nil {
 			return err

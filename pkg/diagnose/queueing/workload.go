@@ -82,16 +82,8 @@ func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
 
 // JobOf is the job that owns a Workload; nil if it is not seen.
 func JobOf(v *view.View, wl *unstructured.Unstructured) *gang.Job {
-	type byIdentity struct{}
-	jobs := view.Once(v, byIdentity{}, func() map[gang.Identity]*gang.Job {
-		jobs := map[gang.Identity]*gang.Job{}
-		for _, job := range slices.Backward(v.Jobs()) {
-			jobs[gang.IdentityOf(&job.Meta)] = job
-		}
-		return jobs
-	})
 	for _, ref := range wl.GetOwnerReferences() {
-		if job := jobs[gang.Identity{Namespace: wl.GetNamespace(), UID: ref.UID}]; job != nil && ref.UID != "" {
+		if job := v.JobWithUID(wl.GetNamespace(), ref.UID); job != nil {
 			return job
 		}
 	}

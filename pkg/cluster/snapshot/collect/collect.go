@@ -171,7 +171,7 @@ type collector struct {
 // cluster. The client that it collects with is returned; for a file none is made, and it is nil.
 func Read(ctx context.Context, from string, in io.Reader, client func() (*kube.Client, error), o Options) (*snapshot.Snapshot, *kube.Client, error) {
 	if from != "" {
-		s, err := snapshot.OpenUntil(ctx, from, in)
+		s, err := snapshot.Open(ctx, from, in)
 		if err := context.Cause(ctx); err != nil {
 			return nil, nil, err
 		}

@@ -98,6 +98,7 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		Run(c.Kubectl(append([]string{"get", resource}, append(slices.Clone(names), "-o", "yaml")...)...))
 	do, stuck := c.Kubectl(append([]string{"delete", resource}, names...)...), true
 	var clearing []string
+	var away []*corev1.Pod // which may still run on nodes that do not report
 	for i, other := range all {
 		its := "it"
 		if len(all) > 1 {
@@ -116,6 +117,10 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 			do = "" // what makes it makes it again under its name, or it was deleted and does not go
 		}
 		for _, p := range left {
+			if _, _, ok := c.BringBack(p); ok {
+				away = append(away, p)
+				continue
+			}
 			clearing = append(clearing, command.Clear(p))
 		}
 		if i >= maxTakers {
@@ -147,6 +152,11 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 			action.Command = command.Then(clearing...)
 		}
 		action.Cost = "what the finalizer or the node was to finish is given up"
+	}
+	if stuck && len(away) > 0 {
+		back := c.Clear(slices.Repeat([]string{""}, len(away)), away)
+		action.By, action.Text, action.Command, action.Cost = answer.Admin, back.Text+", or submit under another name", back.Command, ""
+		c.BringBackNodes(f, away)
 	}
 	return f.Fix(refusal.Free(c.Gang, all, action))
 }

@@ -161,6 +161,7 @@ func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.Res
 			continue
 		}
 		if shown++; shown > maxUsers {
+			f.Detail("and others")
 			break
 		}
 		f.Detail("%s uses %s", c.Name(h), phrase.Quantity(name, amount))

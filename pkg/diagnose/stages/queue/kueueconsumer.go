@@ -109,13 +109,10 @@ func (u *quotaUser) clause(c *stage.Context) string {
 	return ""
 }
 
-// stuckPods reads like: pods a, b should have been gone 5m ago.
+// stuckPods reads like: pods a, b should have gone 5m ago: it is held by finalizer x.
 func stuckPods(c *stage.Context, pods []*corev1.Pod) string {
 	names := phrase.NamesOf(pods, func(p *corev1.Pod) string { return c.TitleOf("pod", p) })
-	if at := pods[0].DeletionTimestamp.Time; at.Before(c.View.Now) {
-		return fmt.Sprintf("%s should have been gone %s ago", names, phrase.Age(c.View.Age(at)))
-	}
-	return names + phrase.Verb(len(pods), " does", " do") + " not go"
+	return fmt.Sprintf("%s %s: %s", names, c.Overdue(pods[0]), c.HeldBy(pods[0]))
 }
 
 // kept is quota that nothing gives back: that of jobs that are gone, and that of jobs that Kueue evicts and whose pods are stuck.
@@ -158,6 +155,7 @@ func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue stri
 	if _, short := queueing.QuotaTreeOf(c.View, all).Available(queue).Assign(sets...); short == nil {
 		return
 	}
+	c.BringBackNodes(f, k.pods)
 	f.As(answer.Blocked, answer.Admin) // Kueue lets administrators alone change Workloads
 	var of []string
 	if len(k.left) > 0 {
@@ -186,11 +184,12 @@ func (k *kept) release(c *stage.Context) stage.Fix {
 		commands = append(commands, command.Kubectl(u.GetNamespace(), "delete", resource, u.GetName()))
 	}
 	if len(k.pods) > 0 {
+		clear := c.Clear(each(k.pods, func(p *corev1.Pod) string { return c.TitleOf("pod", p) }), k.pods)
 		change["pods"] = each(k.pods, func(p *corev1.Pod) string { return c.NameOf("pod", p) })
-		texts = append(texts, "clear "+phrase.NamesOf(k.pods, func(p *corev1.Pod) string { return c.TitleOf("pod", p) }))
-	}
-	for _, p := range k.pods {
-		commands = append(commands, command.Clear(p))
+		if nodes, ok := clear.Change["nodes"]; ok {
+			change["nodes"] = nodes
+		}
+		texts, commands = append(texts, clear.Text), append(commands, clear.Command)
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: phrase.And(texts), Change: change, Command: command.Then(commands...)},
