@@ -44,7 +44,7 @@ func TestNamesHeld(t *testing.T) {
 				former(c, "gang-worker-0", 50*time.Minute, "example.com/hold")
 				former(c, "gang-worker-1", 50*time.Minute, "example.com/hold")
 			}},
-		{name: "by a pod on a node that is away", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-1 has the name", wantText: []string{"only the kubelet of its node can confirm"}, build: func(c *clustertest.Cluster) {
+		{name: "by a pod on a node that is away", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-1 has the name", wantText: []string{"only the kubelet of its node can confirm", "have an administrator bring back node"}, not: []string{"--force"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 			clustertest.NotReady(c.S.Nodes[0], time.Hour)
 			former(c, "gang-worker-1", 50*time.Minute)

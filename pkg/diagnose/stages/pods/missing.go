@@ -155,7 +155,7 @@ func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	}
 	if stuck && len(away) > 0 {
 		back := c.Clear(slices.Repeat([]string{""}, len(away)), away)
-		action.By, action.Text, action.Command, action.Cost = answer.Admin, back.Text+", or submit under another name", back.Command, ""
+		action.Text, action.Command, action.Cost = "submit under another name, or have an administrator "+back.Text, "", ""
 		c.BringBackNodes(f, away)
 	}
 	return f.Fix(refusal.Free(c.Gang, all, action))
