@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -120,6 +121,17 @@ func newTenant(t *testing.T, stage *demo.Stage, namespace string) tenant {
 	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)
 	must(t, err)
+	eventually(t, "the tenant has its rights", func(ctx context.Context) bool { // bindings count once the API server has seen them
+		for _, attributes := range []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "secrets"}, {Verb: "create", Group: "kubeflow.org", Resource: "tfjobs"}} {
+			attributes.Namespace = namespace
+			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}, metav1.CreateOptions{})
+			if err != nil || !review.Status.Allowed {
+				return false
+			}
+		}
+		return true
+	})
 	return tenant{account: a, namespace: namespace, client: client, dynamic: dyn}
 }
 
