@@ -65,6 +65,10 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 
 // assumed names the nodes of a room that are not as they are counted, at their best.
 func assumed(c *stage.Context, r placement.Room) string {
+	down, sick, closed := ready(c), healthy(c), uncordoned(c)
+	if len(down.nodes)+len(sick.nodes)+len(closed.nodes) == 0 {
+		return ""
+	}
 	var nodes byReason
 	for _, of := range r.Nodes {
 		n := c.Cluster().Node(of.Node)
@@ -73,11 +77,11 @@ func assumed(c *stage.Context, r placement.Room) string {
 		}
 		capacity, allocatable := n.Status.Capacity[r.Resource], n.Status.Allocatable[r.Resource]
 		switch {
-		case c.Repaired(n) != n:
+		case down.of(n) != n:
 			nodes.add("not ready", n.Name)
-		case placement.Uncordoned(n) != n:
+		case closed.of(n) != n:
 			nodes.add("cordoned", n.Name)
-		case placement.AtCapacity(n) != n && capacity.Cmp(allocatable) > 0:
+		case sick.of(n) != n && capacity.Cmp(allocatable) > 0:
 			nodes.add(fmt.Sprintf("%s of %s healthy", allocatable.String(), capacity.String()), n.Name)
 		}
 	}
