@@ -75,7 +75,7 @@ func excluded(m placement.Matrix, role string) (all []answer.Excluded) {
 		}
 	}
 	for _, constraint := range m.Constraints {
-		for _, text := range sortedKeys(byText[constraint]) {
+		for _, text := range slices.Sorted(maps.Keys(byText[constraint])) {
 			all = append(all, *byText[constraint][text])
 		}
 	}
@@ -109,8 +109,6 @@ func consumersOn(naming stage.Naming, node string) []string {
 	slices.Sort(names)
 	return names
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // slots groups nodes that have the same room, by what members request.
 func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {

@@ -44,7 +44,7 @@ func CompositePart(c *Composite) Part {
 func GroupPart(name string, minimum int32, pods []*corev1.Pod) Part {
 	part := Part{Name: name, Min: minimum}
 	for _, pod := range pods {
-		if ended(pod) {
+		if Ended(pod) {
 			continue
 		}
 		part.Pods = append(part.Pods, pod)
@@ -62,7 +62,8 @@ func GroupPart(name string, minimum int32, pods []*corev1.Pod) Part {
 	return part
 }
 
-func ended(p *corev1.Pod) bool {
+// Ended reports whether a pod has run to its end, well or badly.
+func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 

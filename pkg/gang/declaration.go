@@ -71,6 +71,14 @@ type Condition struct {
 	At              time.Time
 }
 
+// Explained joins a reason, which is a name, and its message, each of which may be empty.
+func Explained(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
 // Reader reads one dialect.
 type Reader struct {
 	Dialect Dialect

@@ -285,6 +285,12 @@ func ConditionIn(u *unstructured.Unstructured, kind string) (Condition, string) 
 	return Condition{}, ""
 }
 
+// IsTrue reports whether a condition of an object is true.
+func IsTrue(u *unstructured.Unstructured, condition string) bool {
+	_, status := ConditionIn(u, condition)
+	return status == "True"
+}
+
 // quantities reads a resource list from JSON, where a quantity may be a number.
 func quantities(values map[string]any) (corev1.ResourceList, error) {
 	if len(values) == 0 {

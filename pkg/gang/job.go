@@ -179,7 +179,7 @@ func (j Job) Deleted() bool { return j.Meta.DeletionTimestamp != nil && j.Bare =
 
 // Ref is KIND.GROUP/NAME in lower case, as kubectl prints it.
 func (j Job) Ref() string {
-	return strings.ToLower(j.Kind.Kind) + "." + j.Kind.Group + "/" + j.Meta.Name
+	return strings.ToLower(j.Kind.GroupKind().String()) + "/" + j.Meta.Name
 }
 
 // NameInLabels is the name by which the labels of pods name the job; empty if that is not known yet.

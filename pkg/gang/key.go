@@ -39,7 +39,7 @@ const (
 // In the other dialects a gang starts with those that are not gated, if they are enough.
 func (d Dialect) GatedTogether() bool { return d == Native }
 
-// WhyGatedTogether is what waiting members are told where that is so.
+// WhyGatedTogether is what waiting members report where that is so.
 const WhyGatedTogether = "Kubernetes starts no member of a PodGroup while another is gated"
 
 // DialectAnnotation has the value none on a pod that is in no gang, although the controller that made it groups pods.

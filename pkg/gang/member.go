@@ -284,6 +284,24 @@ func UIDs(pods []*corev1.Pod) []types.UID {
 
 func succeeded(pod *corev1.Pod) bool { return pod != nil && pod.Status.Phase == corev1.PodSucceeded }
 
+// PlacedAt is when a pod got its node; zero where that is not known.
+func PlacedAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// PodName is the name that each pod of a member has; empty where names are random.
+func (j *Job) PodName(m Member) string {
+	if j.Reader.PodName == nil {
+		return ""
+	}
+	return j.Reader.PodName(j.Meta.Name, RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index})
+}
+
 // EndOf is when the last container of a pod that has ended did; zero where that is not known. A simulated kubelet may leave the containers out; then it is
 // when the pod was not ready any more.
 func EndOf(pod *corev1.Pod) (end time.Time) {

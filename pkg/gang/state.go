@@ -164,7 +164,7 @@ func Refusal(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// Disruption is the condition by which who evicted or preempted a pod says so; nil for a pod that was left alone.
+// Disruption is the condition by which who evicted or preempted a pod reports it; nil for a pod that was left alone.
 func Disruption(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

@@ -65,13 +65,13 @@ type Cluster struct {
 	list       nodeList
 }
 
-// nodeList is the nodes of a cluster, once somebody wants them.
+// nodeList is the nodes of a cluster, once they are needed.
 type nodeList struct {
 	once sync.Once
 	all  []*corev1.Node
 }
 
-// State tells clusters of one [Index] apart: it is equal while no node has changed, nor what is on it, and the other objects are the same.
+// State distinguishes clusters of one [Index]: it is equal while no node has changed, nor what is on it, and the other objects are the same.
 type State struct {
 	nodes uint64
 	rest  *Objects

@@ -170,6 +170,9 @@ func ready(n *corev1.Node) corev1.ConditionStatus {
 	return corev1.ConditionTrue
 }
 
+// NodeReady reports whether a node is ready.
+func NodeReady(n *corev1.Node) bool { return ready(n) == corev1.ConditionTrue }
+
 func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
 // ProblemTaint recognises the taints that Kubernetes, cloud providers and autoscalers set on a node that is not fit for use. No pod should tolerate one

@@ -138,12 +138,12 @@ func (c *Cluster) Ideal(keep func(*corev1.Pod) bool) *Cluster {
 // AsScheduled returns the cluster as kube-scheduler judges it, which looks at neither the Ready condition nor the deletion of
 // a node, only at its taints. What is impossible there is impossible for it; c itself if no node makes a difference.
 func (c *Cluster) AsScheduled() *Cluster {
-	strict := func(n *node) bool { return n.obj.DeletionTimestamp != nil || ready(n.obj) != corev1.ConditionTrue }
+	strict := func(n *node) bool { return n.obj.DeletionTimestamp != nil || !NodeReady(n.obj) }
 	if !slices.ContainsFunc(c.nodes, strict) {
 		return c
 	}
 	return c.MapNodes(func(n *corev1.Node) *corev1.Node {
-		if n.DeletionTimestamp == nil && ready(n) == corev1.ConditionTrue {
+		if n.DeletionTimestamp == nil && NodeReady(n) {
 			return n
 		}
 		n = n.DeepCopy()
@@ -167,7 +167,7 @@ func Uncordoned(n *corev1.Node) *corev1.Node {
 
 // Repaired returns the node with a Ready condition of True and without the taints that report a problem; n itself if it has none.
 func Repaired(n *corev1.Node) *corev1.Node {
-	if ready(n) == corev1.ConditionTrue && !slices.ContainsFunc(n.Spec.Taints, ProblemTaint) {
+	if NodeReady(n) && !slices.ContainsFunc(n.Spec.Taints, ProblemTaint) {
 		return n
 	}
 	n = n.DeepCopy()

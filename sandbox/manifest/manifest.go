@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // fieldManager owns what is applied.
@@ -74,7 +76,7 @@ func (a *Applier) WaitEstablished(ctx context.Context, manifests ...[]byte) erro
 		for _, o := range objects {
 			err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 				have, err := a.resource(o).Get(ctx, o.GetName(), metav1.GetOptions{})
-				return err == nil && established(have), err
+				return err == nil && gang.IsTrue(have, "Established"), err
 			})
 			if err != nil {
 				return fmt.Errorf("wait for %s %s to be served: %w", o.GetKind(), o.GetName(), err)
@@ -82,16 +84,6 @@ func (a *Applier) WaitEstablished(ctx context.Context, manifests ...[]byte) erro
 		}
 	}
 	return nil
-}
-
-func established(crd *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-			return true
-		}
-	}
-	return false
 }
 
 // resource needs no discovery: the kinds that a sandbox applies have regular plurals.

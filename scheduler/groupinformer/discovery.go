@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 const (
@@ -136,7 +138,7 @@ func (i *Informer) watchDefinitions(ctx context.Context) (cache.SharedIndexInfor
 // are not accepted or it is being deleted.
 func version(definition any) string {
 	u, ok := definition.(*unstructured.Unstructured)
-	if !ok || u.GetDeletionTimestamp() != nil || !established(u) {
+	if !ok || u.GetDeletionTimestamp() != nil || !gang.IsTrue(u, "Established") {
 		return ""
 	}
 	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")

@@ -16,9 +16,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
-// settle is how long changes of network objects are gathered: a network is described by hundreds of them, which change together, and each change is a
+// debounce is how long changes of network objects are gathered: a network is described by hundreds of them, which change together, and each change is a
 // look at all nodes.
-const settle = 100 * time.Millisecond
+const debounce = 100 * time.Millisecond
 
 // NetworkHandler keeps the objects that put nodes into domains of a network, and passes all others on. It implements Handler.
 type NetworkHandler struct {
@@ -138,7 +138,7 @@ func (h *NetworkHandler) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.clock.After(settle):
+		case <-h.clock.After(debounce):
 		}
 		h.showAll(klog.FromContext(ctx))
 	}

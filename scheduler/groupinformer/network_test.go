@@ -57,7 +57,7 @@ func TestNetworkHandler(t *testing.T) {
 			t.Errorf("settled: %t", !known)
 		}
 		poll.Until(t, "changes are gathered", clock.HasWaiters)
-		clock.Step(settle)
+		clock.Step(debounce)
 		d := <-shown
 		poll.Until(t, "all is shown", h.Settled)
 		return d

@@ -8,18 +8,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// established reports whether a definition's names are accepted and served.
-func established(u *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == "Established" {
-			return condition["status"] == "True"
-		}
-	}
-	return false
-}
-
 // onlyFields keeps of an object its identity and the named top-level fields,
 // so that a cache holds no field that is not read.
 func onlyFields(keep ...string) cache.TransformFunc {

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Prune deletes those of the found objects that are not desired. Definitions and namespaces stay: with them, what
@@ -94,8 +94,8 @@ func stays(object *unstructured.Unstructured, timeout time.Duration) error {
 		why = ", held by its finalizers " + strings.Join(finalizers, ", ")
 	}
 	for _, kind := range []string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionDiscoveryFailure"} {
-		if status, message := condition(object, kind); status == "True" {
-			why += fmt.Sprintf(": %s", message)
+		if condition, status := gang.ConditionIn(object, kind); status == "True" {
+			why += ": " + condition.Message
 		}
 	}
 	return failure.Errorf("%s is still there after %s%s", Describe(object), timeout, why).

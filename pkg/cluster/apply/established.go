@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // How long a definition may take to be served, and how often it is looked at.
@@ -33,8 +34,7 @@ func (a *Applier) established(ctx context.Context, objects []*unstructured.Unstr
 				return false, operation("get", object).Wrap(err)
 			}
 			last = found
-			status, _ := condition(found, "Established")
-			return status == "True", nil
+			return gang.IsTrue(found, "Established"), nil
 		})
 		switch {
 		case err == nil:
@@ -50,20 +50,8 @@ func (a *Applier) established(ctx context.Context, objects []*unstructured.Unstr
 // notServed reports why a definition is not served.
 func notServed(definition *unstructured.Unstructured) error {
 	what := fmt.Sprintf("%s is not served after %s", Describe(definition), establishTimeout)
-	if status, why := condition(definition, "NamesAccepted"); status == "False" {
-		return failure.Errorf("%s: its names are taken: %s", what, why)
+	if why, status := gang.ConditionIn(definition, "NamesAccepted"); status == "False" {
+		return failure.Errorf("%s: its names are taken: %s", what, why.Message)
 	}
 	return failure.Errorf("%s", what).WithHint("see why: kubectl describe crd %s", definition.GetName())
-}
-
-// condition is the status and the message of a condition of an object; empty if it has none of that type.
-func condition(object *unstructured.Unstructured, kind string) (status, message string) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == kind {
-			status, _, _ = unstructured.NestedString(c, "status")
-			message, _, _ = unstructured.NestedString(c, "message")
-		}
-	}
-	return status, message
 }

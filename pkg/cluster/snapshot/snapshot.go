@@ -30,7 +30,7 @@ type Snapshot struct {
 	Server Server
 	// Caller is who took the snapshot, as the API server calls them; known only where something was denied.
 	Caller string
-	// Schedulers are the schedulerNames of the scheduler that took the snapshot; none where it is of somebody else.
+	// Schedulers are the schedulerNames of the scheduler that took the snapshot; none where another user took it.
 	Schedulers []string
 	// Denied are the requests that the caller was not allowed to make.
 	Denied []Denial

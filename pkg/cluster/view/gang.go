@@ -485,7 +485,7 @@ func (w *View) podGroups() podGroupIndex {
 func (w *View) BareGangs(namespace string) (jobs []*gang.Job) {
 	for _, pods := range w.bareGroups(namespace) {
 		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-			return p.Spec.NodeName == "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+			return p.Spec.NodeName == "" && !gang.Ended(p)
 		}) {
 			jobs = append(jobs, w.bare(pods[0]))
 		}

@@ -87,7 +87,7 @@ type ofOwners struct{}
 // alive is how many of some pods have not ended: a controller replaces the others.
 func alive(pods []*corev1.Pod) (n int32) {
 	for _, p := range pods {
-		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if !gang.Ended(p) {
 			n++
 		}
 	}

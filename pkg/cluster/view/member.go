@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // members are those of a job, with the states of their pods, as [gang.Assemble] returns them.
@@ -102,10 +103,7 @@ func (w *View) nodeLost(name string) bool {
 		return false
 	}
 	node := w.Cluster().Node(name)
-	if node == nil {
-		return true
-	}
-	return !NodeReady(node)
+	return node == nil || !placement.NodeReady(node)
 }
 
 // EndedAt is when a pod that has failed was ended: by the event of its eviction, by the condition of who evicted it, or else as [gang.EndOf] has it.
@@ -133,14 +131,4 @@ func (w *View) NodeLostAt(name string) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// NodeReady reports the Ready condition; a node without one is ready.
-func NodeReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return true
 }

@@ -29,7 +29,7 @@ func timeline(job *gang.Job, s summary.Summary) []step {
 	return []step{
 		{"submitted", job.Meta.CreationTimestamp.Time},
 		{"created", whole(s, func(p *corev1.Pod) time.Time { return p.CreationTimestamp.Time })},
-		{"scheduled", whole(s, scheduled)},
+		{"scheduled", whole(s, gang.PlacedAt)},
 		{"running", whole(s, started)},
 		end,
 	}
@@ -51,15 +51,6 @@ func whole(s summary.Summary, when func(*corev1.Pod) time.Time) time.Time {
 		}
 	}
 	return last
-}
-
-func scheduled(p *corev1.Pod) time.Time {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // started is when the last container of a pod began to run; after a restart it is when it began again.

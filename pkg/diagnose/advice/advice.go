@@ -120,28 +120,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		return Found{Actions: s.actions, Cut: s.cut}
 	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
-		s.part(answer.Wait, func() {
-			waiter{s}.wait()
-			s.later(waiter{s}.wait, ", once the nodes that are coming are there")
-		})
-		again := false
-		s.part(answer.Reshape, func() { again = s.startsAgain() })
-		if !again {
-			s.part(answer.Reshape, resizer{s}.reshape)
-			s.part(answer.Trim, trimmer{s}.trim)
-			s.part(answer.Fewer, resizer{s}.fewer)
-		}
-		s.part(answer.Relax, relaxer{s}.relax)
-		s.part(answer.Uncordon, uncordoner{s}.uncordon)
-		s.part(answer.Move, mover{s}.move)
-		if !again {
-			s.part(answer.AddNodes, func() {
-				if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
-					nodeAdder{s}.addNodes()
-				}
-			})
-		}
-		s.part(answer.Evict, evictor{s}.evict)
+		s.alternatives()
 	}
 	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
 		s.part(answer.Relax, relaxer{s}.relax) // no value of a label helps, but the rule can go
@@ -156,6 +135,32 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))
 	})
 	return Found{Actions: s.actions, Cut: s.cut}
+}
+
+// alternatives are for a gang that would start smaller or elsewhere, later, or when others make room.
+func (s *search) alternatives() {
+	s.part(answer.Wait, func() {
+		waiter{s}.wait()
+		s.later(waiter{s}.wait, ", once the nodes that are coming are there")
+	})
+	again := false
+	s.part(answer.Reshape, func() { again = s.startsAgain() })
+	if !again {
+		s.part(answer.Reshape, resizer{s}.reshape)
+		s.part(answer.Trim, trimmer{s}.trim)
+		s.part(answer.Fewer, resizer{s}.fewer)
+	}
+	s.part(answer.Relax, relaxer{s}.relax)
+	s.part(answer.Uncordon, uncordoner{s}.uncordon)
+	s.part(answer.Move, mover{s}.move)
+	if !again {
+		s.part(answer.AddNodes, func() {
+			if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
+				nodeAdder{s}.addNodes()
+			}
+		})
+	}
+	s.part(answer.Evict, evictor{s}.evict)
 }
 
 // Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what the owner of

@@ -96,8 +96,11 @@ func TestEvictCommands(t *testing.T) {
 		}), "kubectl -n research delete pod a-worker-0"},
 		"a job that Kueue runs": {func(c *clustertest.Cluster) {
 			job("TFJob")(c)
-			c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": map[string]any{"namespace": "research", "name": "wl-a",
-				"ownerReferences": []any{map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "a", "uid": "TFJob:research/a", "controller": true}}}})
+			for name, finished := range map[string]string{"before-a": "True", "wl-a": "False"} { // the one that is left over from before the job was changed does not count
+				c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": map[string]any{"namespace": "research", "name": name,
+					"ownerReferences": []any{map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "a", "uid": "TFJob:research/a", "controller": true}}},
+					"status": map[string]any{"conditions": []any{map[string]any{"type": "Finished", "status": finished}}}})
+			}
 		}, `kubectl -n research patch workload.kueue.x-k8s.io wl-a --type=merge -p '{"spec":{"active":false}}'`},
 		"Volcano's Job is not Kubernetes' own": {foreign("batch.volcano.sh/v1alpha1", "Job"), "kubectl -n research delete job.batch.volcano.sh a"},
 		"RayCluster":                           {foreign("ray.io/v1", "RayCluster"), `kubectl -n research patch raycluster a --type=merge -p '{"spec":{"suspend":true}}'`},

@@ -136,7 +136,7 @@ var entries = []Entry{
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's, such as one of an earlier job that is stuck in its deletion, has the name of a member; or a request is above its own limit; or the controller reports that it cannot make them.",
-		Evidence: "event or dry-run create with the policy's message; the level of Pod Security that the labels of the namespace enforce, against the template; the pods that have the names",
+		Evidence: "event or dry-run create with the policy's message; the level of Pod Security that the labels of the namespace enforce, against the template, of a job that has had no pod for a minute; the pods that have the names",
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
 	},
 	{

@@ -64,6 +64,17 @@ func Then(commands ...string) string {
 	return strings.Join(lines, "\n")
 }
 
+// MaxObjects is how many objects what is pasted at once is about: a longer list is not read, and tenants decide how many there are.
+const MaxObjects = 50
+
+// ForEach joins commands that are for one object each, as [Then] does; there is none for more than [MaxObjects].
+func ForEach(commands ...string) string {
+	if len(commands) > MaxObjects {
+		return ""
+	}
+	return Then(commands...)
+}
+
 // Pipe joins commands of which each reads what the one before wrote.
 func Pipe(commands ...string) string { return strings.Join(commands, " | ") }
 

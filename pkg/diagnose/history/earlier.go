@@ -3,7 +3,6 @@ package history
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +62,7 @@ func (p *past) learn(e *corev1.Event) {
 	case "Started":
 		p.started = last
 	case "Killing", "Preempted", "Evicted", "Failed", "BackOff", "TaintManagerEviction":
-		p.end = joined(e.Reason, e.Message)
+		p.end = gang.Explained(e.Reason, e.Message)
 	}
 }
 
@@ -95,8 +94,5 @@ func podName(g *gang.Gang, m gang.Member) string {
 	if m.Pod != nil {
 		return m.Pod.Name
 	}
-	if g.Reader.PodName == nil {
-		return ""
-	}
-	return g.Reader.PodName(g.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index})
+	return g.PodName(m)
 }

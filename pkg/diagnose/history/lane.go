@@ -193,7 +193,7 @@ func (d *draft) last(kind PhaseKind, p *corev1.Pod) {
 	case corev1.PodSucceeded:
 		d.mark(Done, time.Time{}, "when is not known")
 	case corev1.PodFailed:
-		d.mark(Died, disrupted(p), joined(p.Status.Reason, p.Status.Message))
+		d.mark(Died, disrupted(p), gang.Explained(p.Status.Reason, p.Status.Message))
 	default:
 		d.phase(kind, d.at, true)
 		d.lane.Phases[len(d.lane.Phases)-1].Note = waits(p)

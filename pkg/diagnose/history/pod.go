@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/container"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // status finds the status of the container that does the work, or of the first one.
@@ -36,13 +37,10 @@ func runOf(s *corev1.ContainerStatus) (started, ended time.Time) {
 
 // placedAt is when a pod got its node, as well as that is known.
 func placedAt(p *corev1.Pod) time.Time {
-	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
-		return c.LastTransitionTime.Time
+	if at := gang.PlacedAt(p); !at.IsZero() || p.Status.StartTime == nil {
+		return at
 	}
-	if p.Status.StartTime != nil {
-		return p.Status.StartTime.Time
-	}
-	return time.Time{}
+	return p.Status.StartTime.Time
 }
 
 // readiness is whether a pod is ready, and since when; a pod without the condition is.
@@ -75,14 +73,14 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 func waits(p *corev1.Pod) string {
 	if p.Spec.NodeName == "" {
 		if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
-			return joined(c.Reason, c.Message)
+			return gang.Explained(c.Reason, c.Message)
 		}
 		return ""
 	}
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range list {
 			if s.State.Waiting != nil {
-				return joined(s.State.Waiting.Reason, s.State.Waiting.Message)
+				return gang.Explained(s.State.Waiting.Reason, s.State.Waiting.Message)
 			}
 		}
 	}

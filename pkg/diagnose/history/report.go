@@ -110,7 +110,7 @@ func job(g *gang.Gang, lanes []Lane, at time.Time) Job {
 		j.Queue = g.Queue
 	}
 	if g.End != nil {
-		j.Ended, j.EndReason = known(g.End.At), joined(g.End.Reason, g.End.Message)
+		j.Ended, j.EndReason = known(g.End.At), gang.Explained(g.End.Reason, g.End.Message)
 	}
 	for _, l := range lanes {
 		j.GPUs += l.Devices
@@ -126,13 +126,6 @@ func known(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
-}
-
-func joined(reason, message string) string {
-	if reason == "" || message == "" {
-		return reason + message
-	}
-	return reason + ": " + message
 }
 
 // Event is something that happened to the job, its gang or a pod.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -65,14 +66,6 @@ func Resources(spec *corev1.PodSpec, container string) *corev1.ResourceRequireme
 	return nil
 }
 
-// SetAmount sets the amount of a resource in a list, which may be nil.
-func SetAmount(list *corev1.ResourceList, name corev1.ResourceName, to resource.Quantity) {
-	if *list == nil {
-		*list = corev1.ResourceList{}
-	}
-	(*list)[name] = to
-}
-
 // Job is a fix that changes the job, where it is written: templates are not applied to pods that exist, so its pods are
 // made again.
 func Job(g *gang.Gang, kind answer.ActionKind, text string, change map[string]any, edit func(*whatif.Spec)) stage.Fix {
@@ -98,4 +91,13 @@ func Commanded(a answer.Action, g *gang.Gang, edit func(*whatif.Spec)) answer.Ac
 		a.How = "the master counts as one of --workers"
 	}
 	return a
+}
+
+// Labelled is a fix that gives a label of the job a value, which changes what is called by a key.
+func Labelled(g *gang.Gang, label, value, key, text string) stage.Fix {
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: text, Change: map[string]any{key: value},
+			Command: command.Kubectl(g.Meta.Namespace, "label", "--overwrite", g.Ref(), label+"="+value)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Relabelled(s, g.Job, label, value) },
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,6 +43,13 @@ func Put(e *corev1.Event, a *answer.Answer, key ed25519.PrivateKey) error {
 	if a.Nodes != nil {
 		brief.Nodes = briefly(*a.Nodes)
 	}
+	if a.Primary != nil {
+		brief.Primary = new(shortened(*a.Primary))
+	}
+	brief.AlsoBlocking = slices.Clone(a.AlsoBlocking)
+	for i, f := range brief.AlsoBlocking {
+		brief.AlsoBlocking[i] = shortened(f)
+	}
 	raw, err := json.Marshal(&brief)
 	if err != nil {
 		return fmt.Errorf("publish answer for %s/%s: %w", a.Job.Namespace, a.Job.Name, err)
@@ -66,6 +74,17 @@ func briefly(nodes answer.Nodes) *answer.Nodes {
 		nodes.Slots[i].Nodes = s.Nodes[:min(len(s.Nodes), answer.PublishedNodes)]
 	}
 	return &nodes
+}
+
+// shortened is a finding with the first names alone of facts that are many, and how many there are: of nodes also nodesCount.
+func shortened(f answer.Finding) answer.Finding {
+	f.Facts = maps.Clone(f.Facts)
+	for _, key := range slices.Sorted(maps.Keys(f.Facts)) {
+		if names, ok := f.Facts[key].([]string); ok && len(names) > answer.PublishedNodes {
+			f.Facts[key], f.Facts[key+"Count"] = names[:answer.PublishedNodes], len(names)
+		}
+	}
+	return f
 }
 
 // largest returns the largest groups, the largest first where some are left out.

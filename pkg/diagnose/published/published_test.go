@@ -71,6 +71,8 @@ func TestAnAnswerAboutManyNodes(t *testing.T) {
 		a.Nodes.Excluded = append(a.Nodes.Excluded, answer.Excluded{Constraint: fmt.Sprint("Taint ", i), Rejects: 1, Nodes: []string{name}})
 	}
 	a.Nodes.Excluded = append(a.Nodes.Excluded, all)
+	a.Primary.Facts = map[string]any{"nodes": all.Nodes, "role": "Worker"}
+	a.AlsoBlocking = []answer.Finding{{Facts: map[string]any{"pods": all.Nodes}}}
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
 	if err := Put(e, a, private); err != nil {
 		t.Fatal(err)
@@ -85,7 +87,12 @@ func TestAnAnswerAboutManyNodes(t *testing.T) {
 	if x := got.Nodes.Excluded[0]; x.Rejects != nodes || x.Constraint != all.Constraint || len(x.Nodes) != answer.PublishedNodes {
 		t.Errorf("the constraint of most nodes is %s, of %d, %d of them named", x.Constraint, x.Rejects, len(x.Nodes))
 	}
-	if len(a.Nodes.Slots) != nodes || len(a.Nodes.Excluded[nodes].Nodes) != nodes {
+	for key, facts := range map[string]map[string]any{"nodes": got.Primary.Facts, "pods": got.AlsoBlocking[0].Facts} {
+		if names, _ := facts[key].([]any); len(names) != answer.PublishedNodes || facts[key+"Count"] != float64(nodes) {
+			t.Errorf("the facts about %s have %d names, of %v", key, len(names), facts[key+"Count"])
+		}
+	}
+	if len(a.Nodes.Slots) != nodes || len(a.Nodes.Excluded[nodes].Nodes) != nodes || len(a.Primary.Facts) != 2 || len(a.AlsoBlocking[0].Facts) != 1 {
 		t.Error("Put changed the answer that it was given")
 	}
 }

@@ -48,7 +48,7 @@ func QuotaTreeOf(v *view.View, workloads []*unstructured.Unstructured) *cohort.T
 // Reserve is the Workload in which Kueue would keep what it gives to a gang that it admits; nil for a gang that waits in none of
 // its queues, or that it has admitted already.
 func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
-	if !Managed(v, g) || Workload(v, g) != nil {
+	if !Managed(v, g) || v.Workload(g.Job) != nil {
 		return nil
 	}
 	queue := clusterQueueOf(v, g, nil)
@@ -75,7 +75,7 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 
 // Elsewhere reports whether MultiKueue has a job run in another cluster: no pod of it is made here.
 func Elsewhere(v *view.View, g *gang.Gang) bool {
-	wl := Workload(v, g)
+	wl := v.Workload(g.Job)
 	return wl != nil && ClusterOf(wl) != "" || g.LeftTo == kueue.MultiKueue && Managed(v, g)
 }
 
@@ -89,7 +89,7 @@ func ClusterOf(wl *unstructured.Unstructured) string {
 // name no queue: its Workload shows it.
 func Managed(v *view.View, g *gang.Gang) bool {
 	_, named := kueue.QueueOf(&g.Meta)
-	return named && Installed(v) || Workload(v, g) != nil
+	return named && Installed(v) || v.Workload(g.Job) != nil
 }
 
 // Installed reports whether Kueue is in the cluster: its kinds are served, or an object of one is seen, or its controller. Without it, a queue that a job names is a label.
@@ -169,8 +169,7 @@ func behindLocal(v *view.View, wl *unstructured.Unstructured) (queue string, sto
 		return "", false
 	}
 	l := gang.Fields{Object: local}
-	policy := l.String("spec", "stopPolicy")
-	return l.String("spec", "clusterQueue"), policy != "" && policy != "None"
+	return l.String("spec", "clusterQueue"), kueue.StopPolicy(local) != ""
 }
 
 // Object is an object of a kind of Kueue's; nil if there is none of the name.

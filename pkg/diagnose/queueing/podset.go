@@ -13,7 +13,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
@@ -21,7 +20,7 @@ import (
 // PodSets are what Kueue counts of a gang: its roles, with what they request of their queue at least, and the pod sets that its Workload has besides, such as the submitter of
 // a RayJob. What Kueue counts of a request is in its configuration, which is not seen: it may leave resources out of account, or count others for them. Its Workloads show it.
 func PodSets(v *view.View, g *gang.Gang) []cohort.PodSet {
-	wl := Workload(v, g)
+	wl := v.Workload(g.Job)
 	own := declared(v, wl)
 	var all []cohort.PodSet
 	roles := map[string]bool{}
@@ -188,10 +187,7 @@ type admittedTo string
 // admittedSets are the pod sets of the Workloads that are admitted to a queue and of which Kueue leaves something out of account. The amounts of what it counts are no matter of its
 // configuration.
 func admittedSets(v *view.View, queue string) (all []counting) {
-	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-		if queue == "" || cohort.AdmittedTo(u) != queue {
-			continue
-		}
+	for _, u := range QuotaTree(v).Admitted(queue) {
 		for _, c := range declared(v, u) {
 			if c.counted == nil || len(c.leftOut()) == 0 {
 				continue

@@ -2,6 +2,7 @@
 package queueing
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"time"
@@ -148,7 +149,7 @@ func IsOpen(v *view.View, g *gang.Gang) bool {
 	open := false
 	for _, u := range v.Snap.Custom[kind] {
 		f := gang.Fields{Object: u}
-		if name != "root" && (f.String("spec", "parent") == name || f.String("spec", "parentQueue") == name) {
+		if name != volcano.RootQueue && Parent(u) == name {
 			return false
 		}
 		if status := f.String("status", "state"); u.GetName() == name {
@@ -156,6 +157,15 @@ func IsOpen(v *view.View, g *gang.Gang) bool {
 		}
 	}
 	return open
+}
+
+// MaxDepth is how deep queues nest at most; users may write circles.
+const MaxDepth = 8
+
+// Parent is the queue that a queue names as the one above it, of Volcano's and of KAI's; empty for none.
+func Parent(queue *unstructured.Unstructured) string {
+	f := gang.Fields{Object: queue}
+	return cmp.Or(f.String("spec", "parent"), f.String("spec", "parentQueue"))
 }
 
 // forQueue recognises a message that is about a queue.

@@ -2,7 +2,6 @@ package queueing
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,74 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
-
-// Admitted reports whether Kueue has admitted a Workload.
-func Admitted(u *unstructured.Unstructured) bool {
-	_, status := stage.Condition(u, "Admitted")
-	return status == "True"
-}
-
-// Workload is Kueue's view of the job. That of a group of pods is owned by each of them; of a job of several gangs each has one, which the job owns. Of several, as where Kueue
-// makes another one for a job that has changed, the one that has not finished counts, and of an elastic job that has grown the one that replaces the other.
-func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
-	type byOwner struct{}
-	owned := view.Once(v, byOwner{}, func() map[gang.Identity][]*unstructured.Unstructured {
-		owned := map[gang.Identity][]*unstructured.Unstructured{}
-		for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
-			for _, ref := range u.GetOwnerReferences() {
-				id := gang.Identity{Namespace: u.GetNamespace(), UID: ref.UID}
-				owned[id] = append(owned[id], u)
-			}
-		}
-		return owned
-	})
-	uids := []types.UID{g.Meta.UID}
-	for _, p := range g.Bare {
-		uids = append(uids, p.UID)
-	}
-	var mine *unstructured.Unstructured
-	for _, uid := range uids {
-		for _, u := range owned[gang.Identity{Namespace: g.Meta.Namespace, UID: uid}] {
-			if uid == "" || !isOfReplica(u, g) {
-				continue
-			}
-			if mine == nil || precedes(u, mine) {
-				mine = u
-			}
-		}
-	}
-	return mine
-}
-
-// precedes reports whether one Workload of a job counts instead of another.
-func precedes(u, other *unstructured.Unstructured) bool {
-	rank := func(u *unstructured.Unstructured) int {
-		_, finished := stage.Condition(u, "Finished")
-		switch {
-		case finished == "True" || u.GetDeletionTimestamp() != nil:
-			return 2
-		case u.GetAnnotations()[kueue.ReplacesAnnotation] == "":
-			return 1
-		}
-		return 0
-	}
-	return rank(u) < rank(other)
-}
-
-// isOfReplica reports whether a Workload is not that of another replica of a job.
-func isOfReplica(u *unstructured.Unstructured, g *gang.Gang) bool {
-	index, ok := u.GetAnnotations()[kueue.IndexAnnotation]
-	return !ok || g.Replica == nil || index == strconv.Itoa(int(*g.Replica))
-}
 
 // JobOf is the job that owns a Workload; nil if it is not seen.
 func JobOf(v *view.View, wl *unstructured.Unstructured) *gang.Job {
@@ -101,21 +39,23 @@ func JobName(v *view.View, wl *unstructured.Unstructured) audience.Thing {
 	return audience.New(wl.GetKind(), wl.GetNamespace(), wl.GetName())
 }
 
-// settledAfter is how old a Workload has to be before the lack of its job means anything: lists are not of the same moment, and what is deleted goes bit by bit.
-const settledAfter = 5 * time.Minute
+// ownersSeenAfter is how old a Workload has to be before the lack of its job means anything: lists are not of the same moment, and what is deleted goes bit by bit.
+const ownersSeenAfter = 5 * time.Minute
 
-// settled reports whether a time is known, and long ago.
-func settled(v *view.View, at metav1.Time) bool { return !at.IsZero() && v.Age(at.Time) > settledAfter }
+// longAgo reports whether a time is known, and so long ago.
+func longAgo(v *view.View, at metav1.Time) bool {
+	return !at.IsZero() && v.Age(at.Time) > ownersSeenAfter
+}
 
 // Abandoned reports whether a Workload is ownerless, and nothing is about to remove it.
 func Abandoned(v *view.View, wl *unstructured.Unstructured) bool {
-	return Ownerless(v, wl) && (wl.GetDeletionTimestamp() == nil || settled(v, *wl.GetDeletionTimestamp()))
+	return Ownerless(v, wl) && (wl.GetDeletionTimestamp() == nil || longAgo(v, *wl.GetDeletionTimestamp()))
 }
 
 // Ownerless reports whether what a Workload was made for is gone: none of its owners is there, all of which would be seen, nor what one has made, or it was made for a job and no
 // longer has an owner. The copy of a Workload in a worker cluster of MultiKueue has none before its job is made.
 func Ownerless(v *view.View, wl *unstructured.Unstructured) bool {
-	if !settled(v, wl.GetCreationTimestamp()) {
+	if !longAgo(v, wl.GetCreationTimestamp()) {
 		return false
 	}
 	refs := wl.GetOwnerReferences()

@@ -106,17 +106,7 @@ func awaitsFirst(g *gang.Gang, r Refusal) bool {
 		if p.Spec.NodeName == "" {
 			return true
 		}
-		placed = view.Later(placed, placedAt(p))
+		placed = view.Later(placed, view.Later(p.CreationTimestamp.Time, gang.PlacedAt(p)))
 	}
 	return placed.IsZero() || r.Last.Before(placed.Add(RetryWithin))
-}
-
-// placedAt is when a pod got its node, or, where that is not known, was created.
-func placedAt(p *corev1.Pod) time.Time {
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
-			return view.Later(p.CreationTimestamp.Time, condition.LastTransitionTime.Time)
-		}
-	}
-	return p.CreationTimestamp.Time
 }

@@ -102,7 +102,7 @@ func unmade(g *gang.Gang) (all []Refusal) {
 		place, ofJobs := gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index}, g.Reader.OwnsPart != nil && !g.Reader.ByLabel
 		switch {
 		case g.Reader.PodName != nil:
-			name := g.Reader.PodName(g.Meta.Name, place)
+			name := g.PodName(m)
 			if ofJobs && g.Reader.OwnsPart(&g.Meta, nil, &metav1.OwnerReference{Kind: "Job", Name: name}) { // the launcher of an MPIJob, whose pod has a random name then
 				add(m, "jobs.batch", name)
 				continue

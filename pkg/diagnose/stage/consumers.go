@@ -181,9 +181,6 @@ func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placeme
 	return c.Cluster().Without(gone...)
 }
 
-// maxConsumers is how many consumers are named; a longer list is not read.
-const maxConsumers = 12
-
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
 // named, and the others are summed up.
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
@@ -225,7 +222,7 @@ func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool
 func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons bool) []string {
 	type line struct {
 		amount int64
-		holder *view.Consumer
+		user   *view.Consumer
 		pods   []*corev1.Pod
 		on     []string
 	}
@@ -253,18 +250,18 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons 
 		}
 	}
 	more := ""
-	if len(lines) > maxConsumers {
+	if len(lines) > MaxLines {
 		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.amount, a.amount) })
 		var rest int64
-		for _, l := range lines[maxConsumers:] {
+		for _, l := range lines[MaxLines:] {
 			rest += l.amount
 		}
-		more = fmt.Sprintf("%d others hold %s", len(lines)-maxConsumers, phrase.Amount(name, rest))
-		lines = lines[:maxConsumers]
+		more = fmt.Sprintf("%d others hold %s", len(lines)-MaxLines, phrase.Amount(name, rest))
+		lines = lines[:MaxLines]
 	}
 	texts := make([]string, 0, len(lines)+1)
 	for _, l := range lines {
-		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.holder), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.holder, l.pods...)))
+		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.user), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.user, l.pods...)))
 	}
 	if more != "" {
 		texts = append(texts, more)

@@ -73,6 +73,20 @@ func (f *Finding) Detail(format string, args ...any) *Finding {
 	return f
 }
 
+// MaxLines is how many lines about one thing a finding has, one for each of its nodes, pods or users: tenants decide how many there are.
+const MaxLines = 12
+
+// DetailEach adds a line for each of some things, and counts those beyond [MaxLines].
+func DetailEach[T any](f *Finding, all []T, line func(T) string) *Finding {
+	for _, x := range all[:min(len(all), MaxLines)] {
+		f.Detail("%s", line(x))
+	}
+	if more := len(all) - MaxLines; more > 0 {
+		f.Detail("and %d more", more)
+	}
+	return f
+}
+
 // Fact adds a value for programs.
 func (f *Finding) Fact(key string, value any) *Finding {
 	if f.Facts == nil {

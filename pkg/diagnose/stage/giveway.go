@@ -1,13 +1,12 @@
 package stage
 
 import (
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -31,15 +30,15 @@ type GiveWay struct {
 func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 	kind := kindOf(h)
 	resource := strings.ToLower(kind.Kind)
-	workload := ""
+	var workload *unstructured.Unstructured
 	if h.Job != nil {
-		workload = admission(n.View, h)
+		workload = n.View.Workload(h.Job)
 	}
 	switch {
 	case h.Job != nil && h.Job.End != nil:
 		return GiveWay{"clear", command.DeletePods(h.Namespace, h.Pods), "has ended already"}
-	case workload != "": // Kueue would resume what another client suspends
-		return GiveWay{"suspend", command.MergePatch(h.Namespace, "workload."+kueue.Group, workload, map[string]any{"spec": map[string]any{"active": false}}),
+	case workload != nil: // Kueue would resume what another client suspends
+		return GiveWay{"suspend", command.MergePatch(h.Namespace, "workload."+kueue.Group, workload.GetName(), map[string]any{"spec": map[string]any{"active": false}}),
 			"is suspended, and starts again when its Workload is active again"}
 	case kind.Group == "apps" && kind.Kind != "DaemonSet", kind == leaderworkerset.Reader().GroupKind:
 		return GiveWay{"scale down", command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"}
@@ -53,20 +52,6 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 		resource += "." + kind.Group // several groups have a kind of this name
 	}
 	return GiveWay{"delete", command.Kubectl(h.Namespace, "delete", resource, h.Name), "is deleted, and has to be submitted again"}
-}
-
-// admission is Kueue's Workload for a job that Kueue runs; "" for others.
-func admission(v *view.View, h *view.Consumer) string {
-	type controlled struct{}
-	return view.Once(v, controlled{}, func() map[types.UID]string {
-		names := map[types.UID]string{}
-		for _, u := range slices.Backward(v.Snap.Custom[kueue.Kind("Workload")]) { // of two the first counts
-			if ref := metav1.GetControllerOf(u); ref != nil {
-				names[ref.UID] = u.GetName()
-			}
-		}
-		return names
-	})[h.Job.Meta.UID]
 }
 
 // kindOf is the kind of a consumer with its group, from the controllers of its pods.

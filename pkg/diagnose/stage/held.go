@@ -7,10 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -33,21 +34,18 @@ func (c *Context) Deletion(p *corev1.Pod) string {
 // for a pod that something else keeps.
 func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
 	n := c.View.Cluster().Node(p.Spec.NodeName)
-	if n == nil || view.NodeReady(n) || len(p.Finalizers) > 0 {
+	if n == nil || placement.NodeReady(n) || len(p.Finalizers) > 0 {
 		return "", "", false
 	}
 	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
 		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"), true
 }
 
-// maxNodes is for how many nodes it is described how their pods go.
-const maxNodes = 12
-
 // BringBackNodes adds what an administrator can do about the nodes of pods that nothing else keeps.
 func (c *Context) BringBackNodes(f *Finding, pods []*corev1.Pod) *Finding {
 	nodes := sets.New[string]()
 	for _, p := range pods {
-		if what, run, ok := c.BringBack(p); ok && !nodes.Has(p.Spec.NodeName) && len(nodes) < maxNodes {
+		if what, run, ok := c.BringBack(p); ok && !nodes.Has(p.Spec.NodeName) && len(nodes) < MaxLines {
 			nodes.Insert(p.Spec.NodeName)
 			f.Detail("%s", what).Run(run)
 		}
@@ -55,10 +53,22 @@ func (c *Context) BringBackNodes(f *Finding, pods []*corev1.Pod) *Finding {
 	return f
 }
 
-// Clear lets pods go that are stuck in their deletion, given what they are called. Those that only their nodes keep go when these are back: they may still run there, and to
-// delete them by force would start others alongside.
-func (c *Context) Clear(names []string, pods []*corev1.Pod) answer.Action {
-	a := answer.Action{Kind: answer.Fix, By: answer.Admin, Change: map[string]any{"pods": names}}
+// GivenUp is what it costs to clear pods.
+const GivenUp = "what the finalizer or the node was to finish is given up"
+
+// ClearPods adds to a finding about pods that are stuck in their deletion who has to act, and how.
+func (c *Context) ClearPods(f *Finding, pods []*corev1.Pod) *Finding {
+	return c.BringBackNodes(f, pods).Fix(Fix{
+		Action: c.Clear(pods),
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods) },
+	})
+}
+
+// Clear lets pods go that are stuck in their deletion. Those that only their nodes keep go when these are back: they may still run there, and to delete them by force would start
+// others alongside.
+func (c *Context) Clear(pods []*corev1.Pod) answer.Action {
+	names := c.PodNames(pods)
+	a := answer.Action{Kind: answer.Fix, By: answer.Admin, Change: map[string]any{"pods": names[:min(len(names), command.MaxObjects)]}}
 	var cleared, nodes, commands []string
 	away := sets.New[string]()
 	for i, p := range pods {
@@ -70,17 +80,17 @@ func (c *Context) Clear(names []string, pods []*corev1.Pod) answer.Action {
 		}
 	}
 	if len(cleared) > 0 {
-		a.Text, a.Cost = "clear "+phrase.Names(cleared), "what the finalizer or the node was to finish is given up"
+		a.Text, a.Cost = "clear "+phrase.Names(cleared), GivenUp
 	}
 	if len(nodes) > 0 {
 		if a.Text != "" {
 			a.Text += " and "
 		}
 		a.Text += "bring back " + phrase.Verb(len(nodes), "node ", "nodes ") + phrase.Names(nodes)
-		a.Change["nodes"] = nodes
+		a.Change["nodes"] = nodes[:min(len(nodes), command.MaxObjects)]
 		commands = append(commands, command.Kubectl("", "describe", "node", nodes[0]))
 	}
-	a.Command = command.Then(commands...)
+	a.Command = command.ForEach(commands...)
 	return a
 }
 
@@ -97,7 +107,7 @@ func (c *Context) HeldBy(p *corev1.Pod) string {
 	if len(p.Finalizers) > 0 {
 		return "it is held by finalizer " + strings.Join(p.Finalizers, ", ")
 	}
-	if n := c.View.Cluster().Node(p.Spec.NodeName); n == nil || !view.NodeReady(n) {
+	if n := c.View.Cluster().Node(p.Spec.NodeName); n == nil || !placement.NodeReady(n) {
 		return "only the kubelet of its node can confirm that it has ended"
 	}
 	return "its kubelet has not ended it"

@@ -56,6 +56,19 @@ func (n Naming) NameOf(kind string, o metav1.Object) string {
 	return n.Reader.Name(audience.New(kind, o.GetNamespace(), o.GetName()))
 }
 
+// PodNames are the bare names of pods to a reader who sees them.
+func (n Naming) PodNames(pods []*corev1.Pod) []string {
+	names := make([]string, 0, len(pods))
+	for _, p := range pods {
+		if n.Reader.Sees(p.Namespace) {
+			names = append(names, p.Name)
+		} else {
+			names = append(names, n.NameOf("pod", p))
+		}
+	}
+	return names
+}
+
 // Guarded are the PodDisruptionBudgets that do not let all of some pods go at once, as a clause: PodDisruptionBudget serving/web lets none of its 2 pods go. It is
 // empty where there are none.
 func (n Naming) Guarded(pods []*corev1.Pod) string {

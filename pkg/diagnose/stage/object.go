@@ -9,11 +9,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Condition is a condition of an object, and its status; both are empty if there is none of the type.
-func Condition(u *unstructured.Unstructured, kind string) (gang.Condition, string) {
-	return gang.ConditionIn(u, kind)
-}
-
 // Outdated reports whether a condition is about an earlier spec of its object than the present one.
 func Outdated(u *unstructured.Unstructured, kind string) bool {
 	f := gang.Fields{Object: u}

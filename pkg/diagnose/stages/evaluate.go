@@ -56,7 +56,12 @@ const maxDepth = 2
 // evaluator is one stage.
 type evaluator struct {
 	name     answer.Stage
-	evaluate func(*stage.Context) stage.Result
+	evaluate func(*stage.Context, *stage.Result) stage.State
+}
+
+func (e evaluator) result(c *stage.Context) (r stage.Result) {
+	r.State = e.evaluate(c, &r)
+	return r
 }
 
 // evaluators are the stages in their order, which is the precedence of findings.
@@ -123,7 +128,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 			others = helpers(ctx, v, d.Gang, opts)
 			c = record(d, c, e.name, others)
 		}
-		r := e.evaluate(c)
+		r := e.result(c)
 		r.Findings = united(d.Gang, r.Findings)
 		overheads(c, r.Findings)
 		runtimeRules(c, r)

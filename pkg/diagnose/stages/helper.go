@@ -46,7 +46,7 @@ func helpers(ctx context.Context, v *view.View, g *gang.Gang, opts Options) stag
 		c := stage.NewContext(v, h, opts.Reader, tools(ctx, opts), nil)
 		var d stage.Diagnosis
 		for _, e := range ofHelpers() {
-			r := e.evaluate(c)
+			r := e.result(c)
 			c = record(&d, c, e.name, r)
 		}
 		all.Missing = append(all.Missing, c.Missing...)

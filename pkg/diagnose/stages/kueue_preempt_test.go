@@ -126,7 +126,7 @@ func TestKueueLeftBehind(t *testing.T) {
 			owner(c, "ghost")
 			waitsInKueue(c, 2, 8)
 		}},
-		{name: "the pods of one that was evicted are stuck", code: answer.KueueQuota, exit: 5, first: "jobs whose pods are stuck in Terminating will give nothing back", fix: "clear pod research/a-worker-0", wantText: []string{"should have gone 20m ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the pods of one that was evicted are stuck", code: answer.KueueQuota, exit: 5, first: "jobs whose pods are stuck in Terminating will give nothing back", fix: "clear a-worker-0", wantText: []string{"should have gone 20m ago"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Runs("a", 8, "n1")
 			p := c.S.Pods[len(c.S.Pods)-1]

@@ -19,7 +19,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
-	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -545,7 +544,7 @@ func TestKueueWorkloadOfReplica(t *testing.T) {
 		replica := int32(i)
 		g := &gang.Gang{Job: &gang.Job{Replica: &replica}}
 		g.Meta.Namespace, g.Meta.UID = "team", c.S.Custom[kindOf(kueue.Group, "Workload")][0].GetOwnerReferences()[0].UID
-		if u := queueing.Workload(v, g); u == nil || u.GetName() != want {
+		if u := v.Workload(g.Job); u == nil || u.GetName() != want {
 			t.Errorf("replica %d: got %v", i, u)
 		}
 	}

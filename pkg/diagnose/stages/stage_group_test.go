@@ -274,12 +274,9 @@ func TestGroup(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 500, Message: `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook-of-others.infra.svc:443/": EOF`}}
 		}},
-		{name: "a queue was closed when it was refused, and is open again", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {
-			c.Schedules("volcano").GangScheduler("volcano")
-			c.Queue("q", "Open", nil)
-			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, scheduledBy("volcano"), job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
-			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePodGroup", "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`", 15*time.Minute)
-		}},
+		{name: "a queue was closed when another job of the name was refused, and is open again", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.QueueClosed}, build: closedBefore(15 * time.Minute)},
+		{name: "a queue was closed when it was refused, and is open again", code: answer.BelowQuorum, exit: 3, first: "was refused, last 5m ago, for its queue, which is open now: its controller tries again within 11m",
+			never: []answer.Code{answer.QueueClosed, answer.PodGroupMissing}, build: closedBefore(5 * time.Minute)},
 		{name: "PodGroups are not served", code: answer.PodGroupMissing, exit: 5, first: "for scheduler volcano, and the cluster does not serve them: CRD podgroups.scheduling.volcano.sh is not installed", build: func(c *clustertest.Cluster) {
 			c.Schedules("volcano").GangScheduler("volcano")
 			c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}
@@ -326,6 +323,16 @@ func withTask(scheduler, task string) func(*clustertest.Cluster) {
 		c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy(scheduler), func(g *clustertest.Gang) {
 			g.Age, g.Volcano, g.Group = 20*time.Second, "q", set(map[string]any{task: int64(2)}, "spec", "minTaskMember")
 		}))
+	}
+}
+
+// closedBefore is a cluster in which a queue is open that was closed when the PodGroup of a gang could not be created, so long ago.
+func closedBefore(ago time.Duration) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		c.Schedules("volcano").GangScheduler("volcano")
+		c.Queue("q", "Open", nil)
+		c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, scheduledBy("volcano"), job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
+		c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePodGroup", "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`", ago)
 	}
 }
 

@@ -98,6 +98,13 @@ func TestStartVolumes(t *testing.T) {
 			}), 20*time.Minute)
 			addEvent(c, "FailedAttachVolume", multiAttach, 9*time.Minute)
 		}},
+		{name: "a pod that a finalizer keeps has it", code: answer.VolumeMultiAttach, exit: 5, first: "in use on n3", wantText: []string{"held by finalizer example.com/upload"}, fix: "clear prep-worker-0", build: func(c *clustertest.Cluster) {
+			takenBy(c, func(p *corev1.Pod) {
+				at := clustertest.Ago(15 * time.Minute)
+				p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/upload"}
+			})
+			addEvent(c, "FailedAttachVolume", multiAttach, 9*time.Minute)
+		}},
 		{name: "no pod has it any more", code: answer.VolumeMultiAttach, exit: 3, wantText: []string{"it is to be detached"}, build: func(c *clustertest.Cluster) {
 			second(c, mounted("data"))
 			attachedTo(c, "n1")

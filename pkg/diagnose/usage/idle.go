@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -36,12 +37,7 @@ func startOf(p *corev1.Pod) time.Time {
 	if p.Status.StartTime != nil {
 		return p.Status.StartTime.Time
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return p.CreationTimestamp.Time
+	return cmp.Or(gang.PlacedAt(p), p.CreationTimestamp.Time)
 }
 
 // brokenSince is the moment since when fewer members are there than the gang needs: those above its minimum may be absent from the start.

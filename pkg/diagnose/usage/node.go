@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // The states of a node.
@@ -147,7 +148,7 @@ func consumerName(h *view.Consumer) string { return h.Kind + " " + h.String() }
 
 func states(n *corev1.Node) []string {
 	s := []string{StateReady}
-	if !view.NodeReady(n) {
+	if !placement.NodeReady(n) {
 		s[0] = StateNotReady
 	}
 	if n.Spec.Unschedulable {

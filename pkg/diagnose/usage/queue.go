@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
 // Queue is one queue: an object of Volcano, kube-batch, KAI or Kueue, or no more than a name that jobs give.
@@ -78,7 +80,7 @@ func OfQueues(w *view.View) Queues {
 			}
 		}
 		q.count(g, j)
-		for counted := map[string]bool{key.name: true}; len(counted) < maxDepth; counted[key.name] = true {
+		for counted := map[string]bool{key.name: true}; len(counted) < queueing.MaxDepth; counted[key.name] = true {
 			key.name = above(all, key)
 			if q = all[key]; q == nil || key.name == "" || counted[key.name] { // users may write circles
 				break
@@ -100,23 +102,17 @@ func OfQueues(w *view.View) Queues {
 	return report
 }
 
-// maxDepth is how deep queues nest at most.
-const maxDepth = 8
-
 // above is the name of the queue above another one; empty for one that has none, or a cohort. Queues of Volcano that name none are below its root, where there is one.
 func above(all map[queueKey]*Queue, key queueKey) string {
 	q := all[key]
 	if q == nil || !limited(key.kind) {
 		return ""
 	}
-	if q.Parent == "" && key.kind == volcano.QueueKind() && key.name != rootQueue {
-		return rootQueue
+	if q.Parent == "" && key.kind == volcano.QueueKind() && key.name != volcano.RootQueue {
+		return volcano.RootQueue
 	}
 	return q.Parent
 }
-
-// rootQueue is the queue above all others in Volcano's hierarchy.
-const rootQueue = "root"
 
 func compareBools(a, b bool) int {
 	switch {
@@ -205,12 +201,12 @@ func (l *ledger) queue(u *unstructured.Unstructured) *Queue {
 	f := gang.Fields{Object: u}
 	q := &Queue{Kind: u.GetKind(), Group: u.GroupVersionKind().Group, Name: u.GetName(), Quotas: []Quota{}}
 	if q.Kind == "ClusterQueue" {
-		q.Parent = cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
-		q.State = stopped(f.String("spec", "stopPolicy"))
+		q.Parent = cohort.Of(u)
+		q.State = cmp.Or(kueue.StopPolicy(u), "Open")
 		q.Quotas = l.admitted(u)
 		return q
 	}
-	q.Parent, q.State = cmp.Or(f.String("spec", "parent"), f.String("spec", "parentQueue")), f.String("status", "state")
+	q.Parent, q.State = queueing.Parent(u), f.String("status", "state")
 	if u.GroupVersionKind().Group == kai.Group {
 		for _, r := range kai.QueueAmounts() {
 			if limit, bounded := r.Of(u, "limit"); bounded {
@@ -226,13 +222,6 @@ func (l *ledger) queue(u *unstructured.Unstructured) *Queue {
 	}
 	slices.SortFunc(q.Quotas, byResource)
 	return q
-}
-
-func stopped(policy string) string {
-	if policy == "" || policy == "None" {
-		return "Open"
-	}
-	return policy
 }
 
 // use fills in what jobs hold of what the queue limits.

@@ -114,6 +114,16 @@ func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f
 	return c
 }
 
+// DropCondition takes a condition of an object away.
+func DropCondition(u *unstructured.Unstructured, kind string) {
+	if conditions, ok, _ := unstructured.NestedSlice(u.Object, "status", "conditions"); ok {
+		Set(u, slices.DeleteFunc(conditions, func(item any) bool {
+			cond, _ := item.(map[string]any)
+			return cond["type"] == kind
+		}), "status", "conditions")
+	}
+}
+
 // WithoutObjects is the cluster without some objects of a kind that has no type.
 func WithoutObjects(s *snapshot.Snapshot, kind schema.GroupKind, gone []*unstructured.Unstructured) *snapshot.Snapshot {
 	c := s.Clone()

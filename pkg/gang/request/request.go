@@ -228,12 +228,13 @@ func Set(r *corev1.ResourceRequirements, name corev1.ResourceName, to resource.Q
 		had = limit
 	}
 	if limited && (limit.Cmp(had) <= 0 || limit.Cmp(to) < 0) || !limited && !requested || device {
-		put(&r.Limits, name, to)
+		Put(&r.Limits, name, to)
 	}
-	put(&r.Requests, name, to)
+	Put(&r.Requests, name, to)
 }
 
-func put(list *corev1.ResourceList, name corev1.ResourceName, to resource.Quantity) {
+// Put sets the amount of a resource in a list, which may be nil.
+func Put(list *corev1.ResourceList, name corev1.ResourceName, to resource.Quantity) {
 	if *list == nil {
 		*list = corev1.ResourceList{}
 	}

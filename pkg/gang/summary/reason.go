@@ -54,7 +54,7 @@ func waitingReason(pod *corev1.Pod) string {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if w := s.State.Waiting; w != nil && w.Reason != "" {
-				return join(w.Reason, w.Message)
+				return gang.Explained(w.Reason, w.Message)
 			}
 		}
 	}
@@ -74,15 +74,8 @@ func loopReason(pod *corev1.Pod, now time.Time) string {
 func failedReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			return join(fmt.Sprintf("container %s exited with code %d", s.Name, t.ExitCode), t.Message)
+			return gang.Explained(fmt.Sprintf("container %s exited with code %d", s.Name, t.ExitCode), t.Message)
 		}
 	}
-	return cmp.Or(join(pod.Status.Reason, pod.Status.Message), "failed")
-}
-
-func join(reason, message string) string {
-	if reason == "" || message == "" {
-		return reason + message
-	}
-	return reason + ": " + message
+	return cmp.Or(gang.Explained(pod.Status.Reason, pod.Status.Message), "failed")
 }

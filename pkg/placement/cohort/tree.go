@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -74,7 +75,7 @@ func New(o Objects) *Tree {
 	for _, u := range o.Queues {
 		n := &node{name: u.GetName(), quotas: quotasOf(u), usage: map[flavorResource]int64{}}
 		t.queues[u.GetName()], t.nodes[u.GetName()] = u, n
-		t.join(n, cohortOf(u))
+		t.join(n, Of(u))
 	}
 	for _, u := range o.Workloads {
 		if n := t.nodes[AdmittedTo(u)]; n != nil {
@@ -110,7 +111,8 @@ func (t *Tree) join(n *node, cohort string) {
 	parent.children = append(parent.children, n)
 }
 
-func cohortOf(queue *unstructured.Unstructured) string {
+// Of is the cohort that a queue names; empty for none.
+func Of(queue *unstructured.Unstructured) string {
 	f := gang.Fields{Object: queue}
 	return cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
 }
@@ -142,6 +144,21 @@ func (t *Tree) Admitted(queue string) []*unstructured.Unstructured {
 		return n.admitted
 	}
 	return nil
+}
+
+// Total is the quota of a resource over all flavors of a queue, and how much its Workloads use: more than that, where it borrows.
+type Total struct{ Nominal, Used int64 }
+
+// Totals are those of a queue, by resource.
+func (t *Tree) Totals(queue string) map[corev1.ResourceName]Total {
+	totals := map[corev1.ResourceName]Total{}
+	if n := t.nodes[queue]; n != nil {
+		for at, q := range n.quotas {
+			of := totals[at.name]
+			totals[at.name] = Total{of.Nominal + q.nominal, of.Used + n.usage[at]}
+		}
+	}
+	return totals
 }
 
 // top is the cohort above all others, or the queue itself.
@@ -198,12 +215,10 @@ func amount(name corev1.ResourceName, value any) int64 {
 
 // AdmittedTo is the ClusterQueue in which a Workload uses quota; "" if it uses none.
 func AdmittedTo(workload *unstructured.Unstructured) string {
-	f := gang.Fields{Object: workload}
-	for _, c := range f.List("status", "conditions") {
-		if c["type"] == "Finished" && c["status"] == "True" {
-			return ""
-		}
+	if kueue.Finished(workload) {
+		return ""
 	}
+	f := gang.Fields{Object: workload}
 	return f.String("status", "admission", "clusterQueue")
 }
 

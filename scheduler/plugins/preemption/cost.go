@@ -7,11 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement/disruption"
 )
 
 // Cost is the cost of evicting a set of units. Costs are compared field by field,
@@ -83,15 +81,7 @@ type budgets struct {
 	of      map[types.UID][]int // by pod
 }
 
-// Users write budgets, and while victims are looked for nothing else is scheduled. Of a namespace so many budgets count, the first by name, and
-// those of them that select by no more labels and values.
-const (
-	maxBudgets = 100
-	maxTerms   = 100
-)
-
-// budgetsOf finds the budgets of the candidates' pods. A pod whose disruption a
-// budget knows of already is not counted again.
+// budgetsOf finds the budgets of the candidates' pods.
 func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 	b := &budgets{of: map[types.UID][]int{}}
 	pods := map[string][]*corev1.Pod{} // by namespace
@@ -110,34 +100,21 @@ func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 		}
 	}
 	for namespace, some := range written {
-		if len(some) > maxBudgets {
-			slices.SortFunc(some, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
-			some = some[:maxBudgets]
-		}
-		for _, budget := range some {
-			b.add(budget, pods[namespace])
+		counting, _ := disruption.Counting(some)
+		for _, budget := range counting {
+			if budget.SelectsAll() {
+				continue
+			}
+			number := len(b.allowed)
+			b.allowed = append(b.allowed, int(budget.Allows()))
+			for _, pod := range pods[namespace] {
+				if budget.Covers(pod) {
+					b.of[pod.UID] = append(b.of[pod.UID], number)
+				}
+			}
 		}
 	}
 	return b
-}
-
-// add finds the pods of a namespace that a budget guards.
-func (b *budgets) add(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) {
-	if request.SelectorTerms(budget.Spec.Selector) > maxTerms {
-		return
-	}
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return // it guards no pod
-	}
-	number := len(b.allowed)
-	b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
-	for _, pod := range pods {
-		_, known := budget.Status.DisruptedPods[pod.Name]
-		if !known && selector.Matches(labels.Set(pod.Labels)) {
-			b.of[pod.UID] = append(b.of[pod.UID], number)
-		}
-	}
 }
 
 // violations is by how many pods the budgets are exceeded.
@@ -154,7 +131,7 @@ func (b *budgets) violations(units []Unit) (n int) {
 		}
 	}
 	for number, count := range used {
-		n += max(0, count-max(0, b.allowed[number]))
+		n += max(0, count-b.allowed[number])
 	}
 	return n
 }

@@ -16,13 +16,7 @@ import (
 )
 
 // Evaluate finds out whether a controller turns the job into pods.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g, job := c.Gang, component.Next(c.Gang.Job)
 	handled := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
 	seen := handled || reported(c, job)

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -59,7 +59,7 @@ func kueueController(c *stage.Context, out *stage.Result) {
 // hasWorkload reports whether there is a Workload of the job, or of what its controller makes of it, which has its name as a rule.
 func hasWorkload(c *stage.Context) bool {
 	names := []string{c.Gang.Meta.Name, cmp.Or(c.Gang.MadeAs, c.Gang.Meta.Name)}
-	return queueing.Workload(c.View, c.Gang) != nil || slices.ContainsFunc(c.View.Snap.Custom[kueue.Kind("Workload")], func(u *unstructured.Unstructured) bool {
+	return c.View.Workload(c.Gang.Job) != nil || slices.ContainsFunc(c.View.Snap.Custom[kueue.Kind("Workload")], func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() == c.Gang.Meta.Namespace && slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return slices.Contains(names, ref.Name) })
 	})
 }
@@ -107,22 +107,16 @@ func classMissing(c *stage.Context) *stage.Finding {
 	if withReport(c, f); nearest == "" {
 		return f
 	}
-	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use WorkloadPriorityClass " + nearest, Change: map[string]any{"priorityClass": nearest},
-			Command: c.Kubectl("label", "--overwrite", g.Ref(), kueue.PriorityLabel+"="+nearest)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Relabelled(s, g.Job, kueue.PriorityLabel, nearest)
-		},
-	})
+	return f.Fix(patch.Labelled(g, kueue.PriorityLabel, nearest, "priorityClass", "use WorkloadPriorityClass "+nearest))
 }
 
 // notResumed finds that Kueue has admitted a job long ago, and has not resumed it: it fails to start what it makes of the job.
 func notResumed(c *stage.Context) *stage.Finding {
-	g, wl := c.Gang, queueing.Workload(c.View, c.Gang)
-	if wl == nil || !g.Suspended || c.View.Assumed || !queueing.Admitted(wl) {
+	g, wl := c.Gang, c.View.Workload(c.Gang.Job)
+	if wl == nil || !g.Suspended || c.View.Assumed || !kueue.Admitted(wl) {
 		return nil
 	}
-	admitted, _ := stage.Condition(wl, "Admitted")
+	admitted, _ := gang.ConditionIn(wl, "Admitted")
 	checked := !slices.ContainsFunc(kueue.ChecksOf(wl), func(check kueue.Check) bool { return check.State != kueue.CheckReady })
 	if _, evicted := kueue.Eviction(wl); evicted || !checked || c.View.Age(admitted.At) <= operatorSilent {
 		return nil

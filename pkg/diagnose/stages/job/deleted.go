@@ -93,12 +93,12 @@ func (d departure) held(f *stage.Finding) {
 func (d departure) heldByPods(f *stage.Finding) {
 	names := namesOf(d.stuck)
 	f.Message += fmt.Sprintf(": %s %s not gone, and should have", phrase.Names(names), phrase.Verb(len(names), "has", "have"))
-	for _, p := range d.stuck {
-		f.Detail("%s %s: %s", p.Name, d.Overdue(p), d.HeldBy(p)).
-			See("v1", "Pod", p, ".metadata.finalizers")
+	stage.DetailEach(f, d.stuck, func(p *corev1.Pod) string { return fmt.Sprintf("%s %s: %s", p.Name, d.Overdue(p), d.HeldBy(p)) })
+	for _, p := range d.stuck[:min(len(d.stuck), stage.MaxLines)] {
+		f.See("v1", "Pod", p, ".metadata.finalizers")
 	}
 	d.BringBackNodes(f.Fact("stuck", names), d.stuck)
-	d.letGo(f, d.Clear(names, d.stuck))
+	d.letGo(f, d.Clear(d.stuck))
 }
 
 // heldByFinalizer offers to take away what no controller does.

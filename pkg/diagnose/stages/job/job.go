@@ -22,13 +22,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
-// Evaluate looks at the spec and at what the controller made of it.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
 // maxReported is how much is shown of what a controller reports, in bytes.
 const maxReported = 300
 
@@ -46,7 +39,8 @@ func Notes(g *gang.Gang, out *stage.Result) {
 	out.Note("%s %s %s failed for good: the controller makes no more pods of %s", phrase.Verb(n, "index", "indexes"), g.FailedIndexes, phrase.Verb(n, "has", "have"), phrase.Verb(n, "it", "them"))
 }
 
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+// Evaluate looks at the spec and at what the controller made of it.
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	Notes(g, out)
 	runsUnqueued(c, out)

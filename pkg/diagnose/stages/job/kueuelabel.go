@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -35,13 +33,7 @@ func unqueued(c *stage.Context, f *stage.Finding) {
 			return
 		}
 	}
-	f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "label it for LocalQueue " + queue + ", and Kueue admits it", Change: map[string]any{"queue": queue},
-			Command: c.Kubectl("label", "--overwrite", g.Ref(), kueue.QueueLabel+"="+queue)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Relabelled(s, g.Job, kueue.QueueLabel, queue)
-		},
-	})
+	f.Fix(patch.Labelled(g, kueue.QueueLabel, queue, "queue", "label it for LocalQueue "+queue+", and Kueue admits it"))
 }
 
 // runsUnqueued remarks that a job which is not suspended names a queue of Kueue where that does not look: it waits in none.

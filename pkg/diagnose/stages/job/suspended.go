@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -103,7 +104,7 @@ func suspendedAt(c *stage.Context) time.Time {
 		}
 	}
 	if u := c.View.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
-		if condition, status := stage.Condition(u, "Suspended"); status == "True" {
+		if condition, status := gang.ConditionIn(u, "Suspended"); status == "True" {
 			return condition.At
 		}
 	}

@@ -2,6 +2,7 @@ package life
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,20 +39,18 @@ func stuckBehind(c *stage.Context, left []lostMember) *stage.Finding {
 // leftBehind adds to a loss the members whose pods should have gone and have not: as long as a pod is there, no successor of its name
 // is made.
 func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
-	var pods []*corev1.Pod
-	var names []string
-	for _, l := range lost {
-		p := l.Pod
-		if p == nil || !c.View.Stuck(p) {
-			continue
-		}
-		f.Detail("%s %s: %s; its successor is made after that", l.Name(), c.Overdue(p), c.HeldBy(p))
-		pods, names = append(pods, p), append(names, p.Name)
-	}
-	if len(pods) == 0 {
+	stuck := slices.DeleteFunc(slices.Clone(lost), func(l lostMember) bool { return l.Pod == nil || !c.View.Stuck(l.Pod) })
+	if len(stuck) == 0 {
 		return
 	}
-	action := c.Clear(names, pods)
+	stage.DetailEach(f, stuck, func(l lostMember) string {
+		return fmt.Sprintf("%s %s: %s; its successor is made after that", l.Name(), c.Overdue(l.Pod), c.HeldBy(l.Pod))
+	})
+	var pods []*corev1.Pod
+	for _, l := range stuck {
+		pods = append(pods, l.Pod)
+	}
+	names, action := c.PodNames(pods), c.Clear(pods)
 	action.Text += fmt.Sprintf(", so that %s %s made again", phrase.Names(names), phrase.Verb(len(names), "is", "are"))
 	c.BringBackNodes(f.Fact("terminating", names), pods).Fix(stage.Fix{
 		Action: action,

@@ -20,13 +20,7 @@ import (
 )
 
 // Evaluate looks at a gang of which some members hold nodes while others cannot: what was lost, who took it, and what idles.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	if g.Suspended { // its members are to go; a queue or a user decides when others come
 		if left := stuckMembers(c); len(left) > 0 {

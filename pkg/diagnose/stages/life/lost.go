@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // lostMember is a member that was there once.
@@ -102,7 +103,7 @@ var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
 
 // remember takes from the events of the pod that a member had before, which was of the same name, where it was and how it went.
 func remember(c *stage.Context, l *lostMember) {
-	name := podName(c, l.Member)
+	name := c.Gang.PodName(l.Member)
 	if l.Pod != nil {
 		name = l.Pod.Name
 	}
@@ -152,14 +153,6 @@ func failure(p *corev1.Pod) string {
 	return strings.TrimSpace(strings.ToLower(p.Status.Reason) + " " + p.Status.Message)
 }
 
-// podName is the name of a member's pod; "" where names are random.
-func podName(c *stage.Context, m gang.Member) string {
-	if c.Gang.Reader.PodName == nil {
-		return ""
-	}
-	return c.Gang.Reader.PodName(c.Gang.Meta.Name, gang.RoleIndex{Role: strings.ToLower(m.Role), Index: m.Index})
-}
-
 // whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.
 func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 	taken := map[string]bool{}
@@ -169,7 +162,7 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 		}
 	}
 	for _, n := range c.Cluster().Nodes() {
-		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) || !l.since.IsZero() && n.CreationTimestamp.After(l.since) {
+		if l.node != "" && n.Name != l.node || l.node == "" && (placement.NodeReady(n) || taken[n.Name]) || !l.since.IsZero() && n.CreationTimestamp.After(l.since) {
 			continue
 		}
 		for _, cond := range n.Status.Conditions {

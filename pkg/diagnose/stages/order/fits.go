@@ -31,6 +31,21 @@ func fits(c *stage.Context) *stage.Finding {
 	for _, a := range c.Placement.Placement {
 		nodes[a.Node] = true
 	}
+	f := stage.Found(answer.Fits, "fits now: room for %s on %s", placed(c), phrase.Names(slices.Sorted(maps.Keys(nodes)))).
+		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
+	domain(c, f)
+	if c.Refused > 0 {
+		f.Message += fmt.Sprintf("; %d of its %d members are not made for now, which it can do without", c.Refused, c.Gang.Total())
+		f.Fact("refused", c.Refused)
+	}
+	if !c.View.Assumed && !succeed(c, f) {
+		notTried(c, f)
+	}
+	return f
+}
+
+// placed are the members that there is room for.
+func placed(c *stage.Context) string {
 	done, later := c.Gang.Count(gang.Succeeded), c.Gang.Count(gang.NotDue)
 	total, needs, left := c.Gang.Total()-done-later, c.Gang.Min, ""
 	switch are := " that " + phrase.Verb(int(total), "is", "are"); {
@@ -39,28 +54,19 @@ func fits(c *stage.Context) *stage.Finding {
 	case done > 0: // so many fewer are needed
 		needs, left = c.Request.MinMember, are+" left"
 	}
-	what := "all " + phrase.Count(total, "member") + left
-	if total == 1 {
-		what = "its 1 member" + left
-	} else if int32(len(c.Placement.Placement)) < total-c.Gang.Count(gang.Starting, gang.Running) {
-		what = fmt.Sprintf("%d of %d members%s (it needs %d)", c.Placed(*c.Placement), total, left, needs)
+	switch n := len(c.Placement.Placement); {
+	case len(c.Request.Bound) > 0:
+		return fmt.Sprintf("the other %d of %d members", n, c.Gang.Total()-later)
+	case total == 1:
+		return "its 1 member" + left
+	case int32(n) < total-c.Gang.Count(gang.Starting, gang.Running):
+		return fmt.Sprintf("%d of %d members%s (it needs %d)", c.Placed(*c.Placement), total, left, needs)
 	}
-	if n := len(c.Request.Bound); n > 0 {
-		what = fmt.Sprintf("the other %d of %d members", len(c.Placement.Placement), c.Gang.Total()-later)
-	}
-	f := stage.Found(answer.Fits, "fits now: room for %s on %s", what, phrase.Names(slices.Sorted(maps.Keys(nodes)))).
-		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
-	domain(c, f)
-	if c.Refused > 0 {
-		f.Message += fmt.Sprintf("; %d of its %d members are not made for now, which it can do without", c.Refused, c.Gang.Total())
-		f.Fact("refused", c.Refused)
-	}
-	if c.View.Assumed {
-		return f
-	}
-	if succeed(c, f) {
-		return f
-	}
+	return "all " + phrase.Count(total, "member") + left
+}
+
+// notTried adds when the scheduler tried the gang last, or that it does not, though the gang fits, and what was not evaluated of it.
+func notTried(c *stage.Context, f *stage.Finding) {
 	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace)
 	since, attempt := view.Later(fitsSince(c), scheduler.AliveSince), lastAttempt(c)
 	switch {
@@ -85,7 +91,6 @@ func fits(c *stage.Context) *stage.Finding {
 	if unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled); len(unknown) > 0 {
 		f.Message += "; not evaluated: " + phrase.Names(unknown)
 	}
-	return f
 }
 
 // succeed makes of the finding that the gang fits that it does once members have ended that are being deleted, if it waits for that: their successors have the

@@ -21,13 +21,7 @@ import (
 )
 
 // Evaluate finds out which gangs come first, and finds that the gang fits if nothing is in its way.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if c.Placement == nil && slices.ContainsFunc(c.Missing, func(r answer.Right) bool { return r.Stage == answer.StagePlacement }) {
 		return stage.Skipped("without a placement there is no order")
 	}
@@ -127,7 +121,7 @@ type leftover struct {
 
 func leftFor(c *stage.Context) *leftover {
 	left := &leftover{nodes: c.Cluster()}
-	wl := queueing.Workload(c.View, c.Gang)
+	wl := c.View.Workload(c.Gang.Job)
 	if wl == nil {
 		return left
 	}
@@ -227,7 +221,7 @@ type line struct {
 }
 
 func ahead(c *stage.Context) line {
-	if wl := queueing.Workload(c.View, c.Gang); wl != nil && cohort.AdmittedTo(wl) == "" {
+	if wl := c.View.Workload(c.Gang.Job); wl != nil && cohort.AdmittedTo(wl) == "" {
 		return kueueAhead(c, wl)
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)

@@ -18,11 +18,9 @@ import (
 )
 
 // Evaluate looks whether the members that have no node yet have a place together, now, later, or never.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	provisioned(c, &r)
-	return r
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
+	defer provisioned(c, out)
+	return evaluate(c, out)
 }
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {

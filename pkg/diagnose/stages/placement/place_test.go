@@ -28,9 +28,6 @@ func TestTolerates(t *testing.T) {
 			t.Errorf("%+v: got %v %q", tt.toleration, got, tolerationText(tt.toleration))
 		}
 	}
-	if got := taintText(taint); got != "dedicated=team:NoSchedule" {
-		t.Errorf("got %s", got)
-	}
 }
 
 // Kubernetes evicts a pod by the first toleration that matches a taint.

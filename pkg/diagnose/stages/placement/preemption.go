@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement/disruption"
 )
 
 // preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
@@ -88,17 +88,15 @@ func guarded(c *stage.Context, priority int32) guards {
 			pods := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !slices.ContainsFunc(c.View.Budgets(p), keepsAll) })
 			if len(pods) > 0 {
 				all.pods.Insert(pods...)
-				all.budgets[h] = slices.DeleteFunc(c.View.ExceededBudgets(pods), func(e view.Exceeded) bool { return !keepsAll(e.PodDisruptionBudget) })
+				all.budgets[h] = slices.DeleteFunc(c.View.ExceededBudgets(pods), func(e view.Exceeded) bool { return !keepsAll(e.Budget) })
 			}
 		}
 		return all
 	})
 }
 
-// keepsAll reports whether a PodDisruptionBudget keeps schedulers from all of its pods. One that selects all pods of its namespace counts for evictions, not for preemption.
-func keepsAll(b *policyv1.PodDisruptionBudget) bool {
-	return b.Status.DisruptionsAllowed <= 0 && len(b.Spec.Selector.MatchLabels)+len(b.Spec.Selector.MatchExpressions) > 0
-}
+// keepsAll reports whether a PodDisruptionBudget keeps schedulers from all of its pods.
+func keepsAll(b disruption.Budget) bool { return b.Allows() == 0 && !b.SelectsAll() }
 
 // below are those of a lower priority that are in the way of the gang.
 func below(c *stage.Context, priority int32) (lower []*view.Consumer) {

@@ -22,9 +22,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// mostDescribed is how many nodes or pods are described, each on a line of its own.
-const mostDescribed = 12
-
 // nodeRepair is a repair of nodes, which is the same for all gangs: a node is repaired once for a view.
 type nodeRepair struct {
 	name string
@@ -115,17 +112,12 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	names := nodeNames(nodes)
 	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, repair)).Fact("nodes", names)
 	leaving := 0
-	for i, n := range nodes {
+	for _, n := range nodes {
 		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
 			leaving++
 		}
-		if i < mostDescribed {
-			f.Detail("%s", unfit(c, n))
-		}
 	}
-	if more := len(nodes) - mostDescribed; more > 0 {
-		f.Detail("and %d more", more)
-	}
+	stage.DetailEach(f, nodes, func(n *corev1.Node) string { return unfit(c, n) })
 	first, fix := nodes[0], "repair "
 	if leaving == len(nodes) {
 		fix = "prevent the removal of "
@@ -171,8 +163,8 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 			}
 		}
 	}
-	if more := len(lines) - mostDescribed; more > 0 {
-		lines = append(lines[:mostDescribed], fmt.Sprintf("and %d more", more))
+	if more := len(lines) - stage.MaxLines; more > 0 {
+		lines = append(lines[:stage.MaxLines], fmt.Sprintf("and %d more", more))
 	}
 	first := nodes[0]
 	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
@@ -240,13 +232,7 @@ func withheld(c *stage.Context, s shortfall) *stage.Finding {
 	slices.Sort(where)
 	where = slices.Compact(where)
 	f := stage.Found(answer.GPUUnhealthy, "devices on %s are withheld, and the others are too few: %d/%d members fit", phrase.Names(where), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", where)
-	for i, p := range problems {
-		if i == mostAbsent {
-			f.Detail("and %d more", len(problems)-i)
-			break
-		}
-		f.Detail("%s", p.Detail)
-	}
+	stage.DetailEach(f, problems, func(p placement.DeviceProblem) string { return p.Detail })
 	const look = "kubectl get resourceslices -o yaml"
 	repair := answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(where), Change: map[string]any{"nodes": where}, Command: look}
 	switch {
@@ -310,33 +296,10 @@ func inTheWay(c *stage.Context, causes placement.Causes, match func(*corev1.Pod)
 	return all, nil
 }
 
-// podName is the bare name of a pod to a reader who sees it.
-func podName(c *stage.Context, p *corev1.Pod) string {
-	if c.Reader.Sees(p.Namespace) {
-		return p.Name
-	}
-	return c.NameOf("pod", p)
-}
-
 // stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context, s shortfall) *stage.Finding {
-	var names, lines []string
 	all, by := inTheWay(c, s.causes, c.View.Stuck)
-	for _, p := range all {
-		names = append(names, podName(c, p))
-		why := ""
-		if len(p.Finalizers) > 0 {
-			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
-		}
-		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
-			why += ", its node is not ready"
-		}
-		has := "is on " + p.Spec.NodeName
-		if by != nil && by.uses(p) {
-			has = by.clause(1, []*corev1.Pod{p})
-		}
-		lines = append(lines, fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, c.Overdue(p), why))
-	}
+	names := c.PodNames(all)
 	has := phrase.Verb(len(names), "holds", "hold") + " room that it needs"
 	if by != nil {
 		has = by.clause(len(names), slices.DeleteFunc(slices.Clone(all), func(p *corev1.Pod) bool { return !by.uses(p) }))
@@ -345,18 +308,21 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 	if lacks := s.sentences(c); lacks != "" {
 		f.Message += ": " + lacks
 	}
-	for _, line := range lines[:min(len(lines), mostDescribed)] {
-		f.Detail("%s", line)
-	}
-	if more := len(lines) - mostDescribed; more > 0 {
-		f.Detail("and %d more", more)
-	}
-	c.BringBackNodes(f, all)
-	for _, p := range all[:min(len(all), mostDescribed)] {
+	stage.DetailEach(f, all, func(p *corev1.Pod) string {
+		has, why := "is on "+p.Spec.NodeName, ""
+		if by != nil && by.uses(p) {
+			has = by.clause(1, []*corev1.Pod{p})
+		}
+		if len(p.Finalizers) > 0 {
+			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
+		}
+		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !placement.NodeReady(node) {
+			why += ", its node is not ready"
+		}
+		return fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, c.Overdue(p), why)
+	})
+	for _, p := range all[:min(len(all), stage.MaxLines)] {
 		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")
 	}
-	return f.Fix(stage.Fix{
-		Action: c.Clear(names, all),
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, all) },
-	})
+	return c.ClearPods(f, all)
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -71,7 +71,7 @@ func wholeDevices(request view.PlacementRequest) view.PlacementRequest {
 			continue
 		}
 		r.Pod = r.Pod.DeepCopy()
-		patch.SetAmount(&r.Pod.Spec.Containers[0].Resources.Requests, sharedGPU, *resource.NewQuantity(1, resource.DecimalSI))
+		podrequest.Put(&r.Pod.Spec.Containers[0].Resources.Requests, sharedGPU, *resource.NewQuantity(1, resource.DecimalSI))
 	}
 	if request.Shape != "" {
 		request.Shape = fmt.Sprint(request.Shape, "\nwith a whole GPU for each part")

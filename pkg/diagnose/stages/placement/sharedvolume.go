@@ -6,12 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -54,22 +52,12 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 			f := stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i])).At(answer.StagePlacement).As(verdict, who).
 				See("v1", "PersistentVolumeClaim", claim, ".spec.accessModes").Fact("claim", claim.Name).Fact("usedBy", h.String())
 			if c.View.Stuck(h.Pods[i]) {
-				cleared(c, f, h.Pods[i])
+				c.ClearPods(f.Detail("%s", c.HeldBy(h.Pods[i])), h.Pods[i:i+1])
 			}
 			return f, h
 		}
 	}
 	return nil, nil
-}
-
-// cleared adds who has to act on a pod that is stuck in its deletion, and how it is cleared.
-func cleared(c *stage.Context, f *stage.Finding, p *corev1.Pod) {
-	f.Detail("%s", c.HeldBy(p))
-	pods := []*corev1.Pod{p}
-	c.BringBackNodes(f, pods).Fix(stage.Fix{
-		Action: c.Clear([]string{podName(c, p)}, pods),
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods) },
-	})
 }
 
 // claimsOf are the claims that members of the gang mount and that allow nothing but one mode of access.

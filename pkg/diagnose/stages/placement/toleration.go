@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	klog "k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -23,12 +24,12 @@ func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *s
 	for _, n := range c.Cluster().Nodes() {
 		for _, taint := range n.Spec.Taints {
 			slip := Slip(c.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
-			if slip < 0 || reported[taintText(taint)] {
+			if slip < 0 || reported[taint.ToString()] {
 				continue
 			}
-			reported[taintText(taint)] = true
+			reported[taint.ToString()] = true
 			was := role.Pod.Spec.Tolerations[slip]
-			f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taintText(taint), n.Name)
+			f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taint.ToString(), n.Name)
 			f.Fix(otherToleration(c, role, was, taint))
 		}
 	}
@@ -49,7 +50,7 @@ func otherToleration(c *stage.Context, role placement.Role, was corev1.Toleratio
 	if was.Key == to.Key && was.Value != to.Value && suggest.Nearest(was.Value, []string{to.Value}) == "" {
 		agrees = ", if the owner of the nodes agrees"
 	}
-	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("write toleration %s for %s%s", tolerationText(to), tolerationText(was), agrees), map[string]any{name + ".tolerations": taintText(taint)},
+	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("write toleration %s for %s%s", tolerationText(to), tolerationText(was), agrees), map[string]any{name + ".tolerations": taint.ToString()},
 		patch.InRole(name, func(spec *corev1.PodSpec) {
 			for i, t := range spec.Tolerations {
 				if equality.Semantic.DeepEqual(t, was) {
@@ -90,7 +91,7 @@ func brief(c *stage.Context, out *stage.Result, found placement.Result) {
 				return
 			}
 			noted[at] = true
-			out.Note("%s has taint %s, which each %s there tolerates for %ds: then it is evicted", node.Name, taintText(taint), at.role, left)
+			out.Note("%s has taint %s, which each %s there tolerates for %ds: then it is evicted", node.Name, taint.ToString(), at.role, left)
 		}
 	}
 }
@@ -107,30 +108,18 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) (seconds int
 
 // tolerates is the rule of Kubernetes for one toleration and one taint.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	switch {
-	case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
-		return false
-	case t.Operator == corev1.TolerationOpExists:
-		return true
-	}
-	return t.Key != "" && t.Value == taint.Value
+	return t.ToleratesTaint(klog.Background(), &taint, false)
 }
 
-func taintText(t corev1.Taint) string { return keyValue(t.Key, t.Value) + ":" + string(t.Effect) }
-
 func tolerationText(t corev1.Toleration) string {
-	text := keyValue(t.Key, t.Value)
+	text := t.Key
+	if t.Value != "" {
+		text += "=" + t.Value
+	}
 	if t.Effect != "" {
 		text += ":" + string(t.Effect)
 	}
 	return text
-}
-
-func keyValue(key, value string) string {
-	if value == "" {
-		return key
-	}
-	return key + "=" + value
 }
 
 // ofNodes begins the keys of the taints that Kubernetes gives to nodes, and of the tolerations that it gives to pods.

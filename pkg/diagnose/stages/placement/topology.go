@@ -39,9 +39,6 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	return keys
 }
 
-// maxProblems is how many objects of a network are listed that cannot be read.
-const maxProblems = 4
-
 // topology checks that some node has the labels by which members are to share a place, or to be spread over places.
 func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	labels := labelsOfNodes(c.View)
@@ -87,14 +84,7 @@ func noDomain(c *stage.Context, key string, role placement.Role) *stage.Finding 
 		return stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name))
 	}
 	f := stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", title, phrase.Role(role.Name))
-	problems := c.View.Domains().Problems()
-	for _, problem := range problems[:min(len(problems), maxProblems)] {
-		f.Detail("%v", problem)
-	}
-	if more := len(problems) - maxProblems; more > 0 {
-		f.Detail("and %s that cannot be read", phrase.Count(more, "more object"))
-	}
-	return f
+	return stage.DetailEach(f, c.View.Domains().Problems(), error.Error)
 }
 
 // unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.

@@ -150,9 +150,6 @@ func spreadUsages(s placement.SpreadCount, r placement.Room) []usage {
 	return []usage{ahead, amountOf(r.Resource, behind)}
 }
 
-// maxUsers is how many of those are listed that use what a rule is about.
-const maxUsers = 12
-
 // users are those that have what some usages are about, a line each, and whether and when they go.
 func users(c *stage.Context, all []usage) (lines []string) {
 	more := 0
@@ -161,7 +158,7 @@ func users(c *stage.Context, all []usage) (lines []string) {
 			pods := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !u.uses(p) })
 			switch {
 			case len(pods) == 0:
-			case len(lines) == maxUsers:
+			case len(lines) == stage.MaxLines:
 				more++
 			default:
 				lines = append(lines, fmt.Sprintf("%s %s%s", c.Title(h), u.clause(1, pods), c.Prospects(h, pods...)))

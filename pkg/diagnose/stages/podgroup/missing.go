@@ -40,6 +40,10 @@ func missing(c *stage.Context, out *stage.Result) {
 		out.NoPods = true
 	case !probed && !expected && byOperator && groupRefusal(c) != "":
 		out.NoPods = true
+		if r, was := queueing.RefusedForQueue(c.View, c.Gang); was && r.Message == groupRefusal(c) {
+			out.Add(openAgain(c, r))
+			return
+		}
 		refused(c, out, snapshot.Probe{Message: groupRefusal(c)})
 	case expected:
 		f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
@@ -70,6 +74,14 @@ func groupRefusal(c *stage.Context) string {
 		}
 	}
 	return ""
+}
+
+// openAgain finds that a gang was refused for the sake of its queue, which is open now: what makes its PodGroup waits longer each time before it tries again.
+func openAgain(c *stage.Context, r queueing.Refusal) *stage.Finding {
+	ago := c.View.Age(r.Last)
+	return stage.Found(answer.BelowQuorum, "the PodGroup of %s was refused, last %s ago, for its queue, which is open now: its controller tries again within %s",
+		c.Gang.Meta.Name, phrase.Age(ago), phrase.Age(refusal.RetryWithin-ago)).
+		Detail("%s", r.Message).SinceTime(r.First).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min)
 }
 
 // refusedForQueue reports whether the stage of queues finds why there is no PodGroup.

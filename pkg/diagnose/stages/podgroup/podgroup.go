@@ -17,13 +17,7 @@ import (
 )
 
 // Evaluate looks at what declares the gang: is it there, is it this job's, can its minimum be reached, do enough pods exist.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	if g.Sequential != "" && g.Count(gang.Missing, gang.NotDue) > 0 {
 		out.Note("not all members are made at once: %s", g.Sequential)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -75,13 +76,10 @@ func overQuota(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return nil
 }
 
-// maxUnused is how many PodGroups one command deletes.
-const maxUnused = 50
-
 // unusedGroups are the group objects of the namespace, of a resource, that no job has any more and no pod that lives names.
 func unusedGroups(c *stage.Context, resource string) (all []gang.Declaration) {
 	for _, d := range c.View.Groups() {
-		if d.Key.Namespace != c.Gang.Meta.Namespace || strings.ToLower(d.Kind.Kind)+"s."+d.Kind.Group != resource || c.View.Age(d.Created) < stage.CreationGrace || len(all) == maxUnused {
+		if d.Key.Namespace != c.Gang.Meta.Namespace || strings.ToLower(d.Kind.Kind)+"s."+d.Kind.Group != resource || c.View.Age(d.Created) < stage.CreationGrace || len(all) == command.MaxObjects {
 			continue
 		}
 		job := c.View.JobOfGroup(d)

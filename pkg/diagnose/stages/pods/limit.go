@@ -110,15 +110,15 @@ func (b breach) respect(r *corev1.ResourceRequirements, raise bool) {
 	request, requested := r.Requests[b.resource]
 	switch {
 	case b.unlimited:
-		patch.SetAmount(&r.Limits, b.resource, to)
+		podrequest.Put(&r.Limits, b.resource, to)
 	case b.field == "ratio" && raise, !b.above:
-		patch.SetAmount(&r.Requests, b.resource, to)
+		podrequest.Put(&r.Requests, b.resource, to)
 		if limited && limit.Cmp(to) < 0 {
 			r.Limits[b.resource] = to
 		}
 	case b.field == "ratio" && limit.Cmp(to) <= 0: // another bound is lower
 	case b.field == "ratio", b.field == "default":
-		patch.SetAmount(&r.Limits, b.resource, to)
+		podrequest.Put(&r.Limits, b.resource, to)
 	default:
 		if limited && limit.Cmp(to) > 0 {
 			r.Limits[b.resource] = to

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -75,124 +72,6 @@ func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	return f.Fact("have", have)
 }
 
-// nameTaken finds that pods or Jobs that are none of the gang's have the names of members, or of the Jobs that would make members. It is nil where something
-// else is in the way.
-func nameTaken(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	if refusal.TakenBy(c.View, c.Gang, r) == nil {
-		return nil
-	}
-	all := refusal.Takers(c.View, c.Gang, r)
-	version, kind, resource := "v1", "Pod", "pod"
-	if r.Resource() == "jobs.batch" {
-		version, kind, resource = "batch/v1", "Job", "job"
-	}
-	var names []string
-	for _, other := range all {
-		names = append(names, other.GetName())
-	}
-	title, message := kind+" "+phrase.Names(names), "has the name of one that this job is to make, and is none of it"
-	if len(all) > 1 {
-		title, message = kind+"s "+phrase.Names(names), "have the names of those that this job is to make, and are none of it"
-	}
-	f := stage.Found(answer.AdmissionDenied, "%s %s", title, message).Fact("message", r.Message).Fact("names", names).
-		Run(c.Kubectl(append([]string{"get", resource}, append(slices.Clone(names), "-o", "yaml")...)...))
-	do, stuck := c.Kubectl(append([]string{"delete", resource}, names...)...), true
-	var clearing []string
-	var away []*corev1.Pod // which may still run on nodes that do not report
-	for i, other := range all {
-		its := "it"
-		if len(all) > 1 {
-			its = other.GetName()
-		}
-		left := leftOver(c, other)
-		ref, at := metav1.GetControllerOf(other), other.GetDeletionTimestamp()
-		if o, isJob := other.(*batchv1.Job); isJob && at != nil && len(c.View.PodsOfJob(o)) == 0 { // it waits for no pod
-			if i < maxTakers {
-				f.Detail("%s is being deleted, for %s: it waits for finalizer %s", its, phrase.Age(c.View.Age(at.Time)), phrase.Names(other.GetFinalizers()))
-			}
-			clearing = append(clearing, command.MergePatch(other.GetNamespace(), resource, other.GetName(), map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
-			continue
-		}
-		if stuck = stuck && len(left) > 0; ref != nil && ref.Kind != "ReplicaSet" && ref.Kind != "Job" || at != nil {
-			do = "" // what makes it makes it again under its name, or it was deleted and does not go
-		}
-		for _, p := range left {
-			if _, _, ok := c.BringBack(p); ok {
-				away = append(away, p)
-				continue
-			}
-			clearing = append(clearing, command.Clear(p))
-		}
-		if i >= maxTakers {
-			continue
-		}
-		f.See(version, kind, other, ".metadata.ownerReferences")
-		if ref != nil {
-			f.Detail("%s is made by %s %s", its, ref.Kind, ref.Name)
-		}
-		for _, p := range left {
-			if p == other {
-				f.Detail("%s %s: %s", its, c.Overdue(p), c.HeldBy(p))
-				at = nil
-				continue
-			}
-			f.Detail("%s is stuck in Terminating: %s", p.Name, c.HeldBy(p))
-		}
-		if at != nil {
-			f.Detail("%s is being deleted, for %s", its, phrase.Age(c.View.Age(at.Time)))
-		}
-	}
-	action := answer.Action{
-		Kind: answer.Fix, By: answer.User, Text: "delete " + title + ", or submit under another name", Command: do,
-		Change: map[string]any{"refusal": string(r.Kind), "object": r.Object, "names": names},
-	}
-	if stuck {
-		action.Text, action.Command = "clear "+title+", or submit under another name", ""
-		if len(clearing) <= maxEnded {
-			action.Command = command.Then(clearing...)
-		}
-		action.Cost = "what the finalizer or the node was to finish is given up"
-	}
-	if stuck && len(away) > 0 {
-		back := c.Clear(slices.Repeat([]string{""}, len(away)), away)
-		action.Text, action.Command, action.Cost = "submit under another name, or have an administrator "+back.Text, "", ""
-		c.BringBackNodes(f, away)
-	}
-	return f.Fix(refusal.Free(c.Gang, all, action))
-}
-
-// leftOver are the pods that are stuck in their deletion of an object that has the name of another: itself, or those of a Job, which goes after them.
-func leftOver(c *stage.Context, obj metav1.Object) (all []*corev1.Pod) {
-	pods := []*corev1.Pod{}
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		pods = append(pods, o)
-	case *batchv1.Job:
-		pods = c.View.PodsOfJob(o)
-	}
-	for _, p := range pods {
-		if c.View.Stuck(p) && len(all) < maxTakers {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
-// namesLeave finds that pods of an earlier job of the name are being deleted whose names members are to have: these are made after them.
-func namesLeave(c *stage.Context, out *stage.Result) {
-	leaving := refusal.Leaving(c.View, c.Gang)
-	if len(leaving) == 0 {
-		return
-	}
-	var names []string
-	var last time.Time
-	for _, p := range leaving {
-		names, last = append(names, p.Name), view.Later(last, p.DeletionTimestamp.Time)
-	}
-	out.Add(stage.Found(answer.BelowQuorum, "%s of an earlier job %s being deleted, and those of this one are made after that: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
-		phrase.Age(max(0, last.Sub(c.View.Now)))).At(answer.StagePods).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("pods", names))
-}
-
 // highestUserPriority is the highest value that a PriorityClass can have that is not Kubernetes' own.
 const highestUserPriority = 1000000000
 
@@ -200,9 +79,6 @@ const highestUserPriority = 1000000000
 func ofCluster(c *stage.Context, name string) bool {
 	return slices.ContainsFunc(c.View.Snap.PriorityClasses, func(p *schedulingv1.PriorityClass) bool { return p.Name == name && p.Value >= highestUserPriority })
 }
-
-// maxTakers is of how many objects that have names of members it is reported what makes them.
-const maxTakers = 4
 
 // create is a fix that makes what is missing.
 func create(kind, key, name, command string, add func(*snapshot.Snapshot)) stage.Fix {
@@ -287,10 +163,10 @@ func made(c *stage.Context, role string) bool {
 // such a one shows that others are not.
 func invalid(c *stage.Context, missing []absent, seen []refusal.Refusal) []refusal.Refusal {
 	var all []refusal.Refusal
-	said := slices.ContainsFunc(seen, func(s refusal.Refusal) bool { return strings.Contains(s.Raw, " is invalid: ") })
+	reported := slices.ContainsFunc(seen, func(s refusal.Refusal) bool { return strings.Contains(s.Raw, " is invalid: ") })
 	for _, m := range missing {
 		message := fault(c.Gang.RoleByName(m.Role).Template.Spec, c.View.Virtual(c.Gang, m.Member).Spec)
-		if message == "" || made(c, m.Role) && !said {
+		if message == "" || made(c, m.Role) && !reported {
 			continue
 		}
 		r := refusal.Refusal{Kind: refusal.Other, Message: message, Role: m.Role}

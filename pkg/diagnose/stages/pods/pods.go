@@ -18,13 +18,7 @@ import (
 
 // Evaluate looks whether the API server accepts the gang's pods. What can be computed is computed from the objects as they are
 // now; a refusal that was seen counts only where nothing shows that its cause is gone.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	claimQuotas(c, out)
 	missing, spare := missing(c)
 	if c.Gang.End != nil || c.Has(answer.JobInvalid) {

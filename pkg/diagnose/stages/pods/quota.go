@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -104,13 +105,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
 	}
 	users := quotaUsers(c, q, key)
-	for i, u := range users {
-		if i == maxUsers {
-			f.Detail("and %d more are charged", len(users)-i)
-			break
-		}
-		f.Detail("%s", u.line)
-	}
+	stage.DetailEach(f, users, func(u quotaUser) string { return u.line })
 	if r := refusalBy(c, refusal.Quota, q.Name); r != nil {
 		f.SinceTime(r.First).Detail("the %s %s", r.Resource(), times(c, *r))
 		if r.Resource() != "pods" {
@@ -153,12 +148,8 @@ func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, t
 		f.Detail("no end of a job frees enough of it")
 		return
 	}
-	var names []string
-	for _, p := range ended {
-		names = append(names, p.Name)
-	}
-	do := ""
-	if len(names) <= maxEnded {
+	names, do := c.PodNames(ended), ""
+	if len(names) <= command.MaxObjects {
 		do = c.Kubectl(append([]string{"delete", "pod"}, names...)...)
 	}
 	f.As(answer.Blocked, answer.User).Detail("pods that have ended count until they are deleted").Fix(stage.Fix{
@@ -177,12 +168,6 @@ func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	}
 	return sum
 }
-
-// maxUsers is how many of those are named that a quota is charged for.
-const maxUsers = 50
-
-// maxEnded is how many pods that have ended one command deletes.
-const maxEnded = 50
 
 // quotaUser is one of those that a quota is charged for.
 type quotaUser struct {
@@ -261,7 +246,7 @@ func endedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 	}
 	at := map[ownedBy]int{}
 	for _, p := range c.View.Snap.Pods {
-		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed || !quota.Applies(q, p) {
+		if !gang.Ended(p) || !quota.Applies(q, p) {
 			continue
 		}
 		owner, of := "pod "+p.Name, types.UID("")

@@ -47,7 +47,7 @@ type share struct {
 // capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows.
 func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *unstructured.Unstructured) {
 	need := needs(c)
-	for range 8 { // queues do not nest deeper; a cycle must not hang
+	for range queueing.MaxDepth {
 		for _, limit := range ceilings(c, kind, q, need) {
 			for _, d := range demands(c, kind, limit.name, need) {
 				if d.want <= 0 || limit.firm && (c.Gang.Decl == nil || preemptible(c, *c.Gang.Decl)) {
@@ -59,7 +59,7 @@ func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *uns
 				}
 			}
 		}
-		parent := parentQueue(q)
+		parent := queueing.Parent(q)
 		i := slices.IndexFunc(c.View.Snap.Custom[kind], func(u *unstructured.Unstructured) bool { return u.GetName() == parent })
 		if parent == "" || i < 0 {
 			return
@@ -112,9 +112,9 @@ func sum(d demand, shares []share) int64 {
 // within are a queue and the queues below it.
 func within(c *stage.Context, kind schema.GroupKind, queue string) map[string]bool {
 	inside := map[string]bool{queue: true}
-	for range 8 {
+	for range queueing.MaxDepth {
 		for _, q := range c.View.Snap.Custom[kind] {
-			if inside[parentQueue(q)] {
+			if inside[queueing.Parent(q)] {
 				inside[q.GetName()] = true
 			}
 		}

@@ -81,14 +81,6 @@ func devicesFirst(a, b corev1.ResourceName) int {
 	return cmp.Compare(a, b)
 }
 
-func parentQueue(q *unstructured.Unstructured) string {
-	f := gang.Fields{Object: q}
-	if parent := f.String("spec", "parent"); parent != "" {
-		return parent
-	}
-	return f.String("spec", "parentQueue")
-}
-
 // why explains a limit in a sentence, where it is no plain field of the queue.
 func (l ceiling) why() string {
 	switch {

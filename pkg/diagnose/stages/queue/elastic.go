@@ -141,9 +141,6 @@ func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Fi
 	return nil
 }
 
-// maxUsers is how many consumers are named: tenants decide how many there are.
-const maxUsers = 8
-
 // users adds who uses a resource in a namespace.
 func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.ResourceName) {
 	type consumersByNamespace struct{}
@@ -154,16 +151,8 @@ func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.Res
 		}
 		return in
 	})
-	shown := 0
-	for _, h := range in[namespace] {
-		amount := h.Total(name)
-		if amount <= 0 {
-			continue
-		}
-		if shown++; shown > maxUsers {
-			f.Detail("and others")
-			break
-		}
-		f.Detail("%s uses %s", c.Name(h), phrase.Quantity(name, amount))
-	}
+	using := slices.DeleteFunc(slices.Clone(in[namespace]), func(h *view.Consumer) bool { return h.Total(name) <= 0 })
+	stage.DetailEach(f, using, func(h *view.Consumer) string {
+		return fmt.Sprintf("%s uses %s", c.Name(h), phrase.Quantity(name, h.Total(name)))
+	})
 }

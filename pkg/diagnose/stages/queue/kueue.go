@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -25,8 +26,8 @@ import (
 
 // kueueQueue looks whether Kueue admits the job: queue, its state, its quota.
 func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
-	workload := queueing.Workload(c.View, c.Gang)
-	if workload != nil && queueing.Admitted(workload) {
+	workload := c.View.Workload(c.Gang.Job)
+	if workload != nil && kueue.Admitted(workload) {
 		if _, evicted := kueue.Eviction(workload); !evicted {
 			return stage.OK("admitted by Kueue")
 		}
@@ -118,35 +119,22 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 	if nearest == "" {
 		return f
 	}
-	return f.Detail("did you mean %s?", nearest).Fix(queued(c, nearest))
-}
-
-// queued names a LocalQueue in the job.
-func queued(c *stage.Context, queue string) stage.Fix {
-	g := c.Gang
-	return stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use LocalQueue " + queue, Change: map[string]any{"queue": queue},
-			Command: c.Kubectl("label", "--overwrite", ref(c), kueue.QueueLabel+"="+queue)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Relabelled(s, g.Job, kueue.QueueLabel, queue)
-		},
-	}
+	return f.Detail("did you mean %s?", nearest).Fix(patch.Labelled(c.Gang, kueue.QueueLabel, nearest, "queue", "use LocalQueue "+nearest))
 }
 
 // kueueStopped finds that the queue was stopped, or Kueue finds it unusable.
 func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Finding {
-	f := gang.Fields{Object: q}
-	policy := f.String("spec", "stopPolicy")
-	condition, active := stage.Condition(q, "Active")
+	policy := kueue.StopPolicy(q)
+	condition, active := gang.ConditionIn(q, "Active")
 	kind, name := q.GetKind(), q.GetName()
-	if (policy == "" || policy == "None") && active == "False" && stage.Outdated(q, "Active") {
+	switch {
+	case policy != "":
+	case active != "False":
+		return nil
+	case stage.Outdated(q, "Active"):
 		out.Note("outdated: that %s %s is not active (%s) was reported of an earlier spec", kind, name, condition.Message)
 		return nil
-	}
-	if (policy == "" || policy == "None") && active != "False" {
-		return nil
-	}
-	if policy == "" || policy == "None" {
+	default:
 		return stage.Found(answer.QueueClosed, "%s %s is not active: %s", kind, name, condition.Message).
 			See(q.GetAPIVersion(), kind, q, ".status.conditions").SinceTime(condition.At).Fact("queue", name)
 	}
@@ -158,7 +146,7 @@ func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Findin
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 				return whatif.Edit(s, kueue.Kind(kind), q.GetNamespace(), name, func(u *unstructured.Unstructured) {
 					whatif.Set(u, "None", "spec", "stopPolicy")
-					activated(u)
+					whatif.DropCondition(u, "Active")
 				})
 			},
 		})
@@ -166,7 +154,7 @@ func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Findin
 
 // repeats reports whether a LocalQueue is not active only because its ClusterQueue is not, or was not when that was reported.
 func repeats(local *unstructured.Unstructured) bool {
-	condition, _ := stage.Condition(local, "Active")
+	condition, _ := gang.ConditionIn(local, "Active")
 	return condition.Reason == "ClusterQueueIsInactive"
 }
 
@@ -203,26 +191,9 @@ func missingFlavors(c *stage.Context, f *stage.Finding, queue *unstructured.Unst
 					return nil
 				}
 			}
-			return whatif.Edit(n, queue.GroupVersionKind().GroupKind(), "", queue.GetName(), activated)
+			return whatif.Edit(n, queue.GroupVersionKind().GroupKind(), "", queue.GetName(), func(u *unstructured.Unstructured) { whatif.DropCondition(u, "Active") })
 		},
 	})
-}
-
-// activated drops that a queue is not active.
-func activated(u *unstructured.Unstructured) {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	whatif.Set(u, slices.DeleteFunc(conditions, func(item any) bool {
-		cond, _ := item.(map[string]any)
-		return cond["type"] == "Active"
-	}), "status", "conditions")
-}
-
-// ref is how kubectl names the job.
-func ref(c *stage.Context) string {
-	if c.Gang.Reader.Resource == "" {
-		return "pod/" + c.Gang.Meta.Name
-	}
-	return strings.ToLower(c.Gang.Kind.Kind) + "/" + c.Gang.Meta.Name
 }
 
 // namespaceNotSelected finds that the ClusterQueue takes Workloads of some namespaces only, or of none, as one does that has no selector.
@@ -232,7 +203,7 @@ func namespaceNotSelected(c *stage.Context, queue, wl *unstructured.Unstructured
 		return f.See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.namespaceSelector").Fact("queue", name)
 	}
 	if selector == nil && wl != nil {
-		condition, status := stage.Condition(wl, "QuotaReserved")
+		condition, status := gang.ConditionIn(wl, "QuotaReserved")
 		if status != "False" || !strings.Contains(condition.Message, namespaceMessage) {
 			return nil
 		}

@@ -31,7 +31,7 @@ func checks(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 		case check.Before == kueue.CheckRetry && evicted && eviction.Reason == kueue.EvictedForCheck && kueue.RequeueAt(u).After(c.View.Now):
 			check.State = check.Before
 			out.Add(retried(c, u, check, eviction))
-		case check.State != kueue.CheckReady && quotaReserved(u):
+		case check.State != kueue.CheckReady && gang.IsTrue(u, "QuotaReserved"):
 			out.Add(checked(c, u, check, gang.Condition{}))
 		}
 	}
@@ -91,14 +91,9 @@ func reportedIn(message, check string) string {
 	return message
 }
 
-func quotaReserved(u *unstructured.Unstructured) bool {
-	_, status := stage.Condition(u, "QuotaReserved")
-	return status == "True"
-}
-
 // laterChecks adds the checks that a Workload without quota has to pass once it has some: to what Kueue holds it for, if that was found.
 func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
-	if u == nil || quotaReserved(u) || out.Has(answer.KueueCheck, answer.KueueInactive) {
+	if u == nil || gang.IsTrue(u, "QuotaReserved") || out.Has(answer.KueueCheck, answer.KueueInactive) {
 		return
 	}
 	for _, check := range kueue.ChecksOf(u) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -133,19 +134,12 @@ func keptOf(users []quotaUser) (k kept) {
 	return k
 }
 
-// maxQuotaUsers is how many users of a quota are named.
-const maxQuotaUsers = 50
-
 // consumers adds who uses the quota that is short, and how to release what nothing gives back. Where that is in the way by itself, waiting is useless.
 func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet) {
 	users := quotaUsers(c, tree, queue, s)
-	for i, u := range users {
-		if i == maxQuotaUsers {
-			f.Detail("and %d more use some of it", len(users)-i)
-			break
-		}
-		f.Detail("%s uses %s%s%s", c.Reader.Name(u.job), phrase.Quantity(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
-	}
+	stage.DetailEach(f, users, func(u quotaUser) string {
+		return fmt.Sprintf("%s uses %s%s%s", c.Reader.Name(u.job), phrase.Quantity(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
+	})
 	k := keptOf(users)
 	all := slices.Concat(k.left, k.stuck)
 	if len(all) == 0 {
@@ -172,8 +166,9 @@ func (k *kept) release(c *stage.Context) stage.Fix {
 	var commands, texts []string
 	change := map[string]any{}
 	if len(k.left) > 0 {
-		change["workloads"] = each(k.left, func(u *unstructured.Unstructured) string { return c.NameOf("Workload", u) })
-		texts = append(texts, "remove what is left of jobs that are gone: "+phrase.Verb(len(k.left), "Workload ", "Workloads ")+phrase.NamesOf(k.left, func(u *unstructured.Unstructured) string { return c.NameOf("Workload", u) }))
+		names := each(k.left, func(u *unstructured.Unstructured) string { return c.NameOf("Workload", u) })
+		change["workloads"] = names[:min(len(names), command.MaxObjects)]
+		texts = append(texts, "remove what is left of jobs that are gone: "+phrase.Verb(len(names), "Workload ", "Workloads ")+phrase.Names(names))
 	}
 	for _, u := range k.left {
 		resource := "workload." + kueue.Group
@@ -184,12 +179,12 @@ func (k *kept) release(c *stage.Context) stage.Fix {
 		commands = append(commands, command.Kubectl(u.GetNamespace(), "delete", resource, u.GetName()))
 	}
 	if len(k.pods) > 0 {
-		clear := c.Clear(each(k.pods, func(p *corev1.Pod) string { return c.TitleOf("pod", p) }), k.pods)
-		change["pods"] = each(k.pods, func(p *corev1.Pod) string { return c.NameOf("pod", p) })
-		if nodes, ok := clear.Change["nodes"]; ok {
-			change["nodes"] = nodes
-		}
+		clear := c.Clear(k.pods)
+		maps.Copy(change, clear.Change)
 		texts, commands = append(texts, clear.Text), append(commands, clear.Command)
+	}
+	if len(k.left)+len(k.pods) > command.MaxObjects {
+		commands = nil
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: phrase.And(texts), Change: change, Command: command.Then(commands...)},

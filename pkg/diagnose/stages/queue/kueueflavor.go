@@ -68,18 +68,11 @@ func provisions(c *stage.Context, queue *unstructured.Unstructured) bool {
 func keepsOff(r cohort.Rule) string {
 	switch {
 	case r.Field == "tolerations":
-		return "the lack of a toleration of " + taintText(r.Taint)
+		return "the lack of a toleration of " + r.Taint.ToString()
 	case r.Was != "":
 		return fmt.Sprintf("the %s %s=%s", r.Field, r.Key, r.Was)
 	}
 	return fmt.Sprintf("the %s about %s", r.Field, r.Key)
-}
-
-func taintText(t corev1.Taint) string {
-	if t.Value == "" {
-		return t.Key + ":" + string(t.Effect)
-	}
-	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
 // add adds to a finding what keeps the gang off the flavor, unless its message has it, and the change of the job that does not.
@@ -94,7 +87,7 @@ func (o otherFlavor) add(c *stage.Context, f *stage.Finding) {
 			key, to, text := role+"."+rule.Field, any(rule.To), fmt.Sprintf("require %s=%s", rule.Key, rule.To)
 			switch {
 			case rule.Field == "tolerations":
-				to, text = taintText(rule.Taint), "tolerate the taint "+taintText(rule.Taint)+", if its owner agrees"
+				to, text = rule.Taint.ToString(), "tolerate the taint "+rule.Taint.ToString()+", if its owner agrees"
 			case rule.To == "":
 				key, text = key+"."+rule.Key, fmt.Sprintf("do not require %s", strings.TrimSuffix(rule.Key+"="+rule.Was, "="))
 			default:

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
@@ -51,11 +52,11 @@ var unavailable = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue
 // undeclared finds which of all resources for which the queue has no quota keeps the gang out. Whether Kueue leaves that out of account is in its configuration, which is
 // not seen: what it counts of the job, or reported of it, decides.
 func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queue, wl *unstructured.Unstructured) *cohort.Shortage {
-	if len(all) == 0 || wl != nil && queueing.Admitted(wl) {
+	if len(all) == 0 || wl != nil && kueue.Admitted(wl) {
 		return nil
 	}
 	if wl != nil {
-		condition, status := stage.Condition(wl, "QuotaReserved")
+		condition, status := gang.ConditionIn(wl, "QuotaReserved")
 		m := unavailable.FindStringSubmatch(condition.Message)
 		for _, s := range all {
 			if queueing.Counts(wl, s.Name) || status == "False" && m != nil && m[1] == string(s.Name) {
@@ -127,7 +128,7 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 		if at := kueue.RequeueAt(wl); at.After(c.View.Now) {
 			f.Detail("Kueue looks at it again at %s, in %s, and not before", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)))
 		}
-		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
+		if condition, status := gang.ConditionIn(wl, "QuotaReserved"); status == "False" {
 			if f.SinceTime(condition.At); !ofEviction(wl, condition) {
 				f.Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
 			}

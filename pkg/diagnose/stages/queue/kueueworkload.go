@@ -44,7 +44,7 @@ func workloadState(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 		out.Add(f)
 		return
 	}
-	if condition, status := stage.Condition(u, "Admitted"); status == "False" && condition.Message != "" && !c.View.Assumed {
+	if condition, status := gang.ConditionIn(u, "Admitted"); status == "False" && condition.Message != "" && !c.View.Assumed {
 		out.Add(stage.Found(answer.KueueQuota, "its quota is reserved, and Kueue has not admitted it yet: %s", condition.Message).
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason))
 	}
@@ -55,10 +55,9 @@ const maxGatedBy = 253
 
 // switchedOff finds that the Workload is switched off, or is about to be, by whom and why; false if it is not. One that a check has rejected is switched off for that.
 func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) bool {
-	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
 	cause, why, byKueue := kueue.SwitchedOffFor(u)
-	_, target := stage.Condition(u, "DeactivationTarget")
-	if (!isSet || active) && target != "True" {
+	_, target := gang.ConditionIn(u, "DeactivationTarget")
+	if !kueue.Inactive(u) && target != "True" {
 		return false
 	}
 	all := kueue.ChecksOf(u)
@@ -89,12 +88,7 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
 				whatif.Set(w, true, "spec", "active")
-				if conditions, ok, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); ok {
-					whatif.Set(w, slices.DeleteFunc(conditions, func(item any) bool {
-						cond, _ := item.(map[string]any)
-						return cond["type"] == "DeactivationTarget"
-					}), "status", "conditions")
-				}
+				whatif.DropCondition(w, "DeactivationTarget")
 			})
 		},
 	}))
@@ -159,7 +153,7 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 		out.Add(x)
 		return
 	}
-	condition, status := stage.Condition(u, "QuotaReserved")
+	condition, status := gang.ConditionIn(u, "QuotaReserved")
 	note := func(but string) {
 		if !c.View.Assumed {
 			out.Note("Kueue reported %s ago: %s; %s", phrase.Age(c.View.Age(condition.At)), condition.Message, but)
@@ -203,7 +197,7 @@ func unready(c *stage.Context, out *stage.Result, u *unstructured.Unstructured, 
 	f := notAdmitted(u, condition)
 	var names []string
 	for _, other := range c.View.Snap.Custom[kueue.Kind("Workload")] {
-		if _, ready := stage.Condition(other, "PodsReady"); other == u || ready == "True" || !queueing.Admitted(other) || cohort.AdmittedTo(other) == "" {
+		if _, ready := gang.ConditionIn(other, "PodsReady"); other == u || ready == "True" || !kueue.Admitted(other) || cohort.AdmittedTo(other) == "" {
 			continue
 		}
 		name := c.Reader.Name(queueing.JobName(c.View, other))

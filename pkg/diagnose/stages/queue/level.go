@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,9 +21,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
-
-// rootQueue is the queue of Volcano above those that name none.
-const rootQueue = "root"
 
 // wholeCluster is what the queues share below which there is none.
 const wholeCluster = "the cluster"
@@ -106,10 +104,10 @@ func levels(c *stage.Context, q *unstructured.Unstructured, need corev1.Resource
 // does not bound what is above all queues of a hierarchy.
 func above(c *stage.Context, q *unstructured.Unstructured, name corev1.ResourceName) (amount int64, of string, known bool) {
 	queues := c.View.Snap.Custom[volcano.QueueKind()]
-	for range 8 { // as in capacity
+	for range queueing.MaxDepth {
 		parent := volcanoParent(q)
 		i := slices.IndexFunc(queues, func(u *unstructured.Unstructured) bool { return u.GetName() == parent })
-		if i < 0 || parent == rootQueue {
+		if i < 0 || parent == volcano.RootQueue {
 			break
 		}
 		q = queues[i]
@@ -118,7 +116,7 @@ func above(c *stage.Context, q *unstructured.Unstructured, name corev1.ResourceN
 			return request.Amount(name, limit), "queue " + parent, true
 		}
 	}
-	if slices.ContainsFunc(queues, func(u *unstructured.Unstructured) bool { return volcanoParent(u) != rootQueue }) {
+	if slices.ContainsFunc(queues, func(u *unstructured.Unstructured) bool { return volcanoParent(u) != volcano.RootQueue }) {
 		return 0, "", false
 	}
 	nodes := c.View.Cluster().Nodes()
@@ -134,10 +132,7 @@ func guaranteedTo(q *unstructured.Unstructured) corev1.ResourceList {
 }
 
 func volcanoParent(q *unstructured.Unstructured) string {
-	if parent := parentQueue(q); parent != "" {
-		return parent
-	}
-	return rootQueue
+	return cmp.Or(queueing.Parent(q), volcano.RootQueue)
 }
 
 // why explains the limit in a sentence.

@@ -10,12 +10,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // dispatched finds that a job of another cluster, whose Workload is given if there is one, has not enough members that run there. Why that is only that cluster knows.
 func dispatched(c *stage.Context, u *unstructured.Unstructured) *stage.Finding {
 	g := c.Gang
-	if u == nil || queueing.ClusterOf(u) == "" && !queueing.Admitted(u) {
+	if u == nil || queueing.ClusterOf(u) == "" && !kueue.Admitted(u) {
 		return stage.Found(answer.KueueCheck, "MultiKueue has not dispatched it to another cluster yet").See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec")
 	}
 	cluster := queueing.ClusterOf(u)

@@ -24,13 +24,12 @@ import (
 )
 
 // Evaluate looks at the queue that admits the gang before any scheduler does.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	if len(r.Findings) == 0 && len(c.Findings) == 0 && queueing.Elsewhere(c.View, c.Gang) {
-		r.Add(dispatched(c, queueing.Workload(c.View, c.Gang)))
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
+	state := evaluate(c, out)
+	if len(out.Findings) == 0 && len(c.Findings) == 0 && queueing.Elsewhere(c.View, c.Gang) {
+		out.Add(dispatched(c, c.View.Workload(c.Gang.Job)))
 	}
-	return r
+	return state
 }
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
@@ -73,12 +72,11 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	}
 	var children []string
 	for _, other := range queues {
-		o := gang.Fields{Object: other}
-		if parent := o.String("spec", "parent"); parent == name || o.String("spec", "parentQueue") == name {
+		if queueing.Parent(other) == name {
 			children = append(children, other.GetName())
 		}
 	}
-	if len(children) > 0 && name != "root" {
+	if len(children) > 0 && name != volcano.RootQueue {
 		out.Add(queueNotLeaf(c, q, children))
 	}
 	if r, _ := queueing.RefusedForQueue(c.View, c.Gang); r.Tried && len(out.Findings) == 0 { // what was reported before may have changed

@@ -13,13 +13,7 @@ import (
 )
 
 // Evaluate looks at what the job stands on: its namespace. Whether its kind is served is known: there is a job.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	mayCreate(c, out)
 	if !c.View.Snap.CanList("namespaces", "") {
 		namespaceTerminating(c, out)

@@ -23,8 +23,8 @@ const ungatesAfter = 2 * time.Minute
 
 // kueueGates finds that Kueue still holds pods of a gang that it has admitted, and what it waits for. Before it has, why is for the queue stage to find.
 func kueueGates(c *stage.Context, out *stage.Result) {
-	wl := queueing.Workload(c.View, c.Gang)
-	if wl == nil || !queueing.Admitted(wl) {
+	wl := c.View.Workload(c.Gang.Job)
+	if wl == nil || !kueue.Admitted(wl) {
 		return
 	}
 	if _, evicted := kueue.Eviction(wl); evicted {
@@ -48,7 +48,7 @@ func kueueGates(c *stage.Context, out *stage.Result) {
 
 // keptByKueue is the finding that Kueue holds pods of what it has admitted by one of its gates.
 func keptByKueue(c *stage.Context, wl *unstructured.Unstructured, gate string, pods []*corev1.Pod) *stage.Finding {
-	admitted, _ := stage.Condition(wl, "Admitted")
+	admitted, _ := gang.ConditionIn(wl, "Admitted")
 	f := stage.Found(answer.SchedulingGated, "Kueue has admitted it, and still holds %d of %d pods by the scheduling gate %s", len(pods), c.Gang.Total(), gate).
 		SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates").See(wl.GetAPIVersion(), wl.GetKind(), wl, ".status").SinceTime(admitted.At).
 		Fact("gate", gate).Fact("pods", len(pods))

@@ -23,13 +23,7 @@ import (
 )
 
 // Evaluate finds out whether a scheduler looks for nodes for the gang's pods.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	s := served(c, out)
 	gates(c, out)
 	kueueGates(c, out)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -20,9 +19,6 @@ import (
 
 // detachTakes is how long the attach controller waits for a kubelet to unmount a volume before it detaches it all the same, from a node that is not healthy.
 const detachTakes = 6 * time.Minute
-
-// maxUsers is how many pods that use a volume are described.
-const maxUsers = 4
 
 // severalNodes is what members that share a volume need.
 const severalNodes = "members on several nodes need a ReadWriteMany volume, or one claim per member"
@@ -74,7 +70,7 @@ func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClai
 	attachedTo := u.nodes
 	for _, p := range c.View.Snap.Pods {
 		node := p.Spec.NodeName
-		has := slices.Contains(attachedTo, node) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed || len(attachedTo) == 0 && p.Status.Phase == corev1.PodRunning
+		has := slices.Contains(attachedTo, node) && !gang.Ended(p) || len(attachedTo) == 0 && p.Status.Phase == corev1.PodRunning
 		if !has || p.Namespace != m.Pod.Namespace || node == "" || node == m.Pod.Spec.NodeName || !stage.Mounts(p, claim.Name) {
 			continue
 		}
@@ -137,10 +133,10 @@ func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim,
 		cmp.Or(strings.Join(u.nodes, ", "), "another node"), m.Pod.Spec.NodeName).
 		Fact("claim", claim.Name).Fact("accessMode", string(mode)).Fact("nodes", u.nodes).Fact("usedBy", u.names).
 		SinceTime(since).Run(c.Kubectl("describe", "pod", m.Pod.Name))
-	details(f, u.lines[:min(len(u.lines), maxUsers)]...)
+	stage.DetailEach(f, u.lines, func(line string) string { return line })
 	switch {
 	case len(u.stuck) > 0:
-		return cleared(c, f, u.stuck).As(answer.Blocked, answer.Admin)
+		return c.ClearPods(f, u.stuck).As(answer.Blocked, answer.Admin)
 	case len(u.members) > 0:
 		return f.Detail(severalNodes)
 	case len(u.others) > 0:
@@ -153,16 +149,4 @@ func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim,
 		f.Detail("no pod uses it there: it is to be detached, which takes up to %s where the node does not answer", phrase.Age(detachTakes))
 	}
 	return f.As(answer.Waiting, answer.Nobody)
-}
-
-// cleared adds what to do about pods that should have gone, and keep a volume.
-func cleared(c *stage.Context, f *stage.Finding, pods []*corev1.Pod) *stage.Finding {
-	for _, p := range pods {
-		if what, run, ok := c.BringBack(p); ok {
-			f.Detail("%s", what).Run(run)
-			continue
-		}
-		f.Run(command.Clear(p))
-	}
-	return f
 }

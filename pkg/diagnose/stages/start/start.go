@@ -15,13 +15,7 @@ import (
 )
 
 // Evaluate looks at the members that have a node and do not run.
-func Evaluate(c *stage.Context) stage.Result {
-	var r stage.Result
-	r.State = evaluate(c, &r)
-	return r
-}
-
-func evaluate(c *stage.Context, out *stage.Result) stage.State {
+func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if c.Gang.End != nil {
 		return stage.Skipped("the job has ended")
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -65,6 +67,12 @@ func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, 
 func QueueOf(obj metav1.Object) (string, bool) {
 	name := obj.GetLabels()[QueueLabel]
 	return name, name != ""
+}
+
+// StopPolicy is the policy by which a queue is stopped; empty for one that is open.
+func StopPolicy(queue *unstructured.Unstructured) string {
+	f := gang.Fields{Object: queue}
+	return strings.TrimPrefix(f.String("spec", "stopPolicy"), "None")
 }
 
 // Holds reports whether Kueue holds a job that it manages: the job is suspended, or each of its pods will be gated.

@@ -51,19 +51,41 @@ func RequeueAt(u *unstructured.Unstructured) time.Time {
 	return at
 }
 
+// Finished reports whether a Workload has run to its end: it uses no quota any more.
+func Finished(u *unstructured.Unstructured) bool { return gang.IsTrue(u, "Finished") }
+
+// Admitted reports whether Kueue has admitted a Workload.
+func Admitted(u *unstructured.Unstructured) bool { return gang.IsTrue(u, "Admitted") }
+
+// Inactive reports whether a Workload is switched off.
+func Inactive(u *unstructured.Unstructured) bool {
+	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
+	return isSet && !active
+}
+
+// Precedes reports whether one Workload of a job counts instead of another.
+func Precedes(u, other *unstructured.Unstructured) bool {
+	rank := func(u *unstructured.Unstructured) int {
+		switch {
+		case Finished(u) || u.GetDeletionTimestamp() != nil:
+			return 2
+		case u.GetAnnotations()[ReplacesAnnotation] == "":
+			return 1
+		}
+		return 0
+	}
+	return rank(u) < rank(other)
+}
+
 // Queued reports whether Kueue tries to admit a Workload at a time, so that others may come after it: it has no quota, and nothing has it set aside.
 func Queued(u *unstructured.Unstructured, now time.Time) bool {
 	f := gang.Fields{Object: u}
-	active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
-	is := func(kind, status string) bool {
-		_, has := gang.ConditionIn(u, kind)
-		return has == status
-	}
 	reserved, _ := gang.ConditionIn(u, "QuotaReserved")
+	_, requeued := gang.ConditionIn(u, "Requeued")
 	switch {
-	case isSet && !active, u.GetDeletionTimestamp() != nil, is("Finished", "True"), f.Map("status", "admission") != nil:
+	case Inactive(u), u.GetDeletionTimestamp() != nil, Finished(u), f.Map("status", "admission") != nil:
 		return false
-	case RequeueAt(u).After(now), is("Requeued", "False"), is("WaitingForReplacementPods", "True"):
+	case RequeueAt(u).After(now), requeued == "False", gang.IsTrue(u, "WaitingForReplacementPods"):
 		return false
 	}
 	return u.GetAnnotations()[AdmissionGatedBy] == "" && reserved.Reason != onHold

@@ -25,6 +25,8 @@ const (
 	ownGroupPrefix = "podgroup-"
 	// DefaultQueue is the CRD's default of spec.queue.
 	DefaultQueue = "default"
+	// RootQueue is the queue above those that name none.
+	RootQueue = "root"
 	// PhasePending is the phase of a group that its queue has not admitted.
 	PhasePending = "Pending"
 	// PhaseInqueue is the phase of a group that is admitted and holds its minResources, placed or not.

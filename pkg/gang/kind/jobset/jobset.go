@@ -170,8 +170,7 @@ func readStatus(job *gang.Job, f *gang.Fields) {
 
 // ReportsSuspended reports whether the controller has suspended the Jobs of a JobSet.
 func ReportsSuspended(u *unstructured.Unstructured) bool {
-	f := gang.Fields{Object: u}
-	return len(f.Conditions("Suspended", "True")) > 0
+	return gang.IsTrue(u, "Suspended")
 }
 
 // Labelled is the JobSet that the labels of a pod name, and the replicated job; empty for pods of none.

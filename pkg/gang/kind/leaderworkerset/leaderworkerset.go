@@ -135,10 +135,7 @@ func problems(s spec, replicas, size int32) []string {
 // withSurge is the number of replicas with those that the controller adds while it updates them, at most as many again.
 func withSurge(f *gang.Fields, replicas, size int32) int32 {
 	created := int64(f.Int32("status", "replicas"))
-	updating := false
-	for _, c := range f.List("status", "conditions") {
-		updating = updating || c["type"] == "UpdateInProgress" && c["status"] == "True"
-	}
+	updating := gang.IsTrue(f.Object, "UpdateInProgress")
 	most := min(2*int64(replicas), math.MaxInt32/int64(max(size, 1)))
 	if updating && created > int64(replicas) {
 		return int32(max(min(created, most), int64(replicas)))
