@@ -41,7 +41,7 @@ func (c *Cluster) attachables(pod *corev1.Pod) (all []podAttachable) {
 	var known map[attachable]bool // users may name very many volumes
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if onEveryNode(*v) {
+		if onEveryNode(v) {
 			continue
 		}
 		a, ok := c.attachableOf(pod, v)

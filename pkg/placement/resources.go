@@ -81,3 +81,27 @@ func chargedTo(pod *corev1.Pod) *framework.Resource {
 	r.SetMaxResource(request.Of(pod))
 	return r
 }
+
+// Charge is what a pod is charged on its node, parsed.
+type Charge struct{ of *framework.Resource }
+
+// ChargeOf returns the charge of a pod.
+func ChargeOf(pod *corev1.Pod) Charge { return Charge{chargedTo(pod)} }
+
+// Affords reports whether some node has as much left as a pod is charged. Where none has, there is no place for the pod.
+func (c *Cluster) Affords(charge Charge) bool {
+	for name, amount := range charge.of.ScalarResources {
+		if _, offered := c.names.index[name]; !offered && amount > 0 {
+			return false
+		}
+	}
+	amounts := c.names.vector(charge.of, 1)
+	return slices.ContainsFunc(c.nodes, func(n *node) bool {
+		for i, amount := range amounts {
+			if amount > 0 && amount > n.alloc.at(i)-n.used.at(i) {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -144,7 +144,7 @@ func HasVolumes(p *corev1.Pod) bool { return CountVolumes(p) > 0 }
 // CountVolumes is how many volumes a pod has that not every node can provide.
 func CountVolumes(p *corev1.Pod) (count int) {
 	for _, v := range p.Spec.Volumes {
-		if !onEveryNode(v) {
+		if !onEveryNode(&v) {
 			count++
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -19,11 +20,39 @@ const (
 // its own, so many that fail at once do not delay each other. The namespaces take
 // turns: however many items of one namespace wait, and however long each takes,
 // that of another is the next but one.
-func NewRetryQueue[T comparable](namespaceOf func(T) string) workqueue.TypedRateLimitingInterface[T] {
+func NewRetryQueue[T comparable](namespaceOf func(T) string) *RetryQueue[T] {
 	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{Queue: &turns[T]{namespaceOf: namespaceOf, items: map[string][]T{}}})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(retryLimiter[T](), workqueue.TypedRateLimitingQueueConfig[T]{
+	return &RetryQueue[T]{touched: map[T]bool{}, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(retryLimiter[T](), workqueue.TypedRateLimitingQueueConfig[T]{
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Queue: inTurn}),
-	})
+	})}
+}
+
+// RetryQueue is the work queue that [NewRetryQueue] returns.
+type RetryQueue[T comparable] struct {
+	workqueue.TypedRateLimitingInterface[T]
+	mu      sync.Mutex
+	touched map[T]bool // since they were taken
+}
+
+// Touch adds an item after a while, unless it is about to be added because of an earlier touch: an item may be touched at each event of a thousand pods, and
+// each addition wakes the goroutine that adds.
+func (q *RetryQueue[T]) Touch(item T, after time.Duration) {
+	q.mu.Lock()
+	again := q.touched[item]
+	q.touched[item] = true
+	q.mu.Unlock()
+	if !again {
+		q.AddAfter(item, after)
+	}
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *RetryQueue[T]) Get() (item T, shutdown bool) {
+	item, shutdown = q.TypedRateLimitingInterface.Get()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.touched, item)
+	return item, shutdown
 }
 
 func retryLimiter[T comparable]() workqueue.TypedRateLimiter[T] {

@@ -55,3 +55,27 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 }
+
+// What is touched again and again comes once, and again when it is touched after it came.
+func TestTouchesComeOnce(t *testing.T) {
+	q := NewRetryQueue(strings.ToLower)
+	defer q.ShutDown()
+	next := func(want string) {
+		t.Helper()
+		item, _ := q.Get()
+		if q.Done(item); item != want {
+			t.Errorf("%q comes, want %q", item, want)
+		}
+	}
+	for range 3 {
+		for range 1000 {
+			q.Touch("a", time.Millisecond)
+		}
+		next("a")
+		q.Touch("b", 10*time.Millisecond) // a second "a" would come before
+		next("b")
+	}
+	if len(q.touched) > 0 {
+		t.Errorf("kept %v", q.touched)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -33,7 +34,7 @@ const historyLimit = 4096
 // The engine knows one kind of gang, the PodGroup of scheduling.k8s.io/v1beta1,
 // and reads it through an informer. VirtualGroups stores one such object for each
 // gang of any dialect and serves it with the list and watch semantics of an API
-// server. Its methods may be called
+// server. A group that is stored is never changed, but replaced, so that all may read it. Its methods may be called
 // from several goroutines.
 type VirtualGroups struct {
 	mu      sync.Mutex
@@ -93,7 +94,7 @@ func (s *VirtualGroups) Set(group *schedulingv1beta1.PodGroup) {
 	if exists {
 		kind = watch.Modified
 		if old.UID == group.UID {
-			group.Status = *old.Status.DeepCopy()
+			group.Status = old.Status
 		}
 	}
 	s.groups[key] = group
@@ -110,12 +111,13 @@ func (s *VirtualGroups) Delete(namespace, name string) {
 		return
 	}
 	delete(s.groups, key)
-	s.record(watch.Deleted, old.DeepCopy())
+	gone := *old // with a version of its own
+	s.record(watch.Deleted, &gone)
 }
 
 // SetCondition records a condition that the engine sets on a group, which it does
 // again at every attempt. changed reports whether the condition differs from the
-// stored one; group is nil where there is no such group.
+// stored one; group, which must not be changed, is nil where there is no such group.
 func (s *VirtualGroups) SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,15 +128,16 @@ func (s *VirtualGroups) SetCondition(namespace, name string, condition metav1.Co
 	}
 	// A condition that is true is final, as in the engine's API.
 	if apimeta.IsStatusConditionTrue(old.Status.Conditions, condition.Type) && condition.Status != metav1.ConditionTrue {
-		return old.DeepCopy(), false
+		return old, false
 	}
-	next := old.DeepCopy()
+	next := *old
+	next.Status.Conditions = slices.Clone(old.Status.Conditions)
 	if !apimeta.SetStatusCondition(&next.Status.Conditions, condition) {
-		return old.DeepCopy(), false
+		return old, false
 	}
-	s.groups[key] = next
-	s.record(watch.Modified, next)
-	return next.DeepCopy(), true
+	s.groups[key] = &next
+	s.record(watch.Modified, &next)
+	return &next, true
 }
 
 // Condition returns a copy of a condition of a group; nil where there is none.
@@ -148,12 +151,12 @@ func (s *VirtualGroups) Condition(namespace, name, kind string) *metav1.Conditio
 	return apimeta.FindStatusCondition(group.Status.Conditions, kind).DeepCopy()
 }
 
-// Get returns a copy of a group; ok is false where there is none.
+// Get returns a group, which must not be changed; ok is false where there is none.
 func (s *VirtualGroups) Get(namespace, name string) (group *schedulingv1beta1.PodGroup, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	group, ok = s.groups[types.NamespacedName{Namespace: namespace, Name: name}]
-	return group.DeepCopy(), ok
+	return group, ok
 }
 
 // record stamps the group with the next resource version and wakes watchers.
@@ -185,9 +188,9 @@ func (s *VirtualGroups) since(version int64) (changes []groupChange, changed <-c
 // on a group that is scheduled, and users would not be notified that the gang waits
 // again.
 func withoutConditions(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroup {
-	view := group.DeepCopy()
+	view := *group
 	view.Status.Conditions = nil
-	return view
+	return &view
 }
 
 // SameTerms reports whether two states of a virtual group say the same about how its members are placed.

@@ -28,6 +28,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	entries map[gang.Key]entry
+	next    time.Time // when the first was due, as of the last wait; zero for none
 }
 
 // entry is one gang in the queue: since when it is, when something last happened to it, and when it is due. One for advice has an answer,
@@ -80,8 +81,12 @@ func (q *queue) addAdvice(key gang.Key, since time.Time, after time.Duration) {
 	}
 }
 
+// put wakes whoever waits, if the gang is due before the others: as gangs are placed there are many that are not.
 func (q *queue) put(e entry) {
 	q.entries[e.key] = e
+	if !q.next.IsZero() && !e.due.Before(q.next) {
+		return
+	}
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -108,7 +113,7 @@ func (q *queue) len() int {
 	return len(q.entries)
 }
 
-// wait is how long it takes until a gang is due; ok is false without any.
+// wait is how long it takes until a gang is due; ok is false without any. One goroutine waits.
 func (q *queue) wait() (d time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,6 +123,7 @@ func (q *queue) wait() (d time.Duration, ok bool) {
 			first = e.due
 		}
 	}
+	q.next = first
 	return max(0, first.Sub(q.clock.Now())), !first.IsZero()
 }
 

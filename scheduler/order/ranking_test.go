@@ -239,16 +239,16 @@ func TestRunsOfSeveralOwners(t *testing.T) {
 	for i, pod := range pods {
 		pod.OwnerReferences[0].UID = types.UID(fmt.Sprint("job-", i%2))
 	}
-	began := 0
+	began, read := 0, 0
 	for i, pod := range pods {
 		clock.SetTime(noon.Add(time.Duration(i) * time.Minute))
-		if runs.Started(followed, pod, func() []*corev1.Pod { return pods }) {
+		if runs.Started(followed, pod, func() []*corev1.Pod { read++; return pods }) {
 			began++
 		}
 	}
 	clock.SetTime(noon.Add(time.Hour))
 	runs.Changed(followed, func() (left, succeeded, failed int) { return 0, 4, 0 })
-	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour || began != 1 {
-		t.Errorf("expects %s after %d starts", got, began)
+	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour || began != 1 || read != 1 {
+		t.Errorf("expects %s after %d starts, members read %d times", got, began, read)
 	}
 }

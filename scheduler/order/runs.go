@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
@@ -29,8 +30,10 @@ type run struct {
 	members int
 	placed  int       // how many have been given a node
 	owner   types.UID // of the job; a later one may have the same name
-	since   time.Time
-	left    bool // none runs any more
+	// owners are those of its members, until all have been given nodes: each is looked for as often as there are members.
+	owners sets.Set[types.UID]
+	since  time.Time
+	left   bool // none runs any more
 }
 
 // NewRuns returns one that follows no gang yet.
@@ -53,7 +56,13 @@ func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members f
 		if len(pods) == 0 {
 			return false
 		}
-		began.class, began.members = ClassOf(pods), len(pods)
+		began.class, began.members, began.owners = ClassOf(pods), len(pods), sets.New[types.UID]()
+		for _, pod := range pods {
+			began.owners.Insert(ownerOf(pod))
+		}
+	}
+	if began.placed >= began.members {
+		began.owners = nil
 	}
 	r.begun.Add(group, began)
 	return !known
@@ -62,7 +71,7 @@ func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members f
 // has reports whether a run is that of an owner: its own, or one of the several that the members of a gang may have, such as the Jobs of a JobSet. A
 // later job may have the same name, and none of the pods of the one before.
 func (r run) has(owner types.UID, members func() []*corev1.Pod) bool {
-	return r.owner == owner || slices.ContainsFunc(members(), func(pod *corev1.Pod) bool { return ownerOf(pod) == r.owner })
+	return r.owner == owner || r.owners.Has(owner) || slices.ContainsFunc(members(), func(pod *corev1.Pod) bool { return ownerOf(pod) == r.owner })
 }
 
 // ownerOf is the controller of a pod; empty for none.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
@@ -85,7 +84,7 @@ type Controller struct {
 	Config
 
 	guard *engine.Guard
-	queue workqueue.TypedRateLimitingInterface[gang.Key]
+	queue *engine.RetryQueue[gang.Key]
 
 	// The fields below belong to the one worker.
 
@@ -117,7 +116,7 @@ func New(config Config) *Controller {
 }
 
 // Touch enqueues a gang that may have changed.
-func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, debounce) }
+func (c *Controller) Touch(key gang.Key) { c.queue.Touch(key, debounce) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (c *Controller) Run(ctx context.Context) {

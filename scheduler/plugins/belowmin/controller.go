@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -118,7 +117,7 @@ type Controller struct {
 	Config
 
 	guard   *engine.Guard
-	queue   workqueue.TypedRateLimitingInterface[gang.Key]
+	queue   *engine.RetryQueue[gang.Key]
 	actions *metrics.CounterVec
 
 	mu       sync.Mutex
@@ -147,7 +146,7 @@ func New(config Config) *Controller {
 func (c *Controller) Register(register func(...metrics.Registerable)) { register(c.actions) }
 
 // Touch enqueues a gang that may have changed.
-func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, debounce) }
+func (c *Controller) Touch(key gang.Key) { c.queue.Touch(key, debounce) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (c *Controller) Run(ctx context.Context) {

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -70,15 +69,20 @@ type Claim struct {
 	Suspended map[gang.Identity]bool
 }
 
-// binds reports whether a pod of a consumer has to leave the room alone. A reservation does not bind
-// a gang that regains what it has lost. Promises count of those who are trusted.
-func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, regains, trusted bool, now time.Time) bool {
-	if c.For == consumer || corev1helpers.PodPriority(pod) > c.Priority || c.Kind == Reservation && regains {
+// taker is a pod that would take room on a node. Members of a gang are mostly equal in this.
+type taker struct {
+	consumer types.NamespacedName
+	priority int32
+	regains  bool      // it has again what its gang has lost
+	ends     time.Time // when it ends at the latest if it starts now; zero where that is not known
+}
+
+// binds reports whether a pod has to leave the room alone. A reservation does not bind a gang that regains what it has lost.
+func (c *Claim) binds(t taker) bool {
+	if c.For == t.consumer || t.priority > c.Priority || c.Kind == Reservation && t.regains {
 		return false
 	}
-	limit, limited := RuntimeLimit(pod)
-	limited = limited && (trusted || !promises(pod))
-	return c.Start.IsZero() || !limited || now.Add(limit).After(c.Start)
+	return c.Start.IsZero() || t.ends.IsZero() || t.ends.After(c.Start)
 }
 
 // equal reports whether two claims keep the same room in the same way.

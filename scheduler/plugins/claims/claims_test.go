@@ -1,7 +1,9 @@
 package claims
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -312,5 +315,56 @@ func TestAClaimOfAnotherNamespaceIsNotNamed(t *testing.T) {
 	}
 	if got := ThingOf(types.NamespacedName{Namespace: "secret", Name: "pod:web"}, 0); (audience.Reader{}).Title(got) != "pod secret/web" {
 		t.Errorf("a pod on its own is %s", (audience.Reader{}).Title(got))
+	}
+}
+
+// What the filter finds for a member, it finds for those that are alike, and for no others, as long as the claims are the same.
+func TestMembersThatAreAlikeAreBoundAlike(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	b := newBook(t)
+	kinds := []Kind{Replacement, Reservation, Preemption}
+	consumers := []types.NamespacedName{gangA, gangB}
+	for step := range 2000 {
+		switch r.IntN(8) {
+		case 0:
+			b.Replace(kinds[r.IntN(3)], nil)
+		case 1, 2:
+			c := claim(consumers[r.IntN(2)], fmt.Sprint("a-", r.IntN(3)), 1+r.IntN(2))
+			c.Node, c.Priority = fmt.Sprint("n", r.IntN(3)), int32(r.IntN(3))
+			if r.IntN(2) == 0 {
+				c.Start = noon.Add(time.Hour)
+			}
+			b.ReplaceFor(kinds[r.IntN(3)], c.For, []Claim{c})
+		}
+		pod := enginetest.Pod("x", []string{"a", "b", ""}[r.IntN(3)], enginetest.Priority(int32(r.IntN(3))), func(p *corev1.Pod) {
+			if r.IntN(3) == 0 {
+				p.Spec.ActiveDeadlineSeconds = ptr.To(int64(60 << (6 * r.IntN(2))))
+			}
+		})
+		var lost Amounts
+		if r.IntN(3) == 0 {
+			lost = AmountsOf(pod)
+		}
+		consumer := ConsumerOf(pod)
+		want := bound{}
+		for _, e := range b.binding(consumer, lost, pod) {
+			want[e.Node] = append(want[e.Node], e)
+		}
+		if got := b.bindingByNode(consumer, lost, pod); !maps.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("step %d: the filter finds %v, want %v", step, got, want)
+		}
+		for _, consumer := range consumers {
+			own := 0
+			for _, kind := range kinds {
+				for _, c := range b.List(kind) {
+					if c.For == consumer {
+						own++
+					}
+				}
+			}
+			if got := len(b.For(consumer)); got != own {
+				t.Fatalf("step %d: %s has %d claims, want %d", step, consumer, got, own)
+			}
+		}
 	}
 }

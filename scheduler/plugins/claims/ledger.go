@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
@@ -54,6 +55,9 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	entries map[Kind][]*entry
+	// own are the entries by consumer, nil until somebody wants to know; latest is what the filter found last. Both are of the entries as they are.
+	own    map[types.NamespacedName][]*entry
+	latest *boundPod
 	// waiting are the pods that were refused, by whose claim that was.
 	waiting map[owner]map[string]*corev1.Pod
 	// woken are those that are to be tried again, released whether that is due.
@@ -76,6 +80,12 @@ type entry struct {
 	Claim
 	info  fwk.PodInfo // of the claim's pod, ready to be read by many goroutines
 	ended bool        // guarded by the ledger's lock
+}
+
+// boundPod is a pod with the claims that bind it, by node.
+type boundPod struct {
+	pod    taker
+	byNode bound
 }
 
 // NewLedger returns an empty ledger. Names is whether who waits for a claim reads whose it is, if that is in another namespace.
@@ -161,7 +171,9 @@ func (l *Ledger) replace(kind Kind, claims []Claim, old func(*entry) bool) {
 		info.CalculateResource() // now, because several goroutines will read it
 		next = append(next, &entry{Claim: claims[i], info: info})
 	}
-	l.entries[kind] = next
+	if !slices.Equal(l.entries[kind], next) {
+		l.entries[kind], l.own, l.latest = next, nil, nil
+	}
 	for _, ended := range before {
 		for _, e := range ended {
 			e.ended, l.released = true, true
@@ -191,7 +203,9 @@ func (l *Ledger) Retry(kind Kind, consumer types.NamespacedName) {
 func (l *Ledger) Wake() {
 	l.mu.Lock()
 	woken, released := l.woken, l.released
-	l.woken, l.released = map[string]*corev1.Pod{}, false
+	if l.released = false; len(woken) > 0 { // it is called at each event of a pod
+		l.woken = map[string]*corev1.Pod{}
+	}
 	l.mu.Unlock()
 	if len(woken) > 0 {
 		l.engine.Activate(woken)
@@ -255,32 +269,59 @@ func (l *Ledger) has(kinds ...Kind) bool {
 	return slices.ContainsFunc(kinds, func(kind Kind) bool { return len(l.entries[kind]) > 0 })
 }
 
+// takers are some pods of a consumer, which has lost that much.
+func (l *Ledger) takers(consumer types.NamespacedName, lost Amounts, pods ...*corev1.Pod) []taker {
+	now := l.clock.Now()
+	takers := make([]taker, 0, len(pods))
+	for _, pod := range pods {
+		t := taker{consumer: consumer, priority: corev1helpers.PodPriority(pod), regains: lost.covers(pod)}
+		if limit, _, limited := l.Limit(pod); limited {
+			t.ends = now.Add(limit)
+		}
+		takers = append(takers, t)
+	}
+	return takers
+}
+
 // binding returns the claims that bind every one of some pods of a consumer, which has lost that much.
 func (l *Ledger) binding(consumer types.NamespacedName, lost Amounts, pods ...*corev1.Pod) []*entry {
 	if !l.any() {
 		return nil
 	}
-	regains := make([]bool, len(pods))
-	for i, pod := range pods {
-		regains[i] = lost.covers(pod)
-	}
-	now := l.clock.Now()
+	takers := l.takers(consumer, lost, pods...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	trusted := l.trusted(consumer.Namespace)
-	var binding []*entry
+	return l.bindingAll(takers)
+}
+
+// bindingAll returns the claims that bind every one of some pods. The lock is held.
+func (l *Ledger) bindingAll(takers []taker) (binding []*entry) {
 	for _, kind := range kinds {
 		for _, e := range l.entries[kind] {
-			bound := true
-			for i, pod := range pods {
-				bound = bound && e.binds(consumer, pod, regains[i], trusted, now)
-			}
-			if bound {
+			if !slices.ContainsFunc(takers, func(t taker) bool { return !e.binds(t) }) {
 				binding = append(binding, e)
 			}
 		}
 	}
 	return binding
+}
+
+// bindingByNode returns the claims that bind a pod of a consumer, which has lost that much. The members of a gang come one after the other: for those that
+// are alike they are found once.
+func (l *Ledger) bindingByNode(consumer types.NamespacedName, lost Amounts, pod *corev1.Pod) bound {
+	if !l.any() {
+		return nil
+	}
+	takers := l.takers(consumer, lost, pod)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.latest == nil || l.latest.pod != takers[0] {
+		l.latest = &boundPod{pod: takers[0], byNode: bound{}}
+		for _, e := range l.bindingAll(takers) {
+			l.latest.byNode[e.Node] = append(l.latest.byNode[e.Node], e)
+		}
+	}
+	return l.latest.byNode
 }
 
 // Against returns the claims of a kind that a pod of a consumer has to leave alone.
@@ -367,8 +408,21 @@ func remaining(entries []*entry, node fwk.NodeInfo, gone map[types.UID]bool) (cl
 }
 
 // For returns all claims of a consumer.
-func (l *Ledger) For(consumer types.NamespacedName) []Claim {
-	return l.list(func(e *entry) bool { return e.For == consumer })
+func (l *Ledger) For(consumer types.NamespacedName) (claims []Claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own == nil {
+		l.own = map[types.NamespacedName][]*entry{}
+		for _, kind := range kinds {
+			for _, e := range l.entries[kind] {
+				l.own[e.For] = append(l.own[e.For], e)
+			}
+		}
+	}
+	for _, e := range l.own[consumer] {
+		claims = append(claims, e.Claim)
+	}
+	return claims
 }
 
 // List returns all claims of a kind.

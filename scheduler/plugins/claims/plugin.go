@@ -48,7 +48,7 @@ func (p *Plugin) Name() string { return Name }
 // bound are the claims that bind a pod, by node.
 type bound map[string][]*entry
 
-// Clone implements fwk.StateData: claims do not change.
+// Clone implements fwk.StateData: claims do not change, and neither does this.
 func (b bound) Clone() fwk.StateData { return b }
 
 // PreFilter collects the claims that bind the pod. It runs after the PreFilter of
@@ -56,13 +56,9 @@ func (b bound) Clone() fwk.StateData { return b }
 // where Filter runs for each node.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	consumer := ConsumerOf(pod)
-	binding := p.ledger.binding(consumer, p.lost(state, consumer), pod)
-	if len(binding) == 0 {
+	byNode := p.ledger.bindingByNode(consumer, p.lost(state, consumer), pod)
+	if len(byNode) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	byNode := bound{}
-	for _, e := range binding {
-		byNode[e.Node] = append(byNode[e.Node], e)
 	}
 	state.Write(stateKey, byNode)
 	return nil, nil

@@ -32,16 +32,16 @@ type Attempts struct {
 	current      *cycle    // the gang that is being scheduled; nil between gangs
 	lastBegun    time.Time // when the engine last began with one
 	parkedGangs  map[types.NamespacedName]*parkedGang
-	unproven     map[types.NamespacedName]*parkedGang // those of which nothing is proven: any event may help them
-	firstMembers map[types.NamespacedName]types.UID   // members that have to come first in the next attempt
-	selfChanged  map[types.NamespacedName]bool        // gangs whose next attempt is due to a change of their own
+	waiting      *waiting                           // those that no event has helped yet: their cause is causeTime
+	firstMembers map[types.NamespacedName]types.UID // members that have to come first in the next attempt
+	selfChanged  map[types.NamespacedName]bool      // gangs whose next attempt is due to a change of their own
 }
 
 // NewAttempts returns attempts of which none has failed.
 func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	return &Attempts{
 		queue: queue, clock: clock, count: newAttemptCounters(), devices: newSearchTime(clock, deviceShare), slow: newSlowGangs(clock),
-		parkedGangs: map[types.NamespacedName]*parkedGang{}, unproven: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
+		parkedGangs: map[types.NamespacedName]*parkedGang{}, waiting: newWaiting(), firstMembers: map[types.NamespacedName]types.UID{},
 		selfChanged: map[types.NamespacedName]bool{},
 	}
 }
@@ -56,12 +56,7 @@ func (a *Attempts) Busy() bool {
 // Released notifies the planner that claims have ended. Gangs that they may have kept out are tried again.
 func (a *Attempts) Released() {
 	a.mu.Lock()
-	var woken []*parkedGang
-	for group, m := range a.parkedGangs {
-		if m.claimed || !m.proven {
-			woken = append(woken, a.requeue(group, m, causeClaim)...)
-		}
-	}
+	woken := a.requeueAll(a.waiting.claimed.list(), causeClaim)
 	if a.current != nil { // if nothing is proven of it, it may have waited for a claim
 		a.current.roomFreed, a.current.clusterChanged = true, true
 	}
@@ -98,7 +93,7 @@ func (a *Attempts) Changed(group types.NamespacedName) {
 		m.gone = false
 	}
 	if m := a.parkedGangs[group]; m != nil && m.changed && a.clock.Now().Before(m.notBefore) {
-		woken = a.requeue(group, m, causeGang)
+		woken = a.requeue(m, causeGang)
 	} else if m != nil {
 		m.cause, a.selfChanged[group] = causeGang, true
 		a.unpark(group)
@@ -132,6 +127,7 @@ func (a *Attempts) Retry(pod *corev1.Pod) {
 // seconds, whatever happened, and simulate every member on every node each time. After an event that helps, it would first let the
 // gang sit out its backoff, which for a gang of 100 is more than a minute.
 type parkedGang struct {
+	group types.NamespacedName
 	// member is one of the gang's pods, by which the engine's queue finds it.
 	member *corev1.Pod
 	// proven: the gang had no placement. Only freed resources or new nodes can change that. Otherwise the engine did not place
@@ -143,6 +139,8 @@ type parkedGang struct {
 	lacks map[corev1.ResourceName]int64
 	// wants are the members without a place, unless it lacks amounts; nil where any room may help.
 	wants *wants
+	// missing is how many of the amounts, or of the places, it lacks still.
+	missing int
 	// short is set if the gang is partly placed and cannot be completed now.
 	short *Shortfall
 	// changed: the attempt that failed was due to a change of the gang itself. gone: its group has been deleted since, and nothing is kept for a next attempt.
@@ -180,11 +178,9 @@ const (
 // park keeps a gang from being tried until an event helps it, or for atMost. The lock must be held.
 func (a *Attempts) park(group types.NamespacedName, m *parkedGang, atMost time.Duration) {
 	a.unpark(group)
-	m.cause, m.notBefore = causeTime, a.clock.Now().Add(minParked)
+	m.group, m.cause, m.notBefore = group, causeTime, a.clock.Now().Add(minParked)
 	a.parkedGangs[group] = m
-	if !m.proven {
-		a.unproven[group] = m
-	}
+	a.waiting.add(m)
 	a.count.parked.Set(float64(len(a.parkedGangs)))
 	a.wakeAfter(group, m, atMost)
 }
@@ -206,8 +202,10 @@ func (a *Attempts) unpark(group types.NamespacedName) {
 }
 
 func (a *Attempts) forget(group types.NamespacedName) {
+	if m := a.parkedGangs[group]; m != nil {
+		a.waiting.remove(m)
+	}
 	delete(a.parkedGangs, group)
-	delete(a.unproven, group)
 	a.count.parked.Set(float64(len(a.parkedGangs)))
 }
 
@@ -228,17 +226,26 @@ func (a *Attempts) expire(group types.NamespacedName, m *parkedGang) {
 
 // requeue has a parked gang tried again as soon as its minimum time is over. It returns the gang, unparked, if that is now. The lock must
 // be held.
-func (a *Attempts) requeue(group types.NamespacedName, m *parkedGang, cause string) []*parkedGang {
+func (a *Attempts) requeue(m *parkedGang, cause string) []*parkedGang {
 	if m.cause != causeTime {
 		return nil // it is already to be tried
 	}
 	m.cause = cause
+	a.waiting.remove(m)
 	if left := m.notBefore.Sub(a.clock.Now()); left > 0 {
-		a.wakeAfter(group, m, left)
+		a.wakeAfter(m.group, m, left)
 		return nil
 	}
-	a.unpark(group)
+	a.unpark(m.group)
 	return []*parkedGang{m}
+}
+
+// requeueAll is requeue for several gangs. The lock must be held.
+func (a *Attempts) requeueAll(gangs []*parkedGang, cause string) (woken []*parkedGang) {
+	for _, m := range gangs {
+		woken = append(woken, a.requeue(m, cause)...)
+	}
+	return woken
 }
 
 // isParked reports whether a gang is parked.

@@ -209,8 +209,8 @@ func TestGangsThatAreGone(t *testing.T) {
 	d.Changed(group) // which waits for the minimum time
 	d.forgetNext(group)
 	d.clock.Step(minParked)
-	if d.isParked(group) || len(d.selfChanged)+len(d.firstMembers)+len(d.unproven) > 0 {
-		t.Errorf("kept: %v, %v, %v", d.selfChanged, d.firstMembers, d.unproven)
+	if d.isParked(group) || len(d.selfChanged)+len(d.firstMembers)+len(d.waiting.all) > 0 {
+		t.Errorf("kept: %v, %v, %v", d.selfChanged, d.firstMembers, d.waiting.all)
 	}
 	// One of its name that comes at once has changed as well.
 	d.try(&verdict{proven: true}, nil)

@@ -65,6 +65,7 @@ func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condi
 	case waits && fresh, !waits && reported && !reason.AboveMin && condition.Status == metav1.ConditionTrue:
 		// The condition stays True once the gang was placed. Users are still notified
 		// that it waits for members, and that it has them.
+		group = group.DeepCopy()
 		apimeta.SetStatusCondition(&group.Status.Conditions, condition)
 		c.report(group)
 	}

@@ -316,10 +316,10 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 			}
 		}
 		if helped {
-			p.requeue(group, c.parked, causeCluster)
+			p.requeue(c.parked, causeCluster)
 		}
 		if c.changedAgain {
-			p.requeue(group, c.parked, causeGang)
+			p.requeue(c.parked, causeGang)
 		}
 	}
 	p.mu.Unlock()

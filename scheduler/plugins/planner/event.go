@@ -125,7 +125,10 @@ func (p *Planner) observe(event fwk.ClusterEvent, before, after any) []*parkedGa
 // gained is observe for what an event has brought.
 func (a *Attempts) gained(g gain) []*parkedGang {
 	if g.at != nil {
-		for _, role := range a.wanted() { // before the lock is held: it takes a while
+		a.mu.Lock()
+		roles := a.waiting.roles()
+		a.mu.Unlock()
+		for _, role := range roles { // without the lock: it takes a while
 			g.at.of(role)
 		}
 	}
@@ -134,32 +137,7 @@ func (a *Attempts) gained(g gain) []*parkedGang {
 	if a.current != nil {
 		a.current.gained(g)
 	}
-	concerned := a.parkedGangs
-	if !g.room && !g.relabelled { // as with most events: a pod is bound, or has another status
-		concerned = a.unproven
-	}
-	var woken []*parkedGang
-	for group, m := range concerned {
-		if !m.proven || m.helpedBy(g) {
-			woken = append(woken, a.requeue(group, m, causeCluster)...)
-		}
-	}
-	return woken
-}
-
-// wanted returns the roles that parked gangs wait for places for, one of each signature.
-func (a *Attempts) wanted() []wantedRole {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	roles := map[string]wantedRole{}
-	for _, m := range a.parkedGangs {
-		if m.wants != nil && len(m.lacks) == 0 && m.cause == causeTime { // see helpedBy
-			for _, role := range m.wants.roles {
-				roles[role.signature] = role
-			}
-		}
-	}
-	return slices.Collect(maps.Values(roles))
+	return a.requeueAll(a.waiting.helpedBy(g), causeCluster)
 }
 
 // maxGains is how many events are kept that come during one attempt.
@@ -182,7 +160,7 @@ func (c *cycle) helped() bool {
 	return c.roomFreed || slices.ContainsFunc(c.gains, c.parked.helpedBy)
 }
 
-// helpedBy reports whether the gang may have a placement after an event.
+// helpedBy reports whether the gang may have a placement after an event. Of gangs that are parked [waiting.helpedBy] reports the same.
 func (m *parkedGang) helpedBy(g gain) bool {
 	switch {
 	case g.relabelled && m.wants == nil && len(m.lacks) == 0:
@@ -201,7 +179,7 @@ func (m *parkedGang) helpedBy(g gain) bool {
 func (m *parkedGang) has(g gain) bool {
 	enough := true
 	for name, more := range g.amounts {
-		if _, lacking := m.lacks[name]; lacking {
+		if m.lacks[name] > 0 {
 			m.lacks[name] -= more
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
@@ -60,7 +61,7 @@ func (q *queue) happened(logger klog.Logger, event fwk.ClusterEvent, before, aft
 		}
 	}
 	if !q.atStart(logger, event, before, after) {
-		q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(concerned(event, before, after, check)))
+		q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, q.planner.triable(event, concerned(event, before, after, check)))
 	}
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
@@ -132,21 +133,29 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 
 // triable skips the gangs that would be refused when they have been evaluated: those that are parked, and those of which members are
 // missing, which only their own members and groups can change. The engine goes by members: of those that come one after the other only the
-// first is looked up.
-func (p *Planner) triable(check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
+// first is looked up. It goes through all members of a gang that are skipped, and there may be thousands at each event; of a parked gang the first passes therefore: the
+// engine finds the gang gated, by a plugin that no event helps, and looks no further.
+func (p *Planner) triable(event fwk.ClusterEvent, check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
 	var last types.NamespacedName
-	var refused bool
+	var parked, refused bool
+	general := event.Resource == fwk.AssignedPod && event.ActionType == fwk.Update // the status of a pod has changed: what that may help is parked
 	return func(pod *corev1.Pod) bool {
 		if group, member := engine.GroupOf(pod); member {
 			if group != last {
-				last, refused = group, p.isParked(group) || gangsAreIndependent() && !p.engine.Complete(group)
+				last, parked = group, p.isParked(group)
+				refused = parked || general || p.lacksMembers(group)
 			}
 			if refused {
-				return false
+				return parked && !framework.ClusterEventIsWildCard(event) // which is about gated ones, too
 			}
 		}
 		return check == nil || check(pod)
 	}
+}
+
+// lacksMembers reports whether a gang is not tried before it has more members.
+func (p *Planner) lacksMembers(group types.NamespacedName) bool {
+	return gangsAreIndependent() && !p.engine.Complete(group)
 }
 
 // gangsAreIndependent reports whether events of a gang concern that gang only; the groups of a composite group depend on each other.
@@ -194,10 +203,11 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 // nobody, unless it is nominated: the queue forgets that. The change of its group has the gang tried.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	group, member := engine.GroupOf(after)
+	termsOnly := member && before != nil && changesTermsOnly(before, after)
 	switch {
-	case member && before != nil && changesConditionsOnly(before, after):
-		return
-	case member && before != nil && changesTermsOnly(before, after) && after.Status.NominatedNodeName == "" && !q.planner.triable(nil)(after):
+	case termsOnly && sameTerms(before, after):
+		return // its conditions have changed, which no attempt reads of the pod in the queue
+	case termsOnly && after.Status.NominatedNodeName == "" && (q.planner.isParked(group) || q.planner.lacksMembers(group)):
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 		q.SchedulingQueue.Add(ctx, after)
 		return
@@ -221,25 +231,27 @@ func changesRequests(before, after *corev1.Pod) bool {
 	return false
 }
 
-// changesConditionsOnly reports whether an update changes nothing of a waiting pod but its conditions, which no attempt reads of the pod in the queue.
-func changesConditionsOnly(before, after *corev1.Pod) bool {
-	return equality.Semantic.DeepEqual(withoutConditions(before), withoutConditions(after))
-}
-
-// changesTermsOnly reports whether an update changes nothing of a waiting pod but its priority and its preemption policy, and perhaps its conditions.
+// changesTermsOnly reports whether an update changes nothing of a waiting pod but its priority and its preemption policy, and perhaps its conditions. To compare
+// specs takes longer than all else, and API servers count their changes, since 1.33: gang, priority and policy are not the server's.
 func changesTermsOnly(before, after *corev1.Pod) bool {
+	was, _ := engine.GroupOf(before)
+	is, _ := engine.GroupOf(after)
+	sameSpec := before.Generation > 0 && before.Generation == after.Generation
 	without := func(pod *corev1.Pod) *corev1.Pod {
-		other := withoutConditions(pod)
+		other := *pod
+		other.ResourceVersion, other.ManagedFields, other.Status.Conditions = "", nil, nil
 		other.Spec.Priority, other.Spec.PreemptionPolicy = nil, nil
-		return other
+		if sameSpec {
+			other.Spec = corev1.PodSpec{}
+		}
+		return &other
 	}
-	return equality.Semantic.DeepEqual(without(before), without(after))
+	return was == is && equality.Semantic.DeepEqual(without(before), without(after))
 }
 
-func withoutConditions(pod *corev1.Pod) *corev1.Pod {
-	other := *pod
-	other.ResourceVersion, other.ManagedFields, other.Status.Conditions = "", nil, nil
-	return &other
+// sameTerms reports whether two states of a pod have the same priority and preemption policy.
+func sameTerms(a, b *corev1.Pod) bool {
+	return ptr.Equal(a.Spec.Priority, b.Spec.Priority) && ptr.Equal(a.Spec.PreemptionPolicy, b.Spec.PreemptionPolicy)
 }
 
 // AddAttemptedPodGroupIfNeeded implements internalqueue.SchedulingQueue: it ends an attempt.

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
@@ -88,6 +88,7 @@ func TestEventsOfOneGang(t *testing.T) {
 		"a group changes":   {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: lowered, concerned: [3]bool{true, false, true}},
 		"a group's domain":  {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update}, before: group, after: apart, concerned: [3]bool{true, false, true}},
 		"a pod alone comes": {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: alone, concerned: [3]bool{true, true, true}},
+		"a pod's status":    {event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Update}, before: onNode(), after: onNode(), concerned: [3]bool{false, false, true}},
 		"a node comes":      {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, after: &corev1.Node{}, concerned: [3]bool{true, true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,12 +129,19 @@ func TestConditionsOfMembers(t *testing.T) {
 		"an annotation":              {pod("a", "g"), func(p *corev1.Pod) { p.Annotations = map[string]string{"app": "x"} }, 1},
 		"a toleration":               {pod("a", "g"), func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "x"}} }, 1},
 		"it leaves":                  {pod("a", "g"), func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, 1},
+		"another gang":               {pod("a", "g"), func(p *corev1.Pod) { p.Spec.SchedulingGroup.PodGroupName = ptr.To("h") }, 1},
 	} {
-		after := tt.pod.DeepCopy()
-		tt.change(after)
-		inner.updates = 0
-		if q.Update(t.Context(), tt.pod, after); inner.updates != tt.passed {
-			t.Errorf("%s: passed on %d times", name, inner.updates)
+		for _, generation := range []int64{0, 1} { // API servers before 1.33 do not count the changes of the spec
+			tt.pod.Generation = generation
+			after := tt.pod.DeepCopy()
+			tt.change(after)
+			if generation > 0 && !equality.Semantic.DeepEqual(tt.pod.Spec.Tolerations, after.Spec.Tolerations) {
+				after.Generation++
+			}
+			inner.updates = 0
+			if q.Update(t.Context(), tt.pod, after); inner.updates != tt.passed {
+				t.Errorf("%s: passed on %d times", name, inner.updates)
+			}
 		}
 	}
 }
@@ -263,38 +271,37 @@ func TestADeletedNodeIsGoneWhenItIsAnEvent(t *testing.T) {
 	}
 }
 
-// A parked gang is not evaluated at events that do not wake it, however many members it has.
+// The engine looks at one member of a parked gang at each event, however many there are, and does not try the gang. Others are evaluated.
 func TestParkedGangsAreNotEvaluated(t *testing.T) {
-	handle := engine.NewHandle()
-	attempts := NewAttempts(handle, testclock.NewFakeClock(metav1.Now().Time))
-	group := types.NamespacedName{Namespace: "default", Name: "g"}
-	park := func(lacks int64) {
-		attempts.park(group, &parkedGang{member: pod("a", "g"), proven: true, lacks: map[corev1.ResourceName]int64{corev1.ResourceCPU: lacks}}, maxParked)
-		attempts.parkedGangs[group].notBefore = attempts.clock.Now()
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "1", "pods", "110")
+	r.gang("g", 20)
+	for i := range 20 {
+		r.create(member("g", i, "nvidia.com/gpu", "1"))
 	}
-	park(1000)
-	inner := &recordingQueue{}
-	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts, engine: handle, contents: engine.NewNodeContents()}, gone: func(*corev1.Pod) {}}
-	q.began.Store(true)
-	came, left := pod("x", ""), pod("y", "", "cpu", "8")
+	r.parked("g")
+	came := onNode("cpu", "1")
 	for _, c := range []struct {
-		event         fwk.ClusterEvent
-		before, after any
-		want          bool
+		event  fwk.ClusterEvent
+		looked int
 	}{
-		{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, after: came},
-		{event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, before: left, want: true},
+		{fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, 1},
+		{fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeTaint}, 1},
+		{fwk.ClusterEvent{Resource: fwk.WildCard, ActionType: fwk.All}, 20},
 	} {
-		q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
-		for _, name := range []string{"a", "b"} {
-			if got := inner.check(pod(name, "g")); got != c.want {
-				t.Errorf("%v: member %s is evaluated: %t", c.event, name, got)
-			}
+		check, looked := r.planner.triable(c.event, nil), 0
+		r.engine.SchedulingQueue.(*queue).SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, nil, came, func(pod *corev1.Pod) bool {
+			looked++
+			return check(pod)
+		})
+		if looked != c.looked {
+			t.Errorf("%v: the engine looks at %d members, want %d", c.event, looked, c.looked)
 		}
-		if !inner.check(pod("c", "h")) || !inner.check(pod("d", "")) {
+		if !check(pod("x", "")) || !check(pod("y", "h")) {
 			t.Errorf("%v: others are not evaluated", c.event)
 		}
 	}
+	r.quiet("events that do not help")
 }
 
 // A gang of which members are missing is not evaluated at events that do not complete it, and is placed when one does.
@@ -307,7 +314,7 @@ func TestIncompleteGangsAreNotEvaluated(t *testing.T) {
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup("g", "default", fwk.PodGroupKeyType)
 		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", "g")]) == 2
 	})
-	evaluated := func(name, gang string) bool { return r.planner.triable(nil)(pod(name, gang)) }
+	evaluated := func(name, gang string) bool { return r.planner.triable(fwk.ClusterEvent{}, nil)(pod(name, gang)) }
 	if evaluated("a", "g") || !evaluated("x", "") {
 		t.Error("a member of two of three is evaluated, or a pod on its own is not")
 	}

@@ -41,25 +41,52 @@ func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.An
 		placement.AddSelectedLabels(keys, m)
 	}
 	selected := func(key string) bool { return keys.Has(key) || others.Reads(key) }
-	at := map[string]int{}
+	at, stated := map[string]int{}, []terms{}
 	for _, m := range members {
-		key, err := signature(m, selected, claims, volumes)
+		own, err := ownClaims(m, claims, volumes)
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
-		key += parts(m)
-		i, known := at[key]
+		of := terms{m.Labels[kubeflowv1.ReplicaTypeLabel], m.Spec.SchedulerName, own, parts(m)}
+		i, known := p.recent(m, of, stated, selected)
 		if !known {
-			i = len(p.roles)
-			at[key] = i
-			p.roles = append(p.roles, placement.Role{Name: p.name(m), Pod: m})
-			p.pods = append(p.pods, nil)
-			p.signatures = append(p.signatures, key)
+			key, err := of.signature(m, selected)
+			if err != nil {
+				return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
+			}
+			if i, known = at[key]; !known {
+				i = len(p.roles)
+				at[key] = i
+				p.roles = append(p.roles, placement.Role{Name: p.name(m), Pod: m})
+				p.pods = append(p.pods, nil)
+				p.signatures, stated = append(p.signatures, key), append(stated, of)
+			}
 		}
 		p.roles[i].Count++
 		p.pods[i] = append(p.pods[i], m)
 	}
 	return p, nil
+}
+
+// terms are what distinguishes members besides the rules of their pods: their names in explanations, schedulers, claims of their own, and parts.
+type terms struct{ replicaType, scheduler, own, part string }
+
+// signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
+func (t terms) signature(pod *corev1.Pod, selected func(key string) bool) (string, error) {
+	rules, err := placement.Signature(pod, selected)
+	return strings.Join([]string{t.replicaType, t.scheduler, t.own, rules}, "/") + t.part, err
+}
+
+// recent returns the role of a member, if it is one of the last few: most gangs have one or two, and to compare a member with them is cheaper than to write
+// down what it requires.
+func (p *memberRoles) recent(pod *corev1.Pod, of terms, stated []terms, selected func(key string) bool) (i int, ok bool) {
+	const few = 4
+	for i := len(p.roles) - 1; i >= max(0, len(p.roles)-few); i-- {
+		if stated[i] == of && placement.Alike(p.roles[i].Pod, pod, selected) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // examples returns one member of each role.
@@ -186,16 +213,6 @@ func (p *memberRoles) name(pod *corev1.Pod) string {
 		}
 	}
 	return name
-}
-
-// signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
-func signature(pod *corev1.Pod, selected func(key string) bool, claims claimGetter, volumes ownVolume) (string, error) {
-	rules, err := placement.Signature(pod, selected)
-	if err != nil {
-		return "", err
-	}
-	own, err := ownClaims(pod, claims, volumes)
-	return strings.Join([]string{pod.Labels[kubeflowv1.ReplicaTypeLabel], pod.Spec.SchedulerName, own, rules}, "/"), err
 }
 
 // claimGetter gets a ResourceClaim.

@@ -26,7 +26,8 @@ type wants struct {
 type wantedRole struct {
 	pod       *corev1.Pod // a member, without what says nothing of its place: it may be gone
 	signature string      // equal for pods of equal requirements
-	preempts  bool        // pods of a lower priority may make room for it
+	charge    placement.Charge
+	preempts  bool // pods of a lower priority may make room for it
 }
 
 // preempting is what a gang lacks that may have others evicted, and has no placement for all that. How much more room is enough with them is not
@@ -56,7 +57,8 @@ func (q *query) wants(proof placement.Result) *wants {
 		if err != nil {
 			return nil
 		}
-		w.roles = append(w.roles, wantedRole{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Pod.Namespace, UID: r.Pod.UID}, Spec: r.Pod.Spec}, signature, false})
+		member := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Pod.Namespace, UID: r.Pod.UID}, Spec: r.Pod.Spec}
+		w.roles = append(w.roles, wantedRole{member, signature, placement.ChargeOf(member), false})
 	}
 	if b := proof.Bound; b != nil && b.Resource == "" && !w.any {
 		w.places = max(1, int(b.Need-b.Have))
@@ -131,9 +133,10 @@ const mostPlaces = 1024
 // notLocal are the rules that no proof rests on, and those that depend on other nodes' pods: who is woken for them is not told by places.
 var notLocal = placement.Constraints{}.Insert(unproven...).Insert(placement.PodAntiAffinity)
 
-// placesFor counts the places for pods of a role, by what its node alone decides; there are none where there is no node.
+// placesFor counts the places for pods of a role, by what its node alone decides; there are none where there is no node. Most nodes are full, which is
+// seen at once.
 func (n *lone) placesFor(role wantedRole) int {
-	if n.state.Node == nil {
+	if n.state.Node == nil || !n.clusterFor(role).Affords(role.charge) {
 		return 0
 	}
 	slots := placement.Slots(n.clusterFor(role), role.pod, mostPlaces, placement.Options{Ignore: notLocal})

@@ -294,7 +294,7 @@ func TestPlacesWithPreemption(t *testing.T) {
 	n.Name, n.Status.Allocatable = "n", resources("nvidia.com/gpu", "8", "pods", "10")
 	m := pod("m", "g", "nvidia.com/gpu", "8")
 	m.Spec.Priority = ptr.To[int32](100)
-	of := &wants{places: 7, roles: []wantedRole{{pod: m, signature: "m"}}}
+	of := &wants{places: 7, roles: []wantedRole{{pod: m, signature: "m", charge: placement.ChargeOf(m)}}}
 	equal, low, small := on("equal", 100, "4"), on("low", 0, "3"), on("small", 100, "1")
 	for _, c := range []struct {
 		name string

@@ -173,13 +173,15 @@ func (q *query) answer(ctx context.Context) *verdict {
 	if !q.sharesProof() {
 		return q.searched(ctx)
 	}
-	key := q.proofKey()
-	if known := q.planner.proofs.of(key, q.free.State()); known != nil {
-		q.addContext(known)
-		return known
+	proofs, state := &q.planner.proofs, q.free.State()
+	if proofs.any(state) {
+		if known := proofs.of(q.proofKey(), state); known != nil {
+			q.addContext(known)
+			return known
+		}
 	}
 	if v = q.searched(ctx); v.proven && v.complete {
-		q.planner.proofs.keep(key, q.free.State(), v)
+		proofs.keep(q.proofKey(), state, v)
 	}
 	return v
 }

@@ -27,6 +27,9 @@ const (
 	maxSharedRoles = 16
 )
 
+// any reports whether there is a verdict in a state. While gangs are placed, one after the other, there is none.
+func (s *sharedProofs) any(in placement.State) bool { return s.state == in && len(s.verdicts) > 0 }
+
 // of returns the verdict on a gang that equals the given one; nil if there is none in that state.
 func (s *sharedProofs) of(key proofKey, in placement.State) *verdict {
 	if s.state != in || s.verdicts[key] == nil {
