@@ -227,7 +227,7 @@ func cut(r *placement.Result) bool { return r != nil && r.Proof == placement.Bud
 // undecided reports whether it is not known of some node whether it takes a member.
 func undecided(r *stage.Diagnosis) bool {
 	for _, m := range r.Matrices {
-		if slices.ContainsFunc(m.Rows, func(row placement.Row) bool { return row.Undecided }) {
+		if !m.Decided() {
 			return true
 		}
 	}

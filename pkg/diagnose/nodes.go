@@ -38,11 +38,16 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) 
 // sums are what the matrix has in sum. They are equal for gangs of one shape.
 func sums(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 	type sums struct{}
-	return view.OnceForShape(w, r.Request.Shape, sums{}, func() (*answer.Nodes, bool) { return sumUp(w, r), true })
+	if len(w.Leaving(r.Gang)) > 0 { // which the matrix is without
+		return sumUp(w, r)
+	}
+	return view.OnceForShape(w, r.Request.Shape, sums{}, func() (*answer.Nodes, bool) { return sumUp(w, r), !undecided(r) })
 }
 
 func sumUp(w *view.View, r *stage.Diagnosis) *answer.Nodes {
-	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
+	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}}
+	type slotsOf struct{}
+	n.Slots = view.OnceForShape(w, r.Request.Shape, slotsOf{}, func() ([]answer.Slot, bool) { return slots(w, r), !undecided(r) })
 	for _, role := range r.Request.Roles {
 		m := r.Matrices[role.Name]
 		n.Eligible = max(n.Eligible, len(m.Eligible()))
@@ -54,19 +59,24 @@ func sumUp(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 // excluded are the nodes that reject a role, together where they do so by the same constraint for the same reason. It looks at every
 // violation once.
 func excluded(m placement.Matrix, role string) (all []answer.Excluded) {
-	byText := map[placement.Constraint]map[string]*answer.Excluded{}
+	byDetail := map[placement.Constraint]map[string]*answer.Excluded{}
 	for _, row := range m.Rows {
 		first := func(v placement.Violation) bool { return v.Constraint == row.Violations[0].Constraint }
 		only := !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return !first(v) })
 		for _, v := range row.Violations {
-			text := constraintText(v)
-			if byText[v.Constraint] == nil {
-				byText[v.Constraint] = map[string]*answer.Excluded{}
+			if v.Resource != "" {
+				v.Detail = ""
 			}
-			x := byText[v.Constraint][text]
+			if byDetail[v.Constraint] == nil {
+				byDetail[v.Constraint] = map[string]*answer.Excluded{}
+			}
+			x := byDetail[v.Constraint][v.Detail]
 			if x == nil {
-				x = &answer.Excluded{Role: role, Constraint: text}
-				byText[v.Constraint][text] = x
+				x = &answer.Excluded{Role: role, Constraint: string(v.Constraint)}
+				if v.Detail != "" {
+					x.Constraint += " " + v.Detail
+				}
+				byDetail[v.Constraint][v.Detail] = x
 			}
 			x.Rejects, x.Nodes = x.Rejects+1, append(x.Nodes, row.Node)
 			if only {
@@ -75,18 +85,11 @@ func excluded(m placement.Matrix, role string) (all []answer.Excluded) {
 		}
 	}
 	for _, constraint := range m.Constraints {
-		for _, text := range slices.Sorted(maps.Keys(byText[constraint])) {
-			all = append(all, *byText[constraint][text])
+		for _, detail := range slices.Sorted(maps.Keys(byDetail[constraint])) {
+			all = append(all, *byDetail[constraint][detail])
 		}
 	}
 	return all
-}
-
-func constraintText(v placement.Violation) string {
-	if v.Resource != "" || v.Detail == "" {
-		return string(v.Constraint)
-	}
-	return string(v.Constraint) + " " + v.Detail
 }
 
 func violation(v placement.Violation) answer.Violation {

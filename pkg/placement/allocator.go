@@ -23,7 +23,38 @@ type allocation struct {
 	allocator structured.Allocator
 	state     structured.AllocatedState
 	err       error
+
+	countOnce sync.Once
+	count     map[string]devicesOfNode
+
+	// looks are whether claims were had on nodes, by what the claims request, for those that come after them.
+	lock  sync.Mutex
+	looks map[string]map[*node]bool
 }
+
+// looked reports whether claims can be had on a node, where that is known.
+func (a *allocation) looked(requested string, n *node) (had, known bool) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	had, known = a.looks[requested][n]
+	return had, known
+}
+
+// look keeps whether claims can be had on a node.
+func (a *allocation) look(requested string, n *node, had bool) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.looks[requested] == nil {
+		if a.looks == nil || len(a.looks) >= maxKept {
+			a.looks = map[string]map[*node]bool{} // users write what is requested
+		}
+		a.looks[requested] = map[*node]bool{}
+	}
+	a.looks[requested][n] = had
+}
+
+// devicesOfNode is how many devices a node has, and how many of them no claim has.
+type devicesOfNode struct{ total, free int64 }
 
 // nothingAllocated is the state in which no device is allocated.
 func nothingAllocated() structured.AllocatedState {
@@ -109,18 +140,22 @@ func (a *allocation) used(s *resourceapi.ResourceSlice, device string) bool {
 // devicesOn counts the devices of a node, and those of them that no claim has.
 func (c *Cluster) devicesOn(node string) (total, free int64) {
 	_, _ = c.allocator()
-	for _, s := range c.objects.ResourceSlices {
-		if ptr.Deref(s.Spec.NodeName, "") != node {
-			continue
-		}
-		for _, d := range s.Spec.Devices {
-			total++
-			if !c.allocation.used(s, d.Name) {
-				free++
+	a := &c.allocation
+	a.countOnce.Do(func() {
+		a.count = map[string]devicesOfNode{}
+		for _, s := range c.objects.ResourceSlices {
+			name := ptr.Deref(s.Spec.NodeName, "")
+			on := a.count[name]
+			for _, d := range s.Spec.Devices {
+				on.total++
+				if !a.used(s, d.Name) {
+					on.free++
+				}
 			}
+			a.count[name] = on
 		}
-	}
-	return total, free
+	})
+	return a.count[node].total, a.count[node].free
 }
 
 // deviceClasses lists DeviceClasses for the allocator.

@@ -229,7 +229,10 @@ func (t *task) masked(candidates []*candidate, off func(s *candidate, roles []bo
 	roles := make([]bool, len(t.roles))
 	for _, s := range candidates {
 		clear(roles)
-		if off(s, roles); slices.Contains(roles, true) {
+		if off(s, roles); !slices.Contains(roles, false) {
+			continue
+		}
+		if slices.Contains(roles, true) {
 			s = s.without(roles)
 		}
 		if slices.ContainsFunc(s.slots, func(n int) bool { return n > 0 }) {

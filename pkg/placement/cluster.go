@@ -60,6 +60,9 @@ type Cluster struct {
 	whatIf       map[int]bool
 	// atRest: volumes that no pod uses any more are detached.
 	atRest bool
+	// origin is the cluster of which a what-if has changed the pods of some nodes, and differs are the positions of these; nil of any other.
+	origin  *Cluster
+	differs map[int]bool
 
 	allocation allocation
 	list       nodeList
@@ -110,6 +113,9 @@ func (c *Cluster) place() {
 
 // Nodes returns the nodes, ordered by name. The list must not be changed.
 func (c *Cluster) Nodes() []*corev1.Node {
+	if c.origin != nil { // which has the same
+		return c.origin.Nodes()
+	}
 	c.list.once.Do(func() {
 		all := make([]*corev1.Node, 0, len(c.nodes))
 		for _, n := range c.nodes {

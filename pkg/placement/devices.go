@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 	var d podDevices
 	for _, ref := range pod.Spec.ResourceClaims {
 		name, made := ClaimName(pod, ref), ref.ResourceClaimName != nil
-		claim := find(c.objects.ResourceClaims, pod.Namespace, name)
+		claim := c.store.resourceClaim(c.objects, pod.Namespace, name)
 		switch {
 		case claim != nil && claim.DeletionTimestamp != nil:
 			d.problem = fmt.Sprintf("ResourceClaim %s is being deleted", name)
@@ -121,6 +122,7 @@ func deviceCheck(ctx context.Context, c *Cluster, pod *corev1.Pod, undecided *bo
 		return nil
 	}
 	desired := append(copiesFor(d.own, "0"), copiesFor(d.shared, "shared")...)
+	requested := requestedBy(desired)
 	return func(n *node) []Violation {
 		reason := d.problem
 		if reason == "" {
@@ -128,7 +130,7 @@ func deviceCheck(ctx context.Context, c *Cluster, pod *corev1.Pod, undecided *bo
 		}
 		if reason == "" && len(desired) > 0 {
 			var known bool
-			if reason, known = c.refused(ctx, n, desired); !known {
+			if reason, known = c.refused(ctx, n, desired, requested); !known {
 				*undecided = true
 				return nil
 			}
@@ -161,10 +163,33 @@ func tooManyRequests(claim *resourceapi.ResourceClaim) bool {
 	return len(claim.Spec.Devices.Requests) > maxRequests
 }
 
+// requestedBy is equal for claims that request the same devices in the same order.
+func requestedBy(claims []*resourceapi.ResourceClaim) string {
+	var all strings.Builder
+	for _, k := range claims {
+		text, err := json.Marshal(k.Spec)
+		if err != nil {
+			return "" // no claim of an API server
+		}
+		_, _ = all.Write(text) // it cannot fail
+	}
+	return all.String()
+}
+
 // refused returns why the claims cannot be allocated together on a node; empty if they can. known is false if ctx ended first, or a claim
-// has too many requests: users write them, and a search for their devices may not end.
-func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (reason string, known bool) {
-	_, reason, known = c.allocate(ctx, n, claims)
+// has too many requests: users write them, and a search for their devices may not end. It is found out once for a node and claims that request the same.
+func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim, requested string) (reason string, known bool) {
+	had, looked := c.allocation.looked(requested, n)
+	switch {
+	case looked && had:
+		return "", true
+	case looked:
+		return noDevices(claims), true
+	}
+	results, reason, known := c.allocate(ctx, n, claims)
+	if known && (results != nil || reason == noDevices(claims)) && requested != "" {
+		c.allocation.look(requested, n, reason == "")
+	}
 	return reason, known
 }
 
@@ -187,9 +212,13 @@ func (c *Cluster) allocate(ctx context.Context, n *node, claims []*resourceapi.R
 	case err != nil:
 		return nil, err.Error(), true
 	case results == nil:
-		return nil, "devices cannot be allocated: " + describeClaims(claims), true
+		return nil, noDevices(claims), true
 	}
 	return results, "", true
+}
+
+func noDevices(claims []*resourceapi.ResourceClaim) string {
+	return "devices cannot be allocated: " + describeClaims(claims)
 }
 
 func describeClaims(claims []*resourceapi.ResourceClaim) string {
@@ -224,8 +253,9 @@ type deviceFit struct {
 	claims [][]*resourceapi.ResourceClaim // by role: those that every member has for itself
 	shared []sharedDevices
 	known  map[string]bool
-	// allocate is that of the cluster, within the budget; undecided reports that the budget ended it.
+	// allocate and refused are those of the cluster, within the budget; undecided reports that the budget ended one.
 	allocate  func(*node, []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool)
+	refused   func(*node, []*resourceapi.ResourceClaim) (reason string, known bool)
 	undecided bool
 }
 
@@ -235,6 +265,9 @@ func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 	d := &deviceFit{claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
 	d.allocate = func(n *node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, string, bool) {
 		return t.c.allocate(ctx, n, claims)
+	}
+	d.refused = func(n *node, claims []*resourceapi.ResourceClaim) (string, bool) {
+		return t.c.refused(ctx, n, claims, requestedBy(claims))
 	}
 	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
 	for i, k := range t.roles {
@@ -307,7 +340,7 @@ func (d *deviceFit) fits(s *candidate, counts combination, i int) bool {
 			claims = append(claims, copiesFor([]*resourceapi.ResourceClaim{k.claim}, "shared")...)
 		}
 	}
-	_, reason, decided := d.allocate(s.n, claims)
+	reason, decided := d.refused(s.n, claims)
 	if !decided {
 		d.undecided = true
 		return false

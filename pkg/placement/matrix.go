@@ -67,39 +67,75 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 	ctx, cancel := context.WithTimeout(ctx, DefaultBudget)
 	defer cancel()
-	r := c.rules(ctx, pod, nil)
-	r.checks = append(r.checks, c.interPodChecks(r)...)
+	r := c.matrixRules(ctx, pod)
 	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
-	seen := map[Constraint]bool{}
-	undecided := false
 	for _, n := range c.nodes {
-		r.undecided = false
-		row := Row{Node: n.obj.Name, Violations: r.violations(n)}
-		row.Undecided = r.undecided
-		undecided = undecided || r.undecided
-		for _, v := range row.Violations {
-			seen[v.Constraint] = true
-		}
-		m.Rows = append(m.Rows, row)
+		m.Rows = append(m.Rows, r.row(n))
 	}
-	if undecided {
+	if !m.Decided() {
 		m.note(devicesUndecided)
 	}
 	if more := len(r.absent) - maxNamed; more > 0 {
 		m.note(fmt.Sprintf("%d more resources that no node has", more))
 	}
-	m.Constraints = slices.SortedFunc(maps.Keys(seen), compareConstraints)
+	m.mask()
+	return m
+}
+
+// MatrixLike evaluates a pod as Matrix does, on a cluster that is [Cluster.Derived] from the one of m, which has what becomes of a pod like that there: only the nodes
+// that differ are looked at. ok is false where more decides than a node and its pods.
+func (c *Cluster) MatrixLike(m Matrix, pod *corev1.Pod) (like Matrix, ok bool) {
+	r := c.matrixRules(context.Background(), pod)
+	if r.wide || len(c.interPodChecks(r)) > 0 {
+		return Matrix{}, false
+	}
+	m.Rows = slices.Clone(m.Rows)
+	for at := range c.differs {
+		m.Rows[at] = r.row(c.nodes[at])
+	}
+	m.mask()
+	return m, true
+}
+
+// matrixRules are all rules of a pod.
+func (c *Cluster) matrixRules(ctx context.Context, pod *corev1.Pod) *rules {
+	r := c.rules(ctx, pod, nil)
+	r.checks = append(r.checks, c.interPodChecks(r)...)
+	return r
+}
+
+// row evaluates every rule for a node.
+func (r *rules) row(n *node) Row {
+	r.undecided = false
+	row := Row{Node: n.obj.Name, Violations: r.violations(n)}
+	row.Undecided = r.undecided
+	return row
+}
+
+// mask lists the constraints, brings those of each row into their order, and marks there which reject the pod.
+func (m *Matrix) mask() {
 	bit := map[Constraint]int{}
+	for _, row := range m.Rows {
+		for _, v := range row.Violations {
+			bit[v.Constraint] = 0
+		}
+	}
+	m.Constraints = slices.SortedFunc(maps.Keys(bit), compareConstraints)
 	for i, constraint := range m.Constraints {
 		bit[constraint] = min(i, 63) // a mask is only short of bits with dozens of resources
 	}
 	for i := range m.Rows {
+		m.Rows[i].mask = 0
 		for _, v := range m.Rows[i].Violations {
 			m.Rows[i].mask |= 1 << bit[v.Constraint]
 		}
 		slices.SortStableFunc(m.Rows[i].Violations, func(a, b Violation) int { return cmp.Compare(bit[a.Constraint], bit[b.Constraint]) })
 	}
-	return m
+}
+
+// Decided reports whether it is known of every node whether it takes the pod.
+func (m Matrix) Decided() bool {
+	return !slices.ContainsFunc(m.Rows, func(r Row) bool { return r.Undecided })
 }
 
 // note adds to what is not modelled.

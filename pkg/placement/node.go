@@ -74,6 +74,11 @@ func (n *node) holds(uid types.UID) bool {
 	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return PodID(p.GetPod()) == uid })
 }
 
+// has is holds for the same object.
+func (n *node) has(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return p.GetPod() == pod })
+}
+
 // Holds reports whether a pod uses resources of a node: it is bound and has neither succeeded nor failed.
 func Holds(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && !podutil.IsPodTerminal(p)
@@ -85,6 +90,15 @@ func PodID(p *corev1.Pod) types.UID {
 		return p.UID
 	}
 	return types.UID(p.Namespace + "/" + p.Name)
+}
+
+// PodIDs are the [PodID] of some pods.
+func PodIDs(pods []*corev1.Pod) []types.UID {
+	ids := make([]types.UID, 0, len(pods))
+	for _, p := range pods {
+		ids = append(ids, PodID(p))
+	}
+	return ids
 }
 
 func comparePods(a, b *corev1.Pod) int {

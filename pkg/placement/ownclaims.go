@@ -40,7 +40,7 @@ func OwnClaims(pod *corev1.Pod, ofVolume func(*corev1.Volume) string, ofDevices 
 // OwnClaims is [OwnClaims] by the claims of the cluster. Those that are not made yet are as in their templates.
 func (c *Cluster) OwnClaims(pod *corev1.Pod) (string, error) {
 	return OwnClaims(pod, func(v *corev1.Volume) string { return c.OwnVolume(pod, v) }, func(ref corev1.PodResourceClaim) *resourceapi.ResourceClaim {
-		if claim := find(c.objects.ResourceClaims, pod.Namespace, ClaimName(pod, ref)); claim != nil {
+		if claim := c.store.resourceClaim(c.objects, pod.Namespace, ClaimName(pod, ref)); claim != nil {
 			return claim
 		}
 		if template := find(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName); template != nil {

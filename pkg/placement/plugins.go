@@ -7,8 +7,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -111,6 +113,49 @@ type store struct {
 
 	volumesOnce sync.Once
 	volumes     volumeIndex
+
+	looksLock sync.Mutex
+	looks     []*looks
+
+	claimsOnce sync.Once
+	claims     map[types.NamespacedName]*resourceapi.ResourceClaim
+}
+
+// looks are what is known of nodes by one check.
+type looks struct {
+	key  string
+	lock sync.Mutex
+	all  map[*corev1.Node][]Violation
+}
+
+// maxLooks is for how many checks they are kept, the latest: the gangs that have volumes come one after the other.
+const maxLooks = 16
+
+func (s *store) looksFor(key string) *looks {
+	s.looksLock.Lock()
+	defer s.looksLock.Unlock()
+	for _, known := range s.looks {
+		if known.key == key {
+			return known
+		}
+	}
+	if len(s.looks) == maxLooks {
+		s.looks = slices.Delete(s.looks, 0, 1)
+	}
+	s.looks = append(s.looks, &looks{key: key, all: map[*corev1.Node][]Violation{}})
+	return s.looks[len(s.looks)-1]
+}
+
+// of returns what look finds of a node, which it does once.
+func (l *looks) of(n *corev1.Node, look func() []Violation) []Violation {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	found, known := l.all[n]
+	if !known {
+		found = look()
+		l.all[n] = found
+	}
+	return found
 }
 
 // csiNodes finds the CSINodes by name.
@@ -133,6 +178,17 @@ func (s *store) namespaceLabels(o *Objects) map[string]labels.Set {
 		}
 	})
 	return s.labels
+}
+
+// resourceClaim returns the claim of devices of that name, nil if there is none.
+func (s *store) resourceClaim(o *Objects, namespace, name string) *resourceapi.ResourceClaim {
+	s.claimsOnce.Do(func() {
+		s.claims = make(map[types.NamespacedName]*resourceapi.ResourceClaim, len(o.ResourceClaims))
+		for _, k := range slices.Backward(o.ResourceClaims) { // of two the first counts
+			s.claims[types.NamespacedName{Namespace: k.Namespace, Name: k.Name}] = k
+		}
+	})
+	return s.claims[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
 // get fills the informers' indexers. The informers are never run, so there is no client and no I/O.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,7 +182,7 @@ func volumeZoneCheck(c *Cluster, pod *corev1.Pod) check {
 		_, features := c.store.get(c.objects)
 		byLabel = c.filterFor(mustFilter(volumezone.New(context.Background(), nil, c.handle(), features)), pod)
 	}
-	return func(n *node) []Violation {
+	return c.oncePerNode(fmt.Sprint("zone ", byLabel != nil), claims, func(n *node) []Violation {
 		for _, k := range claims {
 			if k.pv != nil && zonal(k.pv) && volume.CheckNodeAffinity(k.pv, n.obj.Labels) != nil {
 				return []Violation{{Constraint: VolumeZone, Detail: "claim " + k.pvc.Name + " is bound to volume " + k.pv.Name + inZones(k.pv)}}
@@ -193,7 +194,7 @@ func volumeZoneCheck(c *Cluster, pod *corev1.Pod) check {
 			}
 		}
 		return nil
-	}
+	})
 }
 
 // inZones names the zones of a zonal volume, or its regions where it has no zones. It reads like: in z1, with a space before it.
@@ -252,7 +253,7 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 			reach[k.pv] = reaches(k.pv)
 		}
 	}
-	return func(n *node) []Violation {
+	places := c.oncePerNode("node", claims, func(n *node) []Violation {
 		taken := map[string]*corev1.PersistentVolume{}
 		for _, k := range claims {
 			reason := ""
@@ -269,10 +270,39 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 				return []Violation{{Constraint: VolumeNode, Detail: "claim " + k.pvc.Name + " " + reason}}
 			}
 		}
-		if disks != nil {
-			return disks(n)
-		}
 		return nil
+	})
+	return func(n *node) []Violation {
+		if found := places(n); found != nil || disks == nil {
+			return found
+		}
+		return disks(n)
+	}
+}
+
+// oncePerNode is a check of some claims that looks at nothing but the node object: on the many clusters that are made of one it is made once for each.
+func (c *Cluster) oncePerNode(what string, claims []claim, look check) check {
+	if c.index != nil { // whose objects outlive their nodes
+		return look
+	}
+	key := what
+	for _, k := range claims {
+		key += fmt.Sprintf("\n%q", k.problem)
+		if k.pvc == nil {
+			continue
+		}
+		key += k.pvc.Namespace + "/" + k.pvc.Name
+		if k.planned { // which objects do not have
+			spec, err := json.Marshal(k.pvc.Spec)
+			if err != nil {
+				return look
+			}
+			key += string(spec)
+		}
+	}
+	known := c.store.looksFor(key)
+	return func(n *node) []Violation {
+		return known.of(n.obj, func() []Violation { return look(n) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -19,18 +20,35 @@ func (c *Cluster) copy() *Cluster {
 // withPods returns a copy in which some nodes have other pods, by position. The data that an index keeps of the others stays valid.
 func (c *Cluster) withPods(changed map[int]*node) *Cluster {
 	out := c.copy()
+	differs := make(map[int]bool, len(c.whatIf)+len(c.differs)+len(changed))
 	if c.indexed() {
-		out.index, out.version, out.whatIf = c.index, c.version, make(map[int]bool, len(c.whatIf)+len(changed))
-		maps.Copy(out.whatIf, c.whatIf)
+		out.index, out.version, out.whatIf = c.index, c.version, differs
+		maps.Copy(differs, c.whatIf)
+	} else {
+		out.origin, out.differs = cmp.Or(c.origin, c), differs
+		maps.Copy(differs, c.differs)
 	}
 	for at, n := range changed {
-		out.nodes[at] = n
-		if out.whatIf != nil {
-			out.whatIf[at] = true
-		}
+		out.nodes[at], differs[at] = n, true
 	}
 	out.number()
 	return out
+}
+
+// Derived returns the cluster that this one is but for the pods of some nodes, and the names of these. It is nil for any other, and where pods that matter
+// to other nodes, too, are among those: they keep others off by anti-affinity.
+func (c *Cluster) Derived() (from *Cluster, nodes []string) {
+	if c.origin == nil {
+		return nil, nil
+	}
+	nodes = make([]string, 0, len(c.differs))
+	for at := range c.differs {
+		if len(c.nodes[at].info.PodsWithRequiredAntiAffinity)+len(c.origin.nodes[at].info.PodsWithRequiredAntiAffinity) > 0 {
+			return nil, nil
+		}
+		nodes = append(nodes, c.nodes[at].obj.Name)
+	}
+	return c.origin, nodes
 }
 
 // Without returns the cluster as if the pods were gone. UIDs that hold nothing are ignored. A pod without a UID is known
@@ -56,6 +74,62 @@ func (c *Cluster) Emptied(keep func(*corev1.Pod) bool) *Cluster {
 	out.atRest = true
 	for i, n := range c.nodes {
 		out.nodes[i] = n.keep(keep)
+	}
+	out.number()
+	return out
+}
+
+// WithPodsOf returns the cluster with other pods on the nodes where some pods are or were: those that another cluster, of the same nodes, has there and keep accepts.
+func (c *Cluster) WithPodsOf(other *Cluster, on []types.UID, keep func(*corev1.Pod) bool) *Cluster {
+	positions := map[int]bool{}
+	for _, uid := range on {
+		if at, known := c.position(uid); known {
+			positions[at] = true
+		}
+	}
+	return c.withPodsAt(positions, func(at int) *node { return other.nodes[at].keep(keep) })
+}
+
+// Like returns what a change makes of a cluster, given that c is what it makes of the one that it is derived from: c with the pods of that cluster where it differs. Where
+// within, too, differs from what it is derived from only pods stay that within has, unless it is nil.
+func (c *Cluster) Like(cluster, from, within *Cluster) *Cluster {
+	positions := map[int]bool{}
+	if cluster != from {
+		maps.Copy(positions, cluster.differs)
+	}
+	if within == nil {
+		return c.withPodsAt(positions, func(at int) *node { return cluster.nodes[at] })
+	}
+	maps.Copy(positions, within.differs)
+	return c.withPodsAt(positions, func(at int) *node { return cluster.nodes[at].keep(within.nodes[at].has) })
+}
+
+// withPodsAt returns the cluster, which is the origin of what is returned, with the pods of other nodes at some positions.
+func (c *Cluster) withPodsAt(positions map[int]bool, of func(at int) *node) *Cluster {
+	if len(positions) == 0 {
+		return c
+	}
+	changed := make(map[int]*node, len(positions))
+	for at := range positions {
+		n := of(at)
+		if obj := c.nodes[at].obj; obj != n.obj {
+			n = n.as(obj)
+		}
+		changed[at] = n
+	}
+	out := c.withPods(changed)
+	out.origin, out.differs = c, positions // whatever c is derived from itself
+	return out
+}
+
+// Within returns the cluster emptied of the pods that another one has not.
+func (c *Cluster) Within(other *Cluster) *Cluster {
+	out := c.copy()
+	out.atRest = true
+	for i, n := range c.nodes {
+		if at, there := other.byName[n.obj.Name]; !there || len(n.info.Pods) > 0 && n != other.nodes[at] {
+			out.nodes[i] = n.keep(func(p *corev1.Pod) bool { return there && other.nodes[at].has(p) })
+		}
 	}
 	out.number()
 	return out

@@ -32,27 +32,23 @@ func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 	if len(pods) == 0 {
 		return w.Cluster()
 	}
-	ids := make([]types.UID, 0, len(pods))
-	for _, p := range pods {
-		ids = append(ids, placement.PodID(p))
-	}
-	return w.Cluster().Without(ids...)
+	return w.Cluster().Without(placement.PodIDs(pods)...)
 }
 
 // Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound.
 // It is the same for all gangs that have bound nothing.
 func (w *View) Best(bound []types.UID) *placement.Cluster {
-	best := func() *placement.Cluster {
-		best := w.Cluster().Ideal(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+	best := w.Common("best", func() *placement.Cluster {
+		best := w.Cluster().Ideal(placement.DaemonSetPod)
 		if w.starting() {
 			best = best.MapNodes(w.Started)
 		}
 		return best
+	})
+	if len(bound) == 0 {
+		return best
 	}
-	if len(bound) > 0 {
-		return best()
-	}
-	return w.Common("best", best)
+	return best.WithPodsOf(w.Cluster(), bound, func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
 }
 
 // Common returns a what-if cluster that many gangs look at. It is made the first time, and kept as long as the view is.

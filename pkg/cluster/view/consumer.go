@@ -52,13 +52,7 @@ type Consumer struct {
 func (h *Consumer) String() string { return h.Namespace + "/" + h.Name }
 
 // UIDs are those of its pods, as the simulation knows them.
-func (h *Consumer) UIDs() []types.UID {
-	ids := make([]types.UID, 0, len(h.Pods))
-	for _, p := range h.Pods {
-		ids = append(ids, placement.PodID(p))
-	}
-	return ids
-}
+func (h *Consumer) UIDs() []types.UID { return placement.PodIDs(h.Pods) }
 
 // Stuck reports whether a pod that is being deleted does not go by itself: it is long past its grace period, or the kubelet of its node has not reported for long, and
 // only that can confirm that it has ended. The API's deletionTimestamp is the end of that period.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -15,11 +14,7 @@ func changed(c *placement.Cluster, before, after *snapshot.Snapshot) *placement.
 	goneNodes, newNodes := difference(before.Nodes, after.Nodes)
 	gonePods, newPods := difference(before.Pods, after.Pods)
 	if len(gonePods) > 0 {
-		ids := make([]types.UID, 0, len(gonePods))
-		for _, p := range gonePods {
-			ids = append(ids, placement.PodID(p))
-		}
-		c = c.Without(ids...)
+		c = c.Without(placement.PodIDs(gonePods)...)
 	}
 	replaced := map[string]bool{}
 	for _, n := range newNodes {

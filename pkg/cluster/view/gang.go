@@ -65,6 +65,12 @@ func (w *View) assemble(job *gang.Job) *gang.Gang {
 	return gang.New(job, members, unlisted, w.declared, w.Snap)
 }
 
+// alone is the gang of a job of the cluster by itself, whatever group its pods share.
+func (w *View) alone(job *gang.Job) *gang.Gang {
+	type aloneOf struct{ *gang.Job }
+	return Once(w, aloneOf{job}, func() *gang.Gang { return w.assemble(job) })
+}
+
 // whole is a gang of which a job is only a part: its pods name a group that pods of other jobs name too. It is nil for one
 // that a job has for itself.
 func (w *View) whole(g *gang.Gang) *gang.Job {
@@ -80,15 +86,20 @@ func (w *View) whole(g *gang.Gang) *gang.Job {
 }
 
 // sharing are the jobs whose pods are in the group that a gang names, with their names. Pods that a job of the same name has left which is gone, or that leave or have ended with
-// their job gone, make none.
+// their job gone, make none. The caller does not change the map.
 func (w *View) sharing(g *gang.Gang) map[gang.Identity]string {
-	owners := map[gang.Identity]string{}
 	if g.Named.Name == "" {
-		return owners
+		return nil
 	}
+	type sharingGroup struct{ gang.Key }
+	return Once(w, sharingGroup{g.Named}, func() map[gang.Identity]string { return w.ownersIn(g.Named) })
+}
+
+func (w *View) ownersIn(group gang.Key) map[gang.Identity]string {
+	owners := map[gang.Identity]string{}
 	type named struct{ kind, name string }
 	there := map[named]bool{}
-	pods := w.naming(g.Named)
+	pods := w.naming(group)
 	for _, pod := range pods {
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && w.byIdentity()[w.root(pod)] != nil {
 			there[named{ref.Kind, ref.Name}] = true
@@ -125,7 +136,7 @@ func (w *View) Together(g *gang.Gang) *gang.Gang {
 		if job == nil || job.End == nil {
 			live++
 		}
-		if job != nil && job.End == nil && w.assemble(job).Count(gang.Missing) > 0 {
+		if job != nil && job.End == nil && w.alone(job).Count(gang.Missing) > 0 {
 			return nil
 		}
 	}
@@ -159,7 +170,7 @@ func (w *View) Partners(g *gang.Gang) (all []*gang.Gang) {
 		}
 		seen[id] = true
 		if _, owns := owners[id]; job.End == nil && !(owns && len(g.Parts) > 0) {
-			all = append(all, w.assemble(job))
+			all = append(all, w.alone(job))
 		}
 	}
 	return all

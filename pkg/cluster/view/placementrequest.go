@@ -20,7 +20,7 @@ type PlacementRequest struct {
 	// out, and come after them.
 	Members map[string][]gang.Member
 	// Shape is equal for requests that find the same room in a cluster of this view, whatever their gangs are called. It is empty for
-	// one that is like no other: some of its members have a node, or they have volumes or devices of their own.
+	// one that is like no other: its members have volumes, or devices that are allocated.
 	Shape string
 	// Unmodelled are rules about where members may be that the request has not.
 	Unmodelled []string
@@ -118,10 +118,20 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
 		r.Min = w.roleMin(g, r.Name)
 	}
-	if g.Count(gang.Terminating, gang.Lost) == 0 && len(w.Placeholders(g)) == 0 { // whose room is free for this gang alone
-		p.Shape, p.members = p.shape(names)
-	}
+	p.Shape, p.members = p.shape(names, g)
 	return p
+}
+
+// Leaving are the pods of a gang whose room is free for its members, which come after them: those of members that are being deleted, or whose node is away, and those that
+// keep room for members.
+func (w *View) Leaving(g *gang.Gang) (pods []*corev1.Pod) {
+	pods = slices.Clone(w.Placeholders(g))
+	for _, m := range g.Members {
+		if m.State == gang.Terminating || m.State == gang.Lost {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
 }
 
 // Topology is by which node labels members share domains: as what declares the gang has it, or else, while Kueue holds a job, as the members of its one role are annotated for
@@ -141,9 +151,9 @@ func Topology(g *gang.Gang) gang.Topology {
 }
 
 // shape is the request's Shape and those of its roles, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
-// they find depends on labels that no signature has, so members with such rules are like no others.
-func (p PlacementRequest) shape(names map[string]string) (shape string, roles map[string]string) {
-	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) || placement.DependsOnPods(r.Pod) }) {
+// they find depends on labels that no signature has, so members with such rules are like no others; nor are those that have to be where others of their gang are.
+func (p PlacementRequest) shape(names map[string]string, g *gang.Gang) (shape string, roles map[string]string) {
+	if len(p.Bound) > 0 && !p.Topology.Empty() || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasClaims(r.Pod) || placement.DependsOnPods(r.Pod) }) {
 		return "", nil
 	}
 	signatures, roles := make(map[string]string, len(names)), make(map[string]string, len(names))
@@ -152,6 +162,15 @@ func (p PlacementRequest) shape(names map[string]string) (shape string, roles ma
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q", p.MinMember, p.Topology.String())
+	if len(p.Bound) > 0 {
+		bound := map[string]int{}
+		for _, m := range g.Members {
+			if m.State == gang.Starting || m.State == gang.Running {
+				bound[m.Role]++
+			}
+		}
+		fmt.Fprintf(&b, " %#v", bound)
+	}
 	for _, r := range p.Roles {
 		roles[r.Name] = fmt.Sprintf("%q %s", r.Pod.Namespace, signatures[r.Name])
 		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, roles[r.Name])
@@ -159,11 +178,9 @@ func (p PlacementRequest) shape(names map[string]string) (shape string, roles ma
 	return b.String(), roles
 }
 
-// hasOwnObjects reports whether the place of a pod depends on objects in its namespace: claims of volumes or of devices.
-func hasOwnObjects(pod *corev1.Pod) bool {
-	return len(pod.Spec.ResourceClaims) > 0 || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-	})
+// hasClaims reports whether a pod has claims of volumes.
+func hasClaims(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
 }
 
 // roleMin is the minimum that the declaration requires of one role, less the members that have it met already.
@@ -204,7 +221,7 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 
 // ownClaims distinguishes members that have claims of their own, of volumes or of devices, which may be tied to a node.
 func (w *View) ownClaims(pod *corev1.Pod) string {
-	if !hasOwnObjects(pod) {
+	if !hasClaims(pod) && len(pod.Spec.ResourceClaims) == 0 {
 		return ""
 	}
 	text, err := w.Cluster().OwnClaims(pod)

@@ -5,11 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -60,11 +56,8 @@ func (s *search) hasRoom(e edit) bool {
 
 // vacated is the cluster without the gang's own members.
 func (s *search) vacated() *placement.Cluster {
-	return s.cluster().Without(ids(s.g.ExistingPods())...)
+	return s.cluster().Without(placement.PodIDs(s.g.ExistingPods())...)
 }
-
-// ids are how the simulation knows pods.
-func ids(pods []*corev1.Pod) []types.UID { return (&view.Consumer{Pods: pods}).UIDs() }
 
 // fix is an edit as a change of the cluster.
 func (s *search) fix(e edit) stage.Fix {

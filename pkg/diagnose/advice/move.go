@@ -92,12 +92,14 @@ func pick(lack []placement.Role, options map[string][]clearing, from int) []*cor
 
 // offerMove adds the eviction of pods, less those that need not move, if the gang starts and all of them have a place again.
 func (s mover) offerMove(pods []*corev1.Pod) bool {
-	enough := func(pods []*corev1.Pod) bool { return s.room(s.cluster().Without(ids(pods)...), s.base.Request.Gang) }
+	enough := func(pods []*corev1.Pod) bool {
+		return s.room(s.cluster().Without(placement.PodIDs(pods)...), s.base.Request.Gang)
+	}
 	if !enough(pods) {
 		return false
 	}
 	pods = least(pods, enough)
-	without := s.cluster().Without(ids(pods)...)
+	without := s.cluster().Without(placement.PodIDs(pods)...)
 	ours := s.placed(without, s.base.Request.Gang)
 	if !ours.Fits() {
 		return false

@@ -1,9 +1,7 @@
 package stage
 
 import (
-	"cmp"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"slices"
 
@@ -13,37 +11,85 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Others are the consumers of nodes that are not the gang itself and not DaemonSets, with what is left of an earlier run of the gang's job. The
 // caller does not change the list.
 func (c *Context) Others() []*view.Consumer {
-	if c.usesNoNode() { // so it is for all such gangs
-		return view.Once(c.View, "others", func() []*view.Consumer {
-			return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return h.DaemonSet })
-		})
+	all := c.everyOther()
+	if c.usesNoNode() {
+		return all
 	}
-	own := map[*corev1.Pod]bool{}
+	own := c.own()
+	others := make([]*view.Consumer, 0, len(all))
+	for _, h := range all {
+		if former, is := own[h]; is {
+			others = append(others, former...)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return others
+}
+
+// everyOther are the consumers but DaemonSets: for a gang that uses no node all of them are others.
+func (c *Context) everyOther() []*view.Consumer {
+	return view.Once(c.View, "others", func() []*view.Consumer {
+		return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return h.DaemonSet })
+	})
+}
+
+// own are the consumers that are the gang itself, but for DaemonSets, each with what is left in it of earlier runs.
+func (c *Context) own() map[*view.Consumer][]*view.Consumer {
+	pods := map[*corev1.Pod]bool{}
 	for _, m := range c.Gang.Members {
-		own[m.Pod] = true
+		pods[m.Pod] = true
 	}
 	for _, p := range c.View.Placeholders(c.Gang) {
-		own[p] = true
+		pods[p] = true
 	}
-	var all []*view.Consumer
-	for _, h := range c.View.Consumers() {
-		switch {
-		case h.DaemonSet:
-		case own[h.Pods[0]] || c.isOf(h):
-			all = append(all, c.former(h, own)...)
-		default:
-			all = append(all, h)
+	own := map[*view.Consumer][]*view.Consumer{}
+	add := func(h *view.Consumer) {
+		if _, known := own[h]; h != nil && !known && !h.DaemonSet && (pods[h.Pods[0]] || c.isOf(h)) {
+			own[h] = c.former(h, pods)
 		}
+	}
+	for p := range pods {
+		add(c.View.ConsumerOf(p))
+	}
+	for _, h := range c.ofJob() {
+		add(h)
+	}
+	return own
+}
+
+// ofJob are the consumers that may be the gang's job, or what makes its pods.
+func (c *Context) ofJob() []*view.Consumer {
+	type made struct{ kind, namespace, name string }
+	type byJob struct {
+		jobs   map[types.UID][]*view.Consumer
+		makers map[made][]*view.Consumer
+	}
+	x := view.Once(c.View, "consumers by job", func() byJob {
+		x := byJob{map[types.UID][]*view.Consumer{}, map[made][]*view.Consumer{}}
+		for _, h := range c.View.Consumers() {
+			if h.Job != nil {
+				x.jobs[h.Job.Meta.UID] = append(x.jobs[h.Job.Meta.UID], h)
+			}
+			at := made{h.Kind, h.Namespace, h.Name}
+			x.makers[at] = append(x.makers[at], h)
+		}
+		return x
+	})
+	var all []*view.Consumer
+	if uid := c.Gang.Meta.UID; uid != "" {
+		all = slices.Clip(x.jobs[uid])
+	}
+	if m := c.Gang.Maker; m != nil {
+		all = append(all, x.makers[made{m.Kind.Kind, c.Gang.Meta.Namespace, m.Name}]...)
 	}
 	return all
 }
@@ -62,8 +108,11 @@ func (c *Context) Lowest() int32 {
 	})
 }
 
-// formerKey is the key of what is left of earlier runs of a gang's job.
-type formerKey struct{ uid types.UID }
+// formerKey is the key of what is left in a consumer of earlier runs of a gang's job.
+type formerKey struct {
+	uid types.UID
+	h   *view.Consumer
+}
 
 // former are pods of the gang's job that are no members and are being deleted, each a consumer: an earlier run of it had them, and what they use is
 // free when they are gone. Where a job is several gangs, they may be another one's.
@@ -71,7 +120,7 @@ func (c *Context) former(h *view.Consumer, own map[*corev1.Pod]bool) []*view.Con
 	if c.Gang.Division != gang.Undivided || h.Job == nil && c.Gang.Maker == nil {
 		return nil
 	}
-	return view.Once(c.View, formerKey{c.Gang.Meta.UID}, func() []*view.Consumer {
+	return view.Once(c.View, formerKey{c.Gang.Meta.UID, h}, func() []*view.Consumer {
 		var all []*view.Consumer
 		for _, p := range h.Pods {
 			if !own[p] && p.DeletionTimestamp != nil {
@@ -82,38 +131,13 @@ func (c *Context) former(h *view.Consumer, own map[*corev1.Pod]bool) []*view.Con
 	})
 }
 
-// everyone are the consumers of nodes but the gang itself: the [Context.Others] and DaemonSets. The caller does not change the list.
-func (c *Context) everyone() []*view.Consumer {
-	if c.usesNoNode() {
-		return c.View.Consumers()
-	}
-	daemons := slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return !h.DaemonSet })
-	all := slices.Concat(c.Others(), daemons)
-	slices.SortStableFunc(all, func(a, b *view.Consumer) int {
-		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
-	})
-	return all
-}
-
 // usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.
 func (c *Context) usesNoNode() bool {
 	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() || len(c.View.Placeholders(c.Gang)) > 0 {
 		return false
 	}
-	if c.Gang.Maker != nil {
-		type usesNodes struct{ types.UID }
-		return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.View.Consumers(), c.isOf) })
-	}
-	withJob := view.Once(c.View, "consumers with a job", func() map[types.UID]bool {
-		jobs := map[types.UID]bool{}
-		for _, h := range c.View.Consumers() {
-			if h.Job != nil {
-				jobs[h.Job.Meta.UID] = true
-			}
-		}
-		return jobs
-	})
-	return c.Gang.Meta.UID == "" || !withJob[c.Gang.Meta.UID]
+	type usesNodes struct{ types.UID }
+	return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.ofJob(), c.isOf) })
 }
 
 // isOf reports whether a consumer is the gang's job, or what makes its pods and has none that stays besides.
@@ -156,117 +180,63 @@ func (c *Context) AfterPreemption(priority int32) *placement.Cluster {
 	})
 }
 
-// Cleared is [Context.Without] for pods that match, or do not, whatever the gang is: it is one cluster for all gangs that use no node.
+// Cleared is [Context.Without] for pods that match, or do not, whatever the gang is: it is one cluster for all gangs that use no node. Of any other it is that cluster
+// but for the nodes of its pods.
 func (c *Context) Cleared(name string, match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
-	without := func() *placement.Cluster { return c.Without(match) }
+	type matching struct{ name string }
+	matches := 0
+	common := c.View.Common(name, func() *placement.Cluster {
+		var gone []*corev1.Pod
+		for _, h := range c.everyOther() {
+			gone = append(gone, matched(h, match)...)
+		}
+		matches = len(gone)
+		return c.View.Without(gone)
+	})
+	matches = view.Once(c.View, matching{name}, func() int { return matches })
 	if c.usesNoNode() {
-		return c.View.Common(name, without)
+		return common
 	}
-	return without()
+	own, gone, on := c.own(), sets.New[*corev1.Pod](), placement.PodIDs(c.View.Leaving(c.Gang))
+	for h, former := range own {
+		on = append(on, h.UIDs()...)
+		matches -= len(matched(h, match))
+		for _, f := range former {
+			gone.Insert(matched(f, match)...)
+		}
+	}
+	if matches+len(gone) == 0 {
+		return c.Cluster()
+	}
+	return common.WithPodsOf(c.Cluster(), on, func(p *corev1.Pod) bool {
+		h := c.View.ConsumerOf(p)
+		if _, is := own[h]; is {
+			return !gone.Has(p)
+		}
+		return h == nil || h.DaemonSet || !match(h, p)
+	})
+}
+
+// matched are the pods of a consumer that match.
+func matched(h *view.Consumer, match func(*view.Consumer, *corev1.Pod) bool) (pods []*corev1.Pod) {
+	for _, p := range h.Pods {
+		if match(h, p) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
 }
 
 // Without is the cluster after pods of other consumers that match are gone.
 func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
-	var gone []types.UID
+	var gone []*corev1.Pod
 	for _, h := range c.Others() {
-		for _, p := range h.Pods {
-			if match(h, p) {
-				gone = append(gone, placement.PodID(p))
-			}
-		}
+		gone = append(gone, matched(h, match)...)
 	}
 	if len(gone) == 0 {
 		return c.Cluster()
 	}
-	return c.Cluster().Without(gone...)
-}
-
-// ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
-// named, and the others are summed up.
-func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
-	return c.onNodes(nodes, name, false)
-}
-
-// DaemonsOn reports which DaemonSets use how much of the resource of a room on its nodes, as [Context.ConsumersOn] does for all. Most resources no
-// DaemonSet uses anywhere.
-func (c *Context) DaemonsOn(r placement.Room) []string {
-	type usedByDaemons struct{ corev1.ResourceName }
-	anywhere := view.Once(c.View, usedByDaemons{r.Resource}, func() bool {
-		return slices.ContainsFunc(c.View.Consumers(), func(h *view.Consumer) bool { return h.DaemonSet && h.Total(r.Resource) > 0 })
-	})
-	if !anywhere {
-		return nil
-	}
-	return c.onNodes(r.NodeNames(), r.Resource, true)
-}
-
-func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool) []string {
-	if !c.usesNoNode() {
-		return c.consumersOn(nodes, name, daemons)
-	}
-	type consumersQuery struct {
-		reader  audience.Reader
-		nodes   uint64
-		name    corev1.ResourceName
-		daemons bool
-	}
-	var hash maphash.Hash
-	hash.SetSeed(view.Once(c.View, "seed", maphash.MakeSeed))
-	for _, n := range nodes {
-		_, _ = hash.WriteString(n) // it cannot fail
-		_ = hash.WriteByte(0)
-	}
-	return view.Once(c.View, consumersQuery{c.Reader, hash.Sum64(), name, daemons}, func() []string { return c.consumersOn(nodes, name, daemons) })
-}
-
-func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons bool) []string {
-	type line struct {
-		amount int64
-		user   *view.Consumer
-		pods   []*corev1.Pod
-		on     []string
-	}
-	var lines []line
-	among := sets.New(nodes...)
-	for _, h := range c.everyone() {
-		if daemons && !h.DaemonSet {
-			continue
-		}
-		var amount int64
-		var on []string
-		var pods []*corev1.Pod
-		for _, p := range h.Pods {
-			if !among.Has(p.Spec.NodeName) {
-				continue
-			}
-			if n := request.OfResource(p, name); n > 0 {
-				amount += n
-				on, pods = append(on, p.Spec.NodeName), append(pods, p)
-			}
-		}
-		if amount > 0 {
-			slices.Sort(on)
-			lines = append(lines, line{amount, h, pods, slices.Compact(on)})
-		}
-	}
-	more := ""
-	if len(lines) > MaxLines {
-		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.amount, a.amount) })
-		var rest int64
-		for _, l := range lines[MaxLines:] {
-			rest += l.amount
-		}
-		more = fmt.Sprintf("%d others hold %s", len(lines)-MaxLines, phrase.Amount(name, rest))
-		lines = lines[:MaxLines]
-	}
-	texts := make([]string, 0, len(lines)+1)
-	for _, l := range lines {
-		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.user), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.user, l.pods...)))
-	}
-	if more != "" {
-		texts = append(texts, more)
-	}
-	return texts
+	return c.Cluster().Without(placement.PodIDs(gone)...)
 }
 
 // Prospects ends a sentence about some pods of a consumer: whether and when they will go.

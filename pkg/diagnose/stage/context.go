@@ -79,7 +79,7 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 // NewContext returns the context of the first stage.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
-		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(leaving(v, g)),
+		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(v.Leaving(g)),
 		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool),
 	}
 }
@@ -119,7 +119,7 @@ func (c *Context) For(request view.PlacementRequest) *Context {
 // On returns the context of the same gang in a cluster in which something is different, such as nodes that are not there yet.
 func (c *Context) On(v *view.View) *Context {
 	other := c.For(c.Request)
-	other.View, other.cluster = v, v.Without(leaving(v, c.Gang))
+	other.View, other.cluster = v, v.Without(v.Leaving(c.Gang))
 	now := other.Fit(other.cluster, nil)
 	other.Placement, other.Matrices = &now, make(map[string]placement.Matrix, len(c.Request.Roles))
 	for _, r := range c.Request.Roles {
@@ -155,17 +155,6 @@ func injected(request view.PlacementRequest, byRole map[string]cohort.Injected) 
 // Cluster is the cluster as it is for the gang: the room of its own members that are leaving is free for their successors, which are made after that.
 func (c *Context) Cluster() *placement.Cluster { return c.cluster }
 
-// leaving are the pods of members that are being deleted, or whose node is away, and those that keep room for members: the members that are to be placed come after them.
-func leaving(v *view.View, g *gang.Gang) (pods []*corev1.Pod) {
-	pods = slices.Clone(v.Placeholders(g))
-	for _, m := range g.Members {
-		if m.State == gang.Terminating || m.State == gang.Lost {
-			pods = append(pods, m.Pod)
-		}
-	}
-	return pods
-}
-
 // Has reports whether a stage before has found one of the codes.
 func (c *Context) Has(codes ...answer.Code) bool { return has(c.Findings, codes) }
 
@@ -177,15 +166,19 @@ func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore pl
 // Fit looks for a placement of this gang on a cluster, without some constraints. Gangs of one shape find the same on clusters that many
 // look at.
 func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) placement.Result {
-	if !c.View.IsCommon(cluster) {
+	same := c.same(cluster, c.Unreadable.Union(ignore))
+	if same == nil {
+		if r, ok := c.fitBesides(cluster, ignore); ok {
+			return r
+		}
 		return c.Search(cluster, c.Request.Gang, ignore)
 	}
 	type fit struct {
 		cluster *placement.Cluster
 		ignored string
 	}
-	return view.OnceForShape(c.View, c.Request.Shape, fit{cluster, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
-		r := c.Search(cluster, c.Request.Gang, ignore)
+	return view.OnceForShape(c.View, c.Request.Shape, fit{same, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
+		r := c.Search(same, c.Request.Gang, ignore)
 		return r, r.Fits() || r.Impossible()
 	})
 }
@@ -196,18 +189,18 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 	if ok {
 		return known
 	}
-	find := func() (placement.Causes, bool) {
-		found := c.tools.Causes(cluster, c.Request.Gang, c.Unreadable)
+	find := func(on *placement.Cluster) (placement.Causes, bool) {
+		found := c.tools.Causes(on, c.Request.Gang, c.Unreadable)
 		return found, !found.Cut
 	}
-	if c.View.IsCommon(cluster) {
+	if same := c.same(cluster, c.Unreadable.Union(liftable())); same != nil {
 		type causesOn struct {
 			cluster *placement.Cluster
 			ignored string
 		}
-		known = view.OnceForShape(c.View, c.Request.Shape, causesOn{cluster, fmt.Sprint(sets.List(c.Unreadable))}, find)
+		known = view.OnceForShape(c.View, c.Request.Shape, causesOn{same, fmt.Sprint(sets.List(c.Unreadable))}, func() (placement.Causes, bool) { return find(same) })
 	} else {
-		known, _ = find()
+		known, _ = find(cluster)
 	}
 	c.causes[cluster] = known
 	*c.cut = *c.cut || known.Cut
@@ -217,27 +210,40 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 // Cut reports whether the time ended before all causes were found that a stage looked for.
 func (c *Context) Cut() bool { return *c.cut }
 
-// Matrix is the constraints of every node for one role of the request. It is equal for roles of one shape, which claim no devices: nothing
-// cuts it short.
+// Matrix is the constraints of every node for one role of the request. It is equal for roles of one shape.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
 	return c.MatrixOn(c.Cluster(), role)
 }
 
 // MatrixOn is Matrix on another cluster.
 func (c *Context) MatrixOn(cluster *placement.Cluster, role placement.Role) placement.Matrix {
-	return OnceForRole(c, cluster, role, "matrix", func() placement.Matrix { return c.tools.Matrix(cluster, role.Pod) })
+	if from, _ := cluster.Derived(); from != nil && !c.View.IsCommon(cluster) && c.View.IsCommon(from) && c.Request.RoleShape(role.Name) != "" {
+		if m, ok := cluster.MatrixLike(c.MatrixOn(from, role), role.Pod); ok {
+			return m
+		}
+	}
+	return onceForRole(c, cluster, role, "matrix", func() (placement.Matrix, bool) {
+		m := c.tools.Matrix(cluster, role.Pod)
+		return m, m.Decided()
+	})
 }
 
-// OnceForRole returns what members of one role find on a cluster, which f finds out: once for all roles of one shape where the cluster is common.
-func OnceForRole[T any](c *Context, cluster *placement.Cluster, role placement.Role, what string, f func() T) T {
-	if !c.View.IsCommon(cluster) {
-		return f()
+// OnceForRole returns what members of one role find on nodes of a cluster that they may use, which f finds out: once for all roles of one shape where the cluster is
+// common, or one on which they find the same as there, if it is proven.
+func OnceForRole[T any](c *Context, cluster *placement.Cluster, role placement.Role, what string, f func() (value T, proven bool)) T {
+	return onceForRole(c, c.same(cluster, c.Unreadable.Union(liftable())), role, what, f)
+}
+
+func onceForRole[T any](c *Context, same *placement.Cluster, role placement.Role, what string, f func() (value T, proven bool)) T {
+	if same == nil || !c.View.IsCommon(same) {
+		value, _ := f()
+		return value
 	}
 	type found struct {
 		cluster *placement.Cluster
 		what    string
 	}
-	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), found{cluster, what}, func() (T, bool) { return f(), true })
+	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), found{same, what}, f)
 }
 
 // Fitted reads like 1/2: members that have or would find a node.

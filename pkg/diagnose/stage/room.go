@@ -15,10 +15,7 @@ func (c *Context) Lacking() placement.Room {
 	if causes := c.Causes(c.Cluster()); len(causes.All) > 0 {
 		return c.RoomOf(c.Cluster(), causes, causes.First())
 	}
-	type lacking struct{}
-	return view.OnceForShape(c.View, c.Request.Shape, lacking{}, func() (placement.Room, bool) {
-		return c.tools.Lacking(c.Cluster(), c.Request.Gang, *c.Placement), c.Placement.Impossible()
-	})
+	return c.LackingOn(c.Cluster(), *c.Placement)
 }
 
 // RoomOf measures the room for one of the causes on a cluster: of its resource, or, of a rule, of the device of the role that it keeps out.
@@ -30,15 +27,21 @@ func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, ca
 		limited := c.Limited(cause.Roles)
 		return c.tools.MainRoom(cluster, limited, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
 	}
-	if !c.View.IsCommon(cluster) {
+	same := c.same(cluster, c.Unreadable.Union(liftable()))
+	if same == nil {
 		r, _ := measure()
 		return r
 	}
 	type roomOf struct {
 		cluster *placement.Cluster
 		causes  string
+		placed  string // on the cluster as it is for the gang
 	}
-	return view.OnceForShape(c.View, c.Request.Shape, roomOf{cluster, fmt.Sprint(cause.Constraint, causes)}, measure)
+	placed := ""
+	if c.Placement != nil {
+		placed = fmt.Sprint(c.Placement.Placed)
+	}
+	return view.OnceForShape(c.View, c.Request.Shape, roomOf{same, fmt.Sprint(cause.Constraint, causes), placed}, measure)
 }
 
 // MainRoom measures the room for a role on a cluster, of the device that it requests, or else of cpu.
@@ -48,18 +51,28 @@ func (c *Context) MainRoom(cluster *placement.Cluster, role placement.Role) plac
 
 // LackingOn measures the room for the role that is hardest to place on another cluster, given what a search found there.
 func (c *Context) LackingOn(cluster *placement.Cluster, found placement.Result) placement.Room {
-	if !c.View.IsCommon(cluster) {
+	same := c.same(cluster, c.Unreadable.Union(liftable()))
+	if same == nil {
 		return c.tools.Lacking(cluster, c.Request.Gang, found)
 	}
 	type lackingOn struct{ cluster *placement.Cluster }
-	return view.OnceForShape(c.View, c.Request.Shape, lackingOn{cluster}, func() (placement.Room, bool) {
+	return view.OnceForShape(c.View, c.Request.Shape, lackingOn{same}, func() (placement.Room, bool) {
 		return c.tools.Lacking(cluster, c.Request.Gang, found), found.Impossible()
 	})
 }
 
 // Devices counts, on a cluster, the devices that the resource claims of the gang are for; nil if there is no such number.
 func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
-	return c.tools.Devices(cluster, c.Request.Roles)
+	find := func() ([]placement.DeviceCount, bool) {
+		counts := c.tools.Devices(cluster, c.Request.Roles)
+		return counts, counts != nil // which it is, too, if the time ends
+	}
+	if !c.View.IsCommon(cluster) {
+		counts, _ := find()
+		return counts
+	}
+	type devicesOn struct{ cluster *placement.Cluster }
+	return view.OnceForShape(c.View, c.Request.Shape, devicesOn{cluster}, find)
 }
 
 // Limited is the gang if only some of its roles mattered: those of their members count that it needs if it has all of the others, with those that have a node. It is the gang
@@ -109,7 +122,7 @@ func (f *Finding) DescribeRoom(c *Context, cluster *placement.Cluster, r placeme
 	for key, value := range phrase.RoomFacts(r) {
 		f.Fact(key, value)
 	}
-	return f.Fact("slots", OnceForRole(c, cluster, r.Role, fmt.Sprint("slots up to ", r.Role.Count), func() int64 { return Slots(cluster, r.Role) }))
+	return f.Fact("slots", OnceForRole(c, cluster, r.Role, fmt.Sprint("slots up to ", r.Role.Count), func() (int64, bool) { return Slots(cluster, r.Role), true }))
 }
 
 // Slots is how many members of a role fit on a cluster, each node looked at alone.

@@ -161,7 +161,11 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 			taken[m.Pod.Spec.NodeName] = true
 		}
 	}
-	for _, n := range c.Cluster().Nodes() {
+	nodes := c.Cluster().Nodes()
+	if n := c.Cluster().Node(l.node); n != nil {
+		nodes = []*corev1.Node{n}
+	}
+	for _, n := range nodes {
 		if l.node != "" && n.Name != l.node || l.node == "" && (placement.NodeReady(n) || taken[n.Name]) || !l.since.IsZero() && n.CreationTimestamp.After(l.since) {
 			continue
 		}

@@ -157,6 +157,9 @@ func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
 			}
 		}
 	}
+	if len(came) == 0 {
+		return nil
+	}
 	room := func(without func(*view.Consumer) bool) int32 {
 		return c.Placed(c.Fit(c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return came[p] && without(h) }), nil))
 	}

@@ -145,11 +145,13 @@ func (l *leftover) place(c *stage.Context, why *stage.Diagnosis) {
 	if why.Placement == nil || !why.Starts() {
 		return
 	}
+	var pods []*corev1.Pod
 	for _, a := range why.Placement.Placement {
 		pod := c.View.Virtual(why.Gang, why.Request.Member(a.Role, a.Member))
 		pod.Spec.NodeName = a.Node
-		l.nodes = l.nodes.With(pod)
+		pods = append(pods, pod)
 	}
+	l.nodes = l.nodes.With(pods...)
 }
 
 // quotaFor reports whether there is quota left for the gang.
@@ -241,8 +243,11 @@ func volcanoAhead(c *stage.Context, queue string) line {
 	mine := queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Since: c.Gang.Decl.Created}
 	var all []queueing.Entry
 	for _, d := range c.View.Groups() {
+		if d.Key.Dialect != gang.Volcano || d.Queue != queue || d.Key == c.Gang.Decl.Key {
+			continue
+		}
 		job := c.View.JobOfGroup(d)
-		if d.Key.Dialect != gang.Volcano || d.Queue != queue || d.Key == c.Gang.Decl.Key || job == nil || !pending(c, job) {
+		if job == nil || !pending(c, job) {
 			continue
 		}
 		all = append(all, queueing.Entry{Job: job, Priority: int64(queueing.PriorityOf(c.View, d.PriorityClass)), Since: d.Created})

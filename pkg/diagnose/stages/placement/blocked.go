@@ -17,8 +17,9 @@ import (
 type repair struct {
 	// name is what the repair is called, among those that are the same for all gangs; empty for one that is not.
 	name string
-	// do makes it right, and there is something to do where needed.
+	// do makes it right, and there is something to do where needed. Of pods that are the same for all gangs but those on a few nodes, within has those that stay for this gang.
 	do     func(*placement.Cluster) *placement.Cluster
+	within *placement.Cluster
 	needed bool
 	// opens reports that it makes nodes usable.
 	opens bool
@@ -31,7 +32,23 @@ func (r repair) on(c *stage.Context, cluster *placement.Cluster) *placement.Clus
 	if r.name == "" {
 		return r.do(cluster)
 	}
-	return c.View.Derived(cluster, r.name, func() *placement.Cluster { return r.do(cluster) })
+	common := cluster
+	if from, _ := cluster.Derived(); from != nil && !c.View.IsCommon(cluster) {
+		common = from
+	}
+	if !c.View.IsCommon(common) {
+		return r.alone(cluster)
+	}
+	repaired := c.View.Derived(common, r.name, func() *placement.Cluster { return r.do(common) })
+	return repaired.Like(cluster, common, r.within)
+}
+
+// alone is a cluster that is like no other after the repair.
+func (r repair) alone(cluster *placement.Cluster) *placement.Cluster {
+	if r.within != nil {
+		return cluster.Within(r.within)
+	}
+	return r.do(cluster)
 }
 
 // shortfall is what a gang lacks without one of the repairs that it needs.
@@ -55,13 +72,15 @@ func repairs(c *stage.Context) []repair {
 	}
 	pods := func(name string, match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, shortfall) *stage.Finding) repair {
 		gone := c.Cleared(name, match)
-		if !c.View.IsCommon(gone) {
-			name = ""
+		r := repair{name: name, find: find, needed: gone != c.Cluster(), do: func(cl *placement.Cluster) *placement.Cluster { return cl.Within(gone) }}
+		switch from, _ := gone.Derived(); {
+		case c.View.IsCommon(gone):
+		case c.View.IsCommon(from):
+			r.within, r.do = gone, func(cl *placement.Cluster) *placement.Cluster { return cl.Within(from) }
+		default:
+			r.name = ""
 		}
-		return repair{
-			name: name, find: find, needed: gone != c.Cluster(),
-			do: func(cl *placement.Cluster) *placement.Cluster { return within(cl, gone) },
-		}
+		return r
 	}
 	devices := c.View.Derived(c.Cluster(), "devices", c.Cluster().DevicesRepaired)
 	all := []repair{
@@ -73,11 +92,6 @@ func repairs(c *stage.Context) []repair {
 		pods("without those that stay", neverGoes(c), services),
 	}
 	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
-}
-
-// within is a cluster with no other pods than another one has, too.
-func within(cluster, other *placement.Cluster) *placement.Cluster {
-	return cluster.Emptied(func(p *corev1.Pod) bool { return contains(other, p) })
 }
 
 // blocked finds that the ends of running jobs are not enough, but the cluster at its best would be: the repairs that are needed together, and
@@ -110,7 +124,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	}
 	after := c.AfterDeletions()
 	emptied := func() *placement.Cluster {
-		within := func() *placement.Cluster { return within(repaired, after) }
+		within := func() *placement.Cluster { return repaired.Within(after) }
 		if c.View.IsCommon(after) {
 			return c.View.Derived(repaired, "after the deletions", within)
 		}
@@ -190,16 +204,6 @@ func (s shortfall) sentences(c *stage.Context) string {
 		return ""
 	}
 	return f.Message
-}
-
-// contains reports whether a pod is still in a cluster.
-func contains(cluster *placement.Cluster, pod *corev1.Pod) bool {
-	for _, p := range cluster.PodsOn(pod.Spec.NodeName) {
-		if p == pod {
-			return true
-		}
-	}
-	return false
 }
 
 // notFound finds neither a placement nor a proof that there is none.

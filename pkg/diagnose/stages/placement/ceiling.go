@@ -159,12 +159,12 @@ const wholeCluster = "the whole cluster has"
 
 // isElsewhere reports whether nodes that a role may not use have the resource of its room, too.
 func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) bool {
-	return stage.OnceForRole(c, cluster, r.Role, fmt.Sprint("elsewhere ", r.Resource, causes), func() bool {
+	return stage.OnceForRole(c, cluster, r.Role, fmt.Sprint("elsewhere ", r.Resource, causes), func() (bool, bool) {
 		among := sets.New(r.NodeNames()...)
 		return slices.ContainsFunc(cluster.Nodes(), func(n *corev1.Node) bool {
 			q := n.Status.Allocatable[r.Resource]
 			return !q.IsZero() && !among.Has(n.Name)
-		})
+		}), true
 	})
 }
 

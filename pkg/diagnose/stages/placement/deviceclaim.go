@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -210,16 +211,18 @@ func (a allocatedTo) of(p *corev1.Pod) int { return a[p.Namespace+"/"+p.Name] }
 
 // allocatedDevices counts the devices that pods have by resource claims.
 func allocatedDevices(c *stage.Context) allocatedTo {
-	devices := allocatedTo{}
-	for _, claim := range c.View.Snap.ResourceClaims {
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		for _, user := range claim.Status.ReservedFor {
-			if user.Resource == "pods" {
-				devices[claim.Namespace+"/"+user.Name] += len(claim.Status.Allocation.Devices.Results)
+	return view.Once(c.View, "allocated devices", func() allocatedTo {
+		devices := allocatedTo{}
+		for _, claim := range c.View.Snap.ResourceClaims {
+			if claim.Status.Allocation == nil {
+				continue
+			}
+			for _, user := range claim.Status.ReservedFor {
+				if user.Resource == "pods" {
+					devices[claim.Namespace+"/"+user.Name] += len(claim.Status.Allocation.Devices.Results)
+				}
 			}
 		}
-	}
-	return devices
+		return devices
+	})
 }

@@ -259,12 +259,13 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
 func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
-	rest := c.View.Derived(c.Cluster(), "but for nodes to be "+repair.name, func() *placement.Cluster { return c.Cluster().WithoutNodes(nodeNames(repair.nodes)...) })
 	fitted := fmt.Sprintf("%d/%d members fit", c.Placed(*c.Placement), c.Gang.Total())
 	switch {
-	case len(rest.Nodes()) == 0:
+	case len(repair.nodes) == len(c.Cluster().Nodes()):
 		return "and there is no other node: " + fitted
 	case len(s.room.Nodes) == 0:
+		all := c.View.Cluster() // what pods there are does not matter
+		rest := c.View.Derived(all, "but for nodes to be "+repair.name, func() *placement.Cluster { return all.WithoutNodes(nodeNames(repair.nodes)...) })
 		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), strings.Join(excludedNodes(c.MatrixOn(rest, s.room.Role)), "; "))
 	case len(s.causes.All) == 0:
 		return "and the others are too few: " + fitted

@@ -30,8 +30,9 @@ func shortages(c *stage.Context, cluster *placement.Cluster, r placement.Room) [
 // shortFor are what is short for one member of a role on which nodes. The caller does not change the list.
 func shortFor(c *stage.Context, cluster *placement.Cluster, role placement.Role) []placement.Shortage {
 	ignore := role.Ignore.Union(c.Unreadable)
-	return stage.OnceForRole(c, cluster, role, fmt.Sprint("shortages ", sets.List(ignore)), func() []placement.Shortage {
-		return c.MatrixOn(cluster, role).Shortages(ignore)
+	return stage.OnceForRole(c, cluster, role, fmt.Sprint("shortages ", sets.List(ignore)), func() ([]placement.Shortage, bool) {
+		m := c.MatrixOn(cluster, role)
+		return m.Shortages(ignore), m.Decided()
 	})
 }
 

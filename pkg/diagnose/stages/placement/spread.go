@@ -31,7 +31,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role, roles []pla
 // bindingSpread is what that spread constraint of a role counts which keeps members from a place: of several that must be met the first without which the gang
 // would have one, alone, or else the first. ok is false without any.
 func bindingSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role) (s placement.SpreadCount, alone, ok bool) {
-	all := stage.OnceForRole(c, cluster, role, fmt.Sprint("spread but for ", role.Ignore), func() []placement.SpreadCount { return cluster.SpreadCounts(role) })
+	all := stage.OnceForRole(c, cluster, role, fmt.Sprint("spread but for ", role.Ignore), func() ([]placement.SpreadCount, bool) { return cluster.SpreadCounts(role), true })
 	if len(all) == 0 {
 		return placement.SpreadCount{}, false, false
 	}

@@ -10,6 +10,7 @@ import (
 	klog "k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -20,20 +21,37 @@ import (
 // tolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
 // value, or another effect.
 func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
-	reported := map[string]bool{}
-	for _, n := range c.Cluster().Nodes() {
-		for _, taint := range n.Spec.Taints {
-			slip := Slip(c.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
-			if slip < 0 || reported[taint.ToString()] {
-				continue
-			}
-			reported[taint.ToString()] = true
-			was := role.Pod.Spec.Tolerations[slip]
-			f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taint.ToString(), n.Name)
-			f.Fix(otherToleration(c, role, was, taint))
+	for _, t := range taintsOf(c) {
+		slip := Slip(c.Cluster().Nodes(), role.Pod.Spec.Tolerations, t.Taint)
+		if slip < 0 {
+			continue
 		}
+		was := role.Pod.Spec.Tolerations[slip]
+		f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), t.Taint.ToString(), t.node)
+		f.Fix(otherToleration(c, role, was, t.Taint))
 	}
 	return f
+}
+
+// nodeTaint is a taint, and the first node that has it.
+type nodeTaint struct {
+	corev1.Taint
+	node string
+}
+
+// taintsOf are the taints of the nodes, each once: in an outage many have the same.
+func taintsOf(c *stage.Context) []nodeTaint {
+	return view.Once(c.View, "taints of nodes", func() (all []nodeTaint) {
+		seen := map[string]bool{}
+		for _, n := range c.View.Cluster().Nodes() {
+			for _, t := range n.Spec.Taints {
+				if text := t.ToString(); !seen[text] {
+					seen[text], all = true, append(all, nodeTaint{t, n.Name})
+				}
+			}
+		}
+		return all
+	})
 }
 
 // otherToleration writes a toleration such that it matches a taint.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -14,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
 // Evaluate looks whether the API server accepts the gang's pods. What can be computed is computed from the objects as they are
@@ -58,6 +61,9 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 type absent struct {
 	gang.Member
 	count int64
+	// pod is that of one of them, and charge what quotas are charged for it.
+	pod    *corev1.Pod
+	charge corev1.ResourceList
 }
 
 // missing are the members without a pod that the gang cannot do without, by role, and those that it can do without: also those that are too many to be listed.
@@ -66,7 +72,8 @@ func missing(c *stage.Context) (all, beyond []absent) {
 	add := func(m gang.Member, n int64) {
 		if _, known := at[m.Role]; !known {
 			at[m.Role] = len(all)
-			all = append(all, absent{Member: m})
+			pod := c.View.Virtual(c.Gang, m)
+			all = append(all, absent{Member: m, pod: pod, charge: quota.Charge(pod)})
 		}
 		all[at[m.Role]].count += n
 	}

@@ -32,10 +32,11 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 		}
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
-			want := charged(c, q, key, missing)
-			limit, used, own := hard[key], q.Status.Used[key], ownCharge(c, q, key)
+			want, own := charged(q, key, missing), func() resource.Quantity { return ownCharge(c, q, key) }
+			limit, used := hard[key], q.Status.Used[key]
 			if want.IsZero() {
-				want, own = objects(c, q, key, missing)
+				more, have := objects(c, q, key, missing)
+				want, own = more, func() resource.Quantity { return have }
 			}
 			total := used.DeepCopy()
 			total.Add(want)
@@ -49,16 +50,16 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 				}
 				limit = raised // what is in force is lower for a moment
 			}
-			out.Add(overQuota(c, q, key, want, own, used, limit, total, count))
+			out.Add(overQuota(c, q, key, want, own(), used, limit, total, count))
 		}
 	}
 }
 
 // charged is what a quota is charged for members.
-func charged(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, members []absent) (sum resource.Quantity) {
+func charged(q *corev1.ResourceQuota, key corev1.ResourceName, members []absent) (sum resource.Quantity) {
 	for _, m := range members {
-		if pod := c.View.Virtual(c.Gang, m.Member); quota.Applies(q, pod) {
-			charge := quota.Charge(pod)[key]
+		if quota.Applies(q, m.pod) {
+			charge := m.charge[key].DeepCopy()
 			charge.Mul(m.count)
 			sum.Add(charge)
 		}

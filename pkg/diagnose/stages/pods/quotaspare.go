@@ -22,11 +22,11 @@ func spareQuotas(c *stage.Context, out *stage.Result, missing, spare []absent) {
 		}
 		hard, why, most := quota.Hard(q), "", int64(0)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
-			used, limit, needed, more := q.Status.Used[key], hard[key], charged(c, q, key, missing), charged(c, q, key, spare)
+			used, limit, needed, more := q.Status.Used[key], hard[key], charged(q, key, missing), charged(q, key, spare)
 			left := limit.DeepCopy()
 			left.Sub(used)
 			left.Sub(needed)
-			refused := refusedOf(c, q, key, spare, left)
+			refused := refusedOf(q, key, spare, left)
 			if left.Sign() < 0 || refused <= most { // the gang itself has too little of it
 				continue
 			}
@@ -43,11 +43,13 @@ func spareQuotas(c *stage.Context, out *stage.Result, missing, spare []absent) {
 }
 
 // refusedOf is how many members a quota refuses of which it has so much left.
-func refusedOf(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, members []absent, left resource.Quantity) (n int64) {
+func refusedOf(q *corev1.ResourceQuota, key corev1.ResourceName, members []absent, left resource.Quantity) (n int64) {
 	name := quota.Resource(key)
 	room := request.Amount(name, left)
 	for _, m := range members {
-		one := request.Amount(name, charged(c, q, key, []absent{{Member: m.Member, count: 1}}))
+		single := m
+		single.count = 1
+		one := request.Amount(name, charged(q, key, []absent{single}))
 		if one <= 0 {
 			continue
 		}

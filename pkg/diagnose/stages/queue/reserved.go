@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -51,13 +52,19 @@ func ofCluster(c *stage.Context, name corev1.ResourceName) admission {
 
 // ofQueue is what the queue of the gang is compared by, where nothing but the cluster limits it.
 func ofQueue(c *stage.Context, cluster admission, queue string) admission {
-	a := admission{name: cluster.name, want: cluster.want, limit: cluster.total, queue: queue}
-	for _, d := range c.View.Groups() {
-		if d.Key.Dialect == gang.Volcano && d.Queue == queue {
-			a.used = request.Sum(a.used, min(held(c.View.GroupPods(d), a.name), request.Amount(a.name, d.MinResources[a.name])))
-		}
+	type usedOf struct {
+		queue string
+		name  corev1.ResourceName
 	}
-	return a
+	used := view.Once(c.View, usedOf{queue, cluster.name}, func() (used int64) {
+		for _, d := range c.View.Groups() {
+			if d.Key.Dialect == gang.Volcano && d.Queue == queue {
+				used = request.Sum(used, min(held(c.View.GroupPods(d), cluster.name), request.Amount(cluster.name, d.MinResources[cluster.name])))
+			}
+		}
+		return used
+	})
+	return admission{name: cluster.name, want: cluster.want, used: used, limit: cluster.total, queue: queue}
 }
 
 // statedResources are the resources of a PodGroup's minResources that Volcano compares, device first.
@@ -130,25 +137,41 @@ func (r reservation) stuck() bool {
 // reservations are the admitted gangs that hold more than their pods use, of some queues or of all, and why each does not start.
 func reservations(c *stage.Context, a admission, queues map[string]bool) []reservation {
 	var all []reservation
-	for _, d := range c.View.Groups() {
-		if d.Key.Dialect != gang.Volcano || queues != nil && !queues[d.Queue] || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
+	for _, r := range everyReservation(c.View, a) {
+		if queues != nil && !queues[r.d.Queue] || c.Gang.Decl != nil && r.d.Key == c.Gang.Decl.Key {
 			continue
 		}
-		pods := c.View.GroupPods(d)
-		amount := reservedFor(d, pods, a.name, held(pods, a.name))
-		if amount <= 0 {
-			continue
-		}
-		if a.queue == "" && d.Phase == volcano.PhaseInqueue {
-			amount = reservedFor(d, pods, a.name, 0) // of the whole cluster it reserves all until every member that it needs runs, in addition to what they use
-		}
-		r := reservation{d: d, amount: amount, job: c.View.JobOfGroup(d)}
 		if r.job != nil && c.Diagnose != nil {
 			r.why = c.Diagnose(r.job)
 		}
 		all = append(all, r)
 	}
 	return all
+}
+
+// everyReservation are the admitted gangs that hold more than their pods use, whatever the queue.
+func everyReservation(v *view.View, a admission) []reservation {
+	type reservationsOf struct {
+		name    corev1.ResourceName
+		cluster bool
+	}
+	return view.Once(v, reservationsOf{a.name, a.queue == ""}, func() (all []reservation) {
+		for _, d := range v.Groups() {
+			if d.Key.Dialect != gang.Volcano {
+				continue
+			}
+			pods := v.GroupPods(d)
+			amount := reservedFor(d, pods, a.name, held(pods, a.name))
+			if amount <= 0 {
+				continue
+			}
+			if a.queue == "" && d.Phase == volcano.PhaseInqueue {
+				amount = reservedFor(d, pods, a.name, 0) // of the whole cluster it reserves all until every member that it needs runs, in addition to what they use
+			}
+			all = append(all, reservation{d: d, amount: amount, job: v.JobOfGroup(d)})
+		}
+		return all
+	})
 }
 
 // keptBy is the finding that reservations keep the PodGroup from being admitted; nil if they do not, or something else does, too.
