@@ -23,6 +23,9 @@ func absent(w *view.View, q Query) *answer.Answer {
 	if a := Unlisted(w.Snap, q); a != nil {
 		return a
 	}
+	if _, known := jobkinds.ByName(q.Kind); !known && len(w.Snap.Jobs) > 0 { // there is a kind of job that it may be of
+		return nil
+	}
 	return notServed(w.Snap, q)
 }
 

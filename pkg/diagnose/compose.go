@@ -180,7 +180,11 @@ func headline(r *stage.Diagnosis) string {
 	case running == g.Total():
 		return fmt.Sprintf("%s: %d/%d members run", g.Title(), running, g.Total())
 	}
-	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Title(), running, g.Total(), g.Min)
+	line := fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Title(), running, g.Total(), g.Min)
+	if r.Behind != nil {
+		line += "; what keeps the others: " + r.Behind.Primary.Message
+	}
+	return line
 }
 
 // notInNames reports whether a character stands around names of jobs.

@@ -89,7 +89,7 @@ func (e *Explainer) Prepare() {
 func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.Answer, error) {
 	job, err := e.view.Find(q)
 	var missing *gang.JobNotFoundError
-	if errors.As(err, &missing) && suggest.Nearest(missing.Name, missing.Nearest) == "" { // a slip explains more than a missing right
+	if errors.As(err, &missing) && suggest.Nearest(missing.Name, missing.Nearest) == "" && len(missing.Instead) == 0 { // a slip explains more than a missing right
 		if found := absent(e.view, q); found != nil {
 			return found, nil
 		}
@@ -106,7 +106,7 @@ func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*an
 	return NewExplainer(s).Explain(ctx, q, o)
 }
 
-// Pending answers for every gang of a namespace, or of all if it is empty, that does not run and has not ended, without
+// Pending answers for every gang of a namespace, or of all if it is empty, that does not run, or runs without some of its members, and has not ended, without
 // advice. They are sorted by name.
 func (e *Explainer) Pending(ctx context.Context, namespace string, o Options) []*answer.Answer {
 	w := e.view
@@ -120,7 +120,7 @@ func (e *Explainer) Pending(ctx context.Context, namespace string, o Options) []
 	})
 	for _, job := range jobs {
 		r := stages.Evaluate(ctx, w, job, o.stages())
-		if r.Verdict != answer.Running && r.Verdict != answer.Done {
+		if r.Verdict != answer.Running && r.Verdict != answer.Done || r.Behind != nil {
 			all = append(all, compose(w, r, advice.Found{}, o)) //nolint:contextcheck // as in explainJob
 		}
 	}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -27,6 +31,39 @@ func TestAbsent(t *testing.T) {
 	}
 	if a.Primary.Code != answer.NoPermission || a.Exit != answer.ExitUnknown {
 		t.Errorf("got %s exit %d", a.Primary.Code, a.Exit)
+	}
+}
+
+// What has the name and is no job is named, and so is a job of another kind: no kind of job is missing then.
+func TestNotAJob(t *testing.T) {
+	yes := true
+	for name, tt := range map[string]struct {
+		kind  string
+		build func(*clustertest.Cluster)
+		want  string
+	}{
+		"a Deployment": {build: func(c *clustertest.Cluster) { c.Deployment("team", "trn", "serve:v1") }, want: "Deployment"},
+		"a CronJob": {build: func(c *clustertest.Cluster) {
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn-29394720", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "trn", UID: "c", Controller: &yes}}}})
+		}, want: "CronJob of this name, which has made Job trn-29394720"},
+		"a cluster of Jobs": {build: func(c *clustertest.Cluster) {
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}})
+		}},
+		"a job of another kind": {kind: "mpijob", build: func(c *clustertest.Cluster) {
+			c.Add(clustertest.Gang{Name: "trn", Workers: 1})
+			c.S.Server.Resources = nil
+		}, want: "tfjob/trn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New().Nodes(2, 8)
+			c.S.Server.Resources = []string{"jobs.batch/v1"}
+			tt.build(c)
+			_, err := Explain(context.Background(), c.Done(), Query{Kind: tt.kind, Namespace: "team", Name: "trn"}, Options{})
+			var missing *gang.JobNotFoundError
+			if !errors.As(err, &missing) || !strings.Contains(strings.Join(slices.Concat(missing.Instead, missing.Nearest), " "), tt.want) {
+				t.Errorf("got %v %+v", err, missing)
+			}
+		})
 	}
 }
 

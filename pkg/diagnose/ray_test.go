@@ -81,6 +81,12 @@ func TestRaySubmitter(t *testing.T) {
 				p.Spec.NodeSelector = map[string]string{"pool": "cpu"}
 			})
 		}},
+		{name: "the quota has no room for it alongside the members", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"its submitter does not run: quota q of namespace team allows 3 pod slots in all, and the gang needs 4"}, build: func(c *clustertest.Cluster) {
+			up(c, func(*batchv1.Job, *corev1.Pod) {})
+			c.S.Pods = c.S.Pods[:len(c.S.Pods)-1]
+			three := clustertest.List("pods", "3")
+			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: three}, Status: corev1.ResourceQuotaStatus{Hard: three, Used: three}})
+		}},
 		{name: "it runs", exit: 0, build: func(c *clustertest.Cluster) { up(c, func(*batchv1.Job, *corev1.Pod) {}) }},
 		{name: "it has succeeded", exit: 0, build: func(c *clustertest.Cluster) {
 			up(c, func(j *batchv1.Job, p *corev1.Pod) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -94,7 +95,7 @@ func (g *Gang) Meant() *Declaration {
 }
 
 // minimum is that of the declaration, or of one that was meant, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
-// every member, while the pods of a batch Job are worth something alone.
+// every member, while the pods of a batch Job are worth something alone, unless they find each other.
 func (g *Gang) minimum() int32 {
 	switch {
 	case g.Whole():
@@ -113,11 +114,24 @@ func (g *Gang) minimum() int32 {
 		return *g.Elastic
 	case g.Meant() != nil:
 		return min(g.Total(), g.Meant().MinMember)
-	case g.Reader.Kind == "Job" && g.Named.Name == "":
+	case g.Reader.Kind == "Job" && g.Named.Name == "" && !g.meets():
 		return min(1, g.Total())
 	default:
 		return g.Total()
 	}
+}
+
+// meets reports whether the pods of a Job of Kubernetes find each other by name and all run at the same time, one for each index: none is of use alone.
+func (g *Gang) meets() bool {
+	j := g.BatchJob
+	if j == nil || j.Spec.CompletionMode == nil || j.Spec.Completions == nil || j.Spec.BackoffLimitPerIndex != nil {
+		return false
+	}
+	parallel := int32(1)
+	if j.Spec.Parallelism != nil {
+		parallel = *j.Spec.Parallelism
+	}
+	return *j.Spec.CompletionMode == batchv1.IndexedCompletion && *j.Spec.Completions == parallel && j.Spec.Template.Spec.Subdomain != ""
 }
 
 // SchedulerOf is the schedulerName of the members that have no node yet, or else of all, or else of the pod templates: that of most, where they differ.

@@ -81,6 +81,10 @@ type Job struct {
 	// Before is what has to end before the members are made; empty if nothing has. First are the roles that end before them, and are no roles of members.
 	Before string
 	First  []Role
+	// Alongside are the roles whose pods are no members, and run while the members do: a quota has to have room for these, too.
+	Alongside []Role
+	// Helps is the job whose members these pods help, and are none of; nil for a job of its own.
+	Helps *Job
 	// Progress is what the program of the job reports; nil if it reports nothing.
 	Progress *Progress
 }

@@ -15,6 +15,8 @@ type JobNotFoundError struct {
 	Nearest []string
 	// Elsewhere are the other namespaces that have a job of the name.
 	Elsewhere []string
+	// Instead are what has the name and is no job, each as a clause: there is a Deployment of this name.
+	Instead []string
 	// Unreadable are the kinds, in the plural, that the caller may not read.
 	Unreadable []string
 }

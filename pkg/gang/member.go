@@ -36,7 +36,7 @@ func (m Member) Node() string {
 
 // Bound reports whether the member holds room on a node.
 func (m Member) Bound() bool {
-	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
+	return m.State == Starting || m.State == Running || m.State == Lost || m.State == Terminating && m.Pod.Status.Phase != corev1.PodFailed
 }
 
 // Owns reports whether a job controls a pod: by itself, by the object that was made of it, or by an object that is a part of it.

@@ -36,10 +36,10 @@ func memberState(pod *corev1.Pod, nodeLost func(string) bool) State {
 		return Missing
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return Succeeded
+	case pod.DeletionTimestamp != nil: // it never starts again, however it ends
+		return Terminating
 	case pod.Status.Phase == corev1.PodFailed:
 		return Failed
-	case pod.DeletionTimestamp != nil:
-		return Terminating
 	case pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0:
 		return Gated
 	case pod.Spec.NodeName == "":

@@ -206,6 +206,12 @@ func (h *Consumer) inGroup(pod *corev1.Pod, groups groupIndex) {
 // Consumers are all that use nodes, sorted by name.
 func (w *View) Consumers() []*Consumer { return w.consumers().all }
 
+// Includes reports whether a pod, which may use no node yet, is of the job or service that a consumer is.
+func (w *View) Includes(h *Consumer, pod *corev1.Pod) bool {
+	root := rootOf(pod, Once(w, ofOwners{}, w.owners))
+	return h.Kind == root.kind.Kind && h.Name == root.name && h.Namespace == pod.Namespace
+}
+
 // ConsumerOf is the consumer that a pod belongs to; nil if the pod consumes nothing.
 func (w *View) ConsumerOf(pod *corev1.Pod) *Consumer { return w.consumers().of[pod] }
 

@@ -36,6 +36,7 @@ func (w *View) Helpers(s *gang.Job) []*gang.Gang {
 			continue
 		}
 		job := *w.convert(j)
+		job.Helps = s
 		job.Reader.RoleIndexOf = nil // which knows the role by another name
 		job.Roles = slices.Clone(job.Roles)
 		job.Roles[0].Name = does

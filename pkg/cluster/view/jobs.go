@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -196,14 +197,46 @@ func (w *View) notFound(q Query) error {
 	var names []string
 	for _, s := range w.Jobs() {
 		switch {
+		case s.Meta.Namespace == q.Namespace && s.Meta.Name == q.Name: // of another kind than was typed
+			e.Nearest = append(e.Nearest, s.Reader.Argument(q.Name))
 		case s.Meta.Namespace == q.Namespace:
 			names = append(names, s.Meta.Name)
 		case s.Meta.Name == q.Name:
 			e.Elsewhere = append(e.Elsewhere, s.Meta.Namespace)
 		}
 	}
-	e.Nearest, e.Elsewhere = suggest.Similar(q.Name, names), slices.Compact(e.Elsewhere)
+	if e.Elsewhere = slices.Compact(e.Elsewhere); e.Nearest == nil {
+		e.Nearest = suggest.Similar(q.Name, names)
+	}
+	e.Instead = w.instead(q)
 	return e
+}
+
+// maxInstead is how many Jobs of a CronJob are named.
+const maxInstead = 3
+
+// instead is what else has the name of a query: a service, or a CronJob, of which the Jobs are seen that it has made.
+func (w *View) instead(q Query) (all []string) {
+	for _, d := range w.Snap.Deployments {
+		if d.Namespace == q.Namespace && d.Name == q.Name {
+			all = append(all, "there is a Deployment of this name: give the name of one of its pods, as pod/NAME")
+		}
+	}
+	for _, s := range w.Snap.StatefulSets {
+		if s.Namespace == q.Namespace && s.Name == q.Name {
+			all = append(all, "there is a StatefulSet of this name: give the name of one of its pods, as pod/NAME")
+		}
+	}
+	var made []string
+	for _, j := range w.Snap.Jobs {
+		if ref := metav1.GetControllerOfNoCopy(j); ref != nil && j.Namespace == q.Namespace && ref.Kind == "CronJob" && ref.Name == q.Name && len(made) < maxInstead {
+			made = append(made, j.Name)
+		}
+	}
+	if len(made) > 0 {
+		all = append(all, "there is a CronJob of this name, which has made Job "+strings.Join(made, ", "))
+	}
+	return all
 }
 
 func (w *View) findByPod(q Query) (*gang.Job, error) {

@@ -141,6 +141,8 @@ func ExplainName(err error) error {
 		return failure.Usagef("%w", err).WithHint("name one: %s", strings.Join(ambiguous.Choices(), " or "))
 	case !errors.As(err, &missing):
 		return err
+	case len(missing.Instead) > 0:
+		return failure.Errorf("%w", err).WithHint("%s", strings.Join(missing.Instead, "; "))
 	case len(missing.Nearest) > 0:
 		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Nearest, " or "))
 	case len(missing.Elsewhere) > 0:

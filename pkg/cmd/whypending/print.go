@@ -74,8 +74,11 @@ func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace str
 	rows := make([][]string, 0, len(all))
 	for _, a := range all {
 		code, since := "", "-"
-		if a.Primary != nil {
+		switch {
+		case a.Primary != nil:
 			code = string(a.Primary.Code)
+		case len(a.AlsoBlocking) > 0: // what keeps members that it does without
+			code = string(a.AlsoBlocking[0].Code)
 		}
 		if a.Job.Created != nil {
 			since = age(s, a)

@@ -94,6 +94,10 @@ func paused(f *stage.Finding) bool { return f.Code == answer.KueueQuota && f.Fac
 
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
+	behind := base.Behind != nil
+	if behind {
+		base = base.Behind
+	}
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
 		return Found{}
 	}
@@ -105,7 +109,11 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 			return c.RoomFor(ctx, g, role)
 		},
 		diagnose: func(w *view.View, job *gang.Job) *stage.Diagnosis {
-			return stages.Evaluate(ctx, w, job, opts.Options)
+			r := stages.Evaluate(ctx, w, job, opts.Options)
+			if behind && r.Behind != nil {
+				return r.Behind
+			}
+			return r
 		},
 		usual: opts.Budget,
 	}}
@@ -120,7 +128,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		return Found{Actions: s.actions, Cut: s.cut}
 	}
 	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
-		s.alternatives()
+		s.alternatives(behind)
 	}
 	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
 		s.part(answer.Relax, relaxer{s}.relax) // no value of a label helps, but the rule can go
@@ -137,23 +145,28 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	return Found{Actions: s.actions, Cut: s.cut}
 }
 
-// alternatives are for a gang that would start smaller or elsewhere, later, or when others make room.
-func (s *search) alternatives() {
+// alternatives are for a gang that would start smaller or elsewhere, later, or when others make room; behind is true for what is behind one that runs in part.
+func (s *search) alternatives(behind bool) {
 	s.part(answer.Wait, func() {
 		waiter{s}.wait()
 		s.later(waiter{s}.wait, ", once the nodes that are coming are there")
 	})
-	again := false
-	s.part(answer.Reshape, func() { again = s.startsAgain() })
+	again := behind // another size or rule would have those start again that run
+	if !behind {
+		s.part(answer.Reshape, func() { again = s.startsAgain() })
+	}
 	if !again {
 		s.part(answer.Reshape, resizer{s}.reshape)
 		s.part(answer.Trim, trimmer{s}.trim)
 		s.part(answer.Fewer, resizer{s}.fewer)
 	}
-	s.part(answer.Relax, relaxer{s}.relax)
+	if !behind {
+		s.part(answer.Relax, relaxer{s}.relax)
+	}
 	s.part(answer.Uncordon, uncordoner{s}.uncordon)
 	s.part(answer.Move, mover{s}.move)
-	if !again {
+	fits := slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.FitsNotPlaced })
+	if (!again || behind) && !fits { // it has room, and more of that has nobody place it
 		s.part(answer.AddNodes, func() {
 			if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
 				nodeAdder{s}.addNodes()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -22,8 +24,8 @@ func (s evictor) evict() {
 	mine, preempts := s.priority()
 	partner := s.base.Primary.Partner
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
-		if partner != nil && h.String() == partner.String() {
-			return false // the finding that they wait for each other offers it
+		if slices.ContainsFunc(s.g.Job.Bare, func(p *corev1.Pod) bool { return s.w.Includes(h, p) }) || partner != nil && h.String() == partner.String() {
+			return false // the pods of the gang would go with it; and the finding that they wait for each other offers it
 		}
 		return h.Priority() < criticalPriority && !slices.ContainsFunc(h.Pods, s.w.Stuck) && (!h.Ends || s.base.Stalled(h) || preempts && h.Priority() < mine)
 	})

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
@@ -27,6 +28,13 @@ func TestEvict(t *testing.T) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Priority, p.PreemptionPolicy = &high, &never })))
 		}, nil},
 		{"a service never ends", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, []string{"jobs=[serving/web]"}},
+		{"its own Deployment would end it, too", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8)).Serves("web", 8, "n1")
+			delete(c.S.Custom, schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"})
+			was := c.S.Pods[1]
+			was.Namespace, c.S.Pods[0].Labels["pod-template-hash"] = "team", "def"
+			c.S.Pods[0].OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-def", UID: "new", Controller: was.OwnerReferences[0].Controller}}
+		}, nil},
 		{"what the cluster runs on stays", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Serves("coredns", 8, "n1").Add(gangOf(1, 8))
 			for _, p := range c.S.Pods {
@@ -137,5 +145,19 @@ func TestEvictIsLast(t *testing.T) {
 	}
 	if all := strings.Join(kinds, " "); !strings.HasSuffix(all, "evict") || strings.Index(all, "evict") < strings.LastIndex(all, "uncordon") || !strings.Contains(all, "addNodes") {
 		t.Errorf("got %s", all)
+	}
+}
+
+// What keeps the members that a gang does without can be taken away, too; no edit that would start those again that run is offered.
+func TestMembersThatAreDoneWithout(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8).Serves("web", 8, "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Kind, g.NoGroup, g.Nodes = "Job", true, []string{"n1"} }))
+	r, found := look(t, c, advice.Options{})
+	if got := offers(found.Actions, answer.Evict); r.Verdict != answer.Running || r.Behind == nil || len(got) != 1 || got[0] != "jobs=[serving/web]" {
+		t.Errorf("%s: %q", r.Verdict, got)
+	}
+	for _, kind := range []answer.ActionKind{answer.Reshape, answer.Trim, answer.Fewer, answer.Relax} {
+		if got := offers(found.Actions, kind); len(got) > 0 {
+			t.Errorf("%s is offered: %q", kind, got)
+		}
 	}
 }

@@ -134,7 +134,7 @@ var entries = []Entry{
 		Remedy:   "Request the value that is allowed.",
 	},
 	{
-		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "its controller needs a CRD that is not installed"}},
 		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security; or a pod that is none of the gang's, such as one of an earlier job that is stuck in its deletion, has the name of a member; or a request is above its own limit; or the controller reports that it cannot make them.",
 		Evidence: "event or dry-run create with the policy's message; the level of Pod Security that the labels of the namespace enforce, against the template, of a job that has had no pod for a minute; the pods that have the names",
 		Remedy:   "Change the pods as the policy requires; delete what has the name, or submit under another.",
@@ -152,7 +152,7 @@ var entries = []Entry{
 		Remedy:   "Name one that exists, or have it created.",
 	},
 	{
-		Code: AccountMissing, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: AccountMissing, Stages: []Stage{StagePods, StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "The ServiceAccount does not exist in the namespace.",
 		Evidence: "event or dry-run create, and the accounts that exist now",
 		Remedy:   "Create it.",
@@ -184,7 +184,7 @@ var entries = []Entry{
 	{
 		Code: BelowQuorum, Stages: []Stage{StagePodGroup, StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody},
 			{Verdict: Blocked, Who: User, When: "the others are made only when these run, or have completed, or by another job that waits for its user, or name another scheduler or group, or none"},
-			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator, or the API server has failed to create them for minutes"}},
+			{Verdict: Blocked, Who: Admin, When: "another job makes the others, and waits for an administrator, or the API server has failed to create them for minutes, or their controller has been silent for half an hour"}},
 		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, waits for other pods of the job that come first, tries again after a failure of the API server, or does not report why not. Or enough exist, and some name another group, another scheduler or none, so that they do not count. Jobs whose pods name one group, as those of a JobSet may, are one gang, of any kind. Or too few parts of a CompositePodGroup have theirs.",
 		Evidence: "pods against `minMember`, with the group and the schedulerName that each names; parts against `minGroupCount`",
 		Remedy:   "Wait; after a minute read the operator's log. Of pods that do not count, change what their template names.",
@@ -262,8 +262,8 @@ var entries = []Entry{
 		Remedy:   "Get it to run again.",
 	},
 	{
-		Code: GangBypassed, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}, {Verdict: Degraded, Who: Admin, When: "kube-scheduler runs without the feature gate of its PodGroups"}},
-		Meaning:  "Pods of the gang use a scheduler that does not read it, or none of them names its group, and they are placed one by one.",
+		Code: GangBypassed, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}, {Verdict: Degraded, Who: Admin, When: "kube-scheduler runs without the feature gate of its PodGroups, or the operator makes none"}},
+		Meaning:  "Pods of the gang use a scheduler that does not read it, or none of them names its group, or its operator makes none in spite of its schedulingPolicy, and they are placed one by one.",
 		Evidence: "the schedulerName of each pod against the operator's flag and the dialect; the flags of kube-scheduler; a group object of the job, or of its name, that no pod names",
 		Remedy:   "Leave schedulerName out, or write the gang's scheduler; name the group in the template of the pods.",
 	},
@@ -334,7 +334,8 @@ var entries = []Entry{
 		Remedy:   "Bring back the node, or taint it out of service once it is known to be off; on a node that reports clear the finalizer, or force the deletion.",
 	},
 	{
-		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},
+		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"},
+			{Verdict: Blocked, Who: User, When: "pods of its own Deployment from before a rollout do"}},
 		Meaning:  "A device, or another resource that has no code of its own, is taken on the nodes that members may use; or less of it is left in all than `minResources` of the PodGroup state, under scheduler-plugins.",
 		Evidence: "a placement without that request; what is free against what is needed; who holds what",
 		Remedy:   "Wait for the jobs that are named; other options are listed.",
@@ -489,10 +490,10 @@ var entries = []Entry{
 		Remedy:   "See the message.",
 	},
 	{
-		Code: ContainersStarting, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
+		Code: ContainersStarting, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "a readiness probe has failed for a quarter of an hour, and other members are made only when it passes"}},
 		Meaning:  "Containers are being started; or they are up and not ready, and the probe or the readiness gate that fails is named; or the kubelet gives the files of a volume to the fsGroup of the pod, or has not begun.",
 		Evidence: "container state `ContainerCreating`",
-		Remedy:   "Wait.",
+		Remedy:   "Wait; see the logs of a container whose probe fails for long.",
 	},
 	{
 		Code: SlotStolen, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: Nobody}},

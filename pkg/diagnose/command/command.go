@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -124,10 +126,17 @@ func Evict(namespace, pod string) string {
 	return Pipe("echo "+shell.Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))
 }
 
+// OfKubernetes reports whether a controller of Kubernetes itself takes a finalizer away when what it waits for has come. By hand it is not: a Job would lose count of its
+// pods, and the garbage collector of what the object owns.
+func OfKubernetes(finalizer string) bool {
+	return finalizer == batchv1.JobTrackingFinalizer || finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+}
+
 // Clear removes a pod that should have gone and has not: what holds it, or else the pod itself, whatever its kubelet has confirmed.
 func Clear(p *corev1.Pod) string {
-	if len(p.Finalizers) > 0 {
-		return MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}})
+	kept := slices.DeleteFunc(slices.Clone(p.Finalizers), func(name string) bool { return !OfKubernetes(name) })
+	if len(kept) < len(p.Finalizers) {
+		return MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": append([]string{}, kept...)}})
 	}
 	return Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0")
 }

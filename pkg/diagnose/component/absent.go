@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -30,7 +32,39 @@ func Absent(v *view.View, g *gang.Gang, name string) bool {
 		return false
 	}
 	looked := v.Snap.CanList("deployments.apps", "") && v.Snap.CanList("leases.coordination.k8s.io", "") && len(v.Snap.Deployments)+len(v.Snap.Leases) > 0
-	return looked || Misspelt(v, g.Meta.Namespace, name) != ""
+	meant := Misspelt(v, g.Meta.Namespace, name)
+	if len(Configured(v)) > 0 && waited(v, g, name) <= silentFor {
+		return meant != "" && strings.TrimSuffix(meant, "-scheduler") != strings.TrimSuffix(name, "-scheduler")
+	}
+	return looked || meant != ""
+}
+
+// silentFor is for how long pods may name a scheduler that has not written into one of them: one that works does so within seconds.
+const silentFor = 5 * time.Minute
+
+// Configured are the Deployments of kube-schedulers whose configuration file has the names that they serve, which is not known.
+func Configured(v *view.View) []*appsv1.Deployment {
+	type configured struct{}
+	return view.Once(v, configured{}, func() (all []*appsv1.Deployment) {
+		for _, d := range v.Snap.Deployments {
+			if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+				return strings.Contains(Repository(c.Image), "kube-scheduler") && Flag(c, "config") != ""
+			}) {
+				all = append(all, d)
+			}
+		}
+		return Trusted(v, Schedulers(), all)
+	})
+}
+
+// waited is for how long a pod of a gang has named a scheduler, and has no node.
+func waited(v *view.View, g *gang.Gang, name string) (longest time.Duration) {
+	for _, m := range g.Members {
+		if m.State == gang.Pending && gang.SchedulerName(m.Pod) == name && !m.Pod.CreationTimestamp.IsZero() {
+			longest = max(longest, v.Age(m.Pod.CreationTimestamp.Time))
+		}
+	}
+	return longest
 }
 
 // Misspelt is the scheduler that was probably meant by a name which is that of none: one that people know, or that is seen here; "" if none is like it.

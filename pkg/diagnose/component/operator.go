@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -123,11 +124,21 @@ func SchedulerOfOperator(v *view.View, reader gang.JobReader) (name string, seen
 	return schedulerIn(all), len(all) > 0
 }
 
+// gangScheduler is the scheduler of gangs that a flag of the Training Operator or of the MPI Operator names; "" without one.
+func gangScheduler(c corev1.Container) string {
+	return cmp.Or(Flag(c, "gang-scheduler-name"), Flag(c, "gang-scheduling"))
+}
+
+// IgnoresPolicy reports whether a job has a policy for its gang, and its operator, which runs without the flag that switches gangs on, makes no group by it.
+func IgnoresPolicy(v *view.View, g *gang.Gang) bool {
+	return len(g.Reader.Policy) > 0 && g.MinMember != nil && g.Decl == nil && g.Named.Name == "" && g.Meant() == nil && len(Operators(v, g.Job)) > 0 && !MakesGroups(v, g)
+}
+
 // schedulerIn is the scheduler that the flags of operators name for gangs; "" if they name none.
 func schedulerIn(operators []*appsv1.Deployment) string {
 	for _, d := range operators {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if name := Flag(container, "gang-scheduler-name"); name != "" && name != "none" {
+			if name := gangScheduler(container); name != "" && name != "none" {
 				return name
 			}
 			if name := Flag(container, "batch-scheduler"); name != "" { // of KubeRay

@@ -52,6 +52,7 @@ var products = []product{
 	{"kube-batch", "kube-batch", "kube-batch", "kube-batch does so where its configuration has the action preempt or reclaim"},
 	{"koord-scheduler", "koord-scheduler", "koordinator-system", ""},
 	{"yunikorn", "yunikorn", "yunikorn", "YuniKorn does so for queues that have less than they are guaranteed"},
+	{"scheduler-plugins/kube-scheduler", "scheduler-plugins-scheduler", "scheduler-plugins", ""},
 	{"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler", "KAI does so within a queue, and between queues by their shares"},
 }
 
@@ -278,7 +279,7 @@ func reads(d gang.Dialect, scheduler string) bool {
 // gangSchedulers are the names that Deployments give to schedulers of gangs: operators first.
 func gangSchedulers(w *view.View, preferred string) []string {
 	byOperator := named(w, anyOperator(), func(_ *appsv1.Deployment, c corev1.Container) []string {
-		return []string{Flag(c, "gang-scheduler-name")}
+		return []string{gangScheduler(c)}
 	})
 	deployed := named(w, Schedulers(), func(d *appsv1.Deployment, c corev1.Container) []string {
 		if !runs(d, c, preferred) {

@@ -104,7 +104,7 @@ func Strangers(v *view.View, names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return serving(d, name) >= 0 })
 	}
 	return slices.ContainsFunc(v.Snap.Deployments, func(d *appsv1.Deployment) bool {
-		return !scheduler.Home(d.Namespace) && (isScheduler(d) || hasFlag(d, "scheduler-name")) || !operator.Home(d.Namespace) && hasFlag(d, "gang-scheduler-name")
+		return !scheduler.Home(d.Namespace) && (isScheduler(d) || hasFlag(d, "scheduler-name")) || !operator.Home(d.Namespace) && slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return gangScheduler(c) != "" })
 	}) || slices.ContainsFunc(v.Snap.Leases, func(l *coordinationv1.Lease) bool {
 		return !scheduler.Home(l.Namespace) && slices.Contains(names, l.Name)
 	})

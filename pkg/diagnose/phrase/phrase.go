@@ -212,6 +212,10 @@ func Member(role string) string {
 	if role == "ps" {
 		return "PS"
 	}
+	switch role {
+	case "gpu", "gpus", "cpu", "cpus", "memory", "pod", "pods": // what members request, or are
+		return role + " member"
+	}
 	if one, plural := strings.CutSuffix(role, "s"); plural && one != "" && !strings.HasSuffix(one, "s") {
 		return one
 	}

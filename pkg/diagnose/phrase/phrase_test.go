@@ -22,7 +22,7 @@ func TestPhrases(t *testing.T) {
 		{Quantity(corev1.ResourceMemory, 3<<29), "1536Mi"}, {Quantity("hugepages-2Mi", 1<<30), "1Gi"}, {Or(nil), "none"}, {Count(int64(0), "member"), "0 members"}, {Age(200 * time.Minute), "3h20m"}, {Age(4 * time.Second), "4s"},
 		{Progress(nil, time.Unix(0, 0)), ""}, {Progress(&gang.Progress{Percent: new(int32(42)), End: time.Unix(720, 0)}, time.Unix(0, 0)), "42%, about 12m left"},
 		{Progress(&gang.Progress{Percent: new(int32(42)), End: time.Unix(720, 0)}, time.Unix(721, 0)), "42%"},
-		{Member("ps"), "PS"}, {Member("workers"), "worker"}, {Member("process"), "process"}, {Member("s"), "s"}, {Member("Launcher"), "launcher"}, {Member("Worker#2"), "worker"}, {Role("Worker#2"), "Worker"}, {Role("PS"), "PS"},
+		{Member("ps"), "PS"}, {Member("gpu"), "gpu member"}, {Member("workers"), "worker"}, {Member("process"), "process"}, {Member("s"), "s"}, {Member("Launcher"), "launcher"}, {Member("Worker#2"), "worker"}, {Role("Worker#2"), "Worker"}, {Role("PS"), "PS"},
 		{Verb(1, "holds", "hold"), "holds"}, {Verb(2, "holds", "hold"), "hold"},
 		{Clock(time.Unix(3600, 0), time.Unix(0, 0)), "01:00"}, {Clock(time.Unix(90000, 0), time.Unix(0, 0)), "1970-01-02 01:00"},
 		{Age(280 * time.Second), "4m40s"}, {Age(-time.Second), "0s"}, {Member("PS"), "PS"}, {Member("Worker"), "worker"},

@@ -16,7 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
 // named, and the others are summed up.
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {

@@ -22,6 +22,8 @@ type Diagnosis struct {
 	Primary *Finding
 	// Others are the remaining findings in order.
 	Others []Finding
+	// Behind is the diagnosis of the members that a gang which runs does without, whose findings are among Others; nil where nothing keeps them.
+	Behind *Diagnosis
 	Stages []answer.StageState
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.

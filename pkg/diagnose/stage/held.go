@@ -2,9 +2,11 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -30,18 +32,38 @@ func (c *Context) Deletion(p *corev1.Pod) string {
 	return how
 }
 
+// keepers are what keeps a pod that is stuck in its deletion: its node, if the kubelet there has not confirmed its end and does not report, or else nil; and the finalizers
+// that no controller of Kubernetes itself takes away.
+func (c *Context) keepers(p *corev1.Pod) (node *corev1.Node, finalizers []string) {
+	finalizers = slices.DeleteFunc(slices.Clone(p.Finalizers), command.OfKubernetes)
+	if n := c.View.Cluster().Node(p.Spec.NodeName); n != nil && !placement.NodeReady(n) && !(ended(p) && len(p.Finalizers) > 0) {
+		node = n
+	}
+	return node, finalizers
+}
+
+// ended reports whether all containers of a pod have ended, or its kubelet has nothing to do with it any more.
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
+}
+
+// forController reports whether a pod waits for a controller of Kubernetes itself, if nothing else keeps it.
+func forController(p *corev1.Pod) bool {
+	return slices.Contains(p.Finalizers, metav1.FinalizerDeleteDependents) || len(p.Finalizers) > 0 && ended(p)
+}
+
 // BringBack is what an administrator can do about pods that are being deleted on a node whose kubelet does not report, and the command for the one thing. ok is false
-// for a pod that something else keeps.
+// for a pod that no node keeps.
 func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
-	n := c.View.Cluster().Node(p.Spec.NodeName)
-	if n == nil || placement.NodeReady(n) || len(p.Finalizers) > 0 {
+	n, _ := c.keepers(p)
+	if n == nil {
 		return "", "", false
 	}
 	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
 		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"), true
 }
 
-// BringBackNodes adds what an administrator can do about the nodes of pods that nothing else keeps.
+// BringBackNodes adds what an administrator can do about the nodes that keep pods.
 func (c *Context) BringBackNodes(f *Finding, pods []*corev1.Pod) *Finding {
 	nodes := sets.New[string]()
 	for _, p := range pods {
@@ -64,7 +86,7 @@ func (c *Context) ClearPods(f *Finding, pods []*corev1.Pod) *Finding {
 	})
 }
 
-// Clear lets pods go that are stuck in their deletion. Those that only their nodes keep go when these are back: they may still run there, and to delete them by force would start
+// Clear lets pods go that are stuck in their deletion. Those that their nodes keep go when these are back: they may still run there, and to delete them by force would start
 // others alongside.
 func (c *Context) Clear(pods []*corev1.Pod) answer.Action {
 	names := c.PodNames(pods)
@@ -72,12 +94,17 @@ func (c *Context) Clear(pods []*corev1.Pod) answer.Action {
 	var cleared, nodes, commands []string
 	away := sets.New[string]()
 	for i, p := range pods {
-		if _, _, ok := c.BringBack(p); !ok {
+		node, finalizers := c.keepers(p)
+		if len(finalizers) > 0 || node == nil && !forController(p) {
 			cleared, commands = append(cleared, names[i]), append(commands, command.Clear(p))
-		} else if !away.Has(p.Spec.NodeName) {
-			away.Insert(p.Spec.NodeName)
-			nodes = append(nodes, p.Spec.NodeName)
 		}
+		if node != nil && !away.Has(node.Name) {
+			away.Insert(node.Name)
+			nodes = append(nodes, node.Name)
+		}
+	}
+	if len(cleared)+len(nodes) == 0 { // what controllers of Kubernetes wait for has come, or is none of these pods
+		a.Text, a.How = "have kube-controller-manager end the deletion of "+phrase.Names(names), "whoever runs the cluster sees to it"
 	}
 	if len(cleared) > 0 {
 		a.Text, a.Cost = "clear "+phrase.Names(cleared), GivenUp
@@ -104,11 +131,21 @@ func (c *Context) Overdue(p *corev1.Pod) string {
 
 // HeldBy is why a pod that is stuck in its deletion is still there: who has to act.
 func (c *Context) HeldBy(p *corev1.Pod) string {
-	if len(p.Finalizers) > 0 {
-		return "it is held by finalizer " + strings.Join(p.Finalizers, ", ")
-	}
-	if n := c.View.Cluster().Node(p.Spec.NodeName); n == nil || !placement.NodeReady(n) {
+	node, finalizers := c.keepers(p)
+	of := strings.Join(finalizers, ", ")
+	switch {
+	case node != nil && of != "":
+		return "the kubelet of its node has to confirm that it has ended, and it is held by finalizer " + of
+	case of != "":
+		return "it is held by finalizer " + of
+	case node != nil:
 		return "only the kubelet of its node can confirm that it has ended"
+	case slices.Contains(p.Finalizers, metav1.FinalizerDeleteDependents):
+		return "the garbage collector of Kubernetes deletes what it owns first"
+	case forController(p):
+		return "kube-controller-manager has not taken finalizer " + strings.Join(p.Finalizers, ", ") + " away"
+	case c.View.Cluster().Node(p.Spec.NodeName) == nil:
+		return "its node is gone: kube-controller-manager removes such pods by itself"
 	}
 	return "its kubelet has not ended it"
 }

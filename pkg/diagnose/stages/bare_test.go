@@ -43,7 +43,7 @@ func TestBarePods(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] = nil
 		}},
-		{name: "fewer pods than the minimum: no controller makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+		{name: "fewer pods than the minimum: no controller makes more", code: answer.MinMemberTooHigh, exit: 4, wantText: []string{"create 1 more pod that names it, or lower its minimum"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
 		{name: "a node refused one of them: the others do not decide where another would go", code: answer.NodeRefused, exit: 5, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {

@@ -110,6 +110,9 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 			return d
 		}
 		d.Verdict, d.Notes = answer.Running, runningNotes(ctx, v, g, opts)
+		if d.Behind = behind(ctx, v, g, opts); d.Behind != nil {
+			d.Others, d.Unmodelled = d.Behind.Findings(), d.Behind.Unmodelled
+		}
 		return d
 	}
 	d.Gang = withScheduler(v, g)
@@ -141,7 +144,21 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
 	d.Cut, d.Stalled = c.Cut(), c.Stalled
 	conclude(d, c.Findings)
+	if d.Primary != nil && j.End == nil {
+		deadline(c, d.Primary)
+	}
 	return d
+}
+
+// deadline adds when a job that does not run yet is ended for its activeDeadlineSeconds, which count from its start.
+func deadline(c *stage.Context, f *stage.Finding) {
+	job := c.Gang.Job
+	end := job.Started.Add(job.Deadline)
+	if job.Deadline <= 0 || job.Started.IsZero() || job.Suspended || !end.After(c.View.Now) {
+		return
+	}
+	f.Detail("it fails at %s, in %s, if it has not completed by then: its activeDeadlineSeconds (%s) count from its start, also while it waits", phrase.Clock(end, c.View.Now), phrase.Age(end.Sub(c.View.Now)), phrase.Age(job.Deadline)).
+		Fact("deadline", end.UTC().Format(time.RFC3339))
 }
 
 // summary is the state of a stage, in which those that help the gang may be held up, too.

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -77,16 +75,11 @@ func waitsForMembers(c *stage.Context, g, h *gang.Gang) *stage.Finding {
 	f := stage.Found(answer.BelowQuorum, "%s of %s %s, which needs %d, and the others are made only when this one has completed: it waits for itself",
 		phrase.Count(n, "pod"), stage.DescribeGroup(*d), phrase.Verb(len(exist), "exists", "exist"), d.MinMember).As(answer.Blocked, answer.User).
 		Fact("exist", n).Fact("needed", d.MinMember).Detail("no pod that ends before the members are made can be in their group: take it out of that, or lower the group's minimum to what is there first")
-	path := whatif.MinimumPath(d)
-	patch := any(n)
-	for _, field := range slices.Backward(path) {
-		patch = map[string]any{field: patch}
-	}
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("set the minimum of %s to %d", stage.DescribeGroup(*d), n), Cost: "members start one by one then", Change: map[string]any{"minMember": int64(n)},
-			Command: command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name, patch)},
+			Command: whatif.MinimumPatch(d, int64(n))},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, int64(n), path...) })
+			return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, int64(n), whatif.MinimumPath(d)...) })
 		},
 	})
 }

@@ -127,3 +127,23 @@ func TestPodsOfOtherOwners(t *testing.T) {
 		}
 	}
 }
+
+// The pods of a Deployment from before a rollout go when the new ones are Ready, which find no room beside them.
+func TestRollout(t *testing.T) {
+	c := clustertest.New().Schedules("default-scheduler").Nodes(1, 8).Add(gangOf(1, 8, ungrouped, scheduledBy("default-scheduler")))
+	madeBy(c, "apps/v1", "ReplicaSet", "roll-7c", 1, "")
+	rolledOut(c, "roll-6d", "n1")
+	c.S.Pods[1].DeletionTimestamp = nil
+	for _, p := range c.S.Pods {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	w := view.New(c.Done())
+	job, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := stages.Evaluate(context.Background(), w, job, stages.Options{})
+	testCase{code: answer.NodesBusy, exit: 4, fix: "have Deployment roll end its old pods first",
+		first: "^the rollout of Deployment roll waits for itself: old-gang-worker-0 goes only when the new pods are Ready; Deployment team/roll holds 8 GPUs on n1"}.check(t, got)
+	sound(t, "", got)
+}

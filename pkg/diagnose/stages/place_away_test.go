@@ -32,8 +32,8 @@ func TestNodeAway(t *testing.T) {
 	const outOfService = "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	check(t, []testCase{
 		{name: "within its grace period", code: answer.StuckTerminating, exit: 5, first: "^a-worker-0 is stuck in Terminating and keeps workers off zone=z1 .n1, n2. by pod anti-affinity", fix: "bring back node n1", never: []answer.Code{answer.VictimsTerminating}, not: []string{"--force"},
-			wantText: []string{"a-worker-0 keeps .* and is being deleted, its node is not ready", "node n1 is not ready for 10m: bring it back", outOfService}, build: func(c *clustertest.Cluster) { away(c, 20*time.Second) }},
-		{name: "after it", code: answer.StuckTerminating, exit: 5, wantText: []string{"and should have gone 30s ago, its node is not ready"}, never: []answer.Code{answer.VictimsTerminating}, build: func(c *clustertest.Cluster) { away(c, -30*time.Second) }},
+			wantText: []string{"a-worker-0 keeps .* and is being deleted: only the kubelet of its node", "node n1 is not ready for 10m: bring it back", outOfService}, build: func(c *clustertest.Cluster) { away(c, 20*time.Second) }},
+		{name: "after it", code: answer.StuckTerminating, exit: 5, wantText: []string{"and should have gone 30s ago: only the kubelet of its node"}, never: []answer.Code{answer.VictimsTerminating}, build: func(c *clustertest.Cluster) { away(c, -30*time.Second) }},
 		{name: "out of service", code: answer.VictimsTerminating, exit: 3, never: []answer.Code{answer.StuckTerminating}, build: func(c *clustertest.Cluster) {
 			n := away(c, -30*time.Second).S.Nodes[0]
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
@@ -43,7 +43,7 @@ func TestNodeAway(t *testing.T) {
 			c.S.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
 		}},
 		{name: "all members of the gang", code: answer.MemberLost, exit: 7, wantText: []string{"worker-0 is being deleted: only the kubelet of its node can confirm that it has ended; its successor is made after that", outOfService},
-			fix: "bring back node n1, so that gang-worker-0, gang-worker-1 are made again", not: []string{"--force", "-20s"}, build: func(c *clustertest.Cluster) {
+			fix: "bring back node n1, so that the successors of gang-worker-0, gang-worker-1 are made", not: []string{"--force", "-20s"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 16).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Pod = []string{"n1", "n1"}, terminating(20*time.Second) }))
 				silent(c.S.Nodes[0])
 			}},

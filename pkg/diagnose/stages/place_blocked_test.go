@@ -89,7 +89,7 @@ func TestBlocked(t *testing.T) {
 			c.Node("cpu1", 0)
 			c.Add(o).Add(b).Add(gangOf(1, 8))
 		}},
-		{name: "stuck on a node that is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.StuckTerminating}, wantText: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
+		{name: "stuck on a node that is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.StuckTerminating}, wantText: []string{"only the kubelet of its node can confirm"}, build: func(c *clustertest.Cluster) {
 			o := other("a", 8, "n1")
 			o.Pod = terminating(-40 * time.Minute)
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))

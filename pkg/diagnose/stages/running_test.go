@@ -2,10 +2,14 @@ package stages_test
 
 import (
 	"testing"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 func TestRunningWithoutSomeMembers(t *testing.T) {
@@ -37,5 +41,41 @@ func TestRunningWithoutSomeMembers(t *testing.T) {
 				}}}
 			}))
 		}},
+		{name: "what a gang does without is kept by a service", exit: 0, also: []answer.Code{answer.NodesBusy}, wantText: []string{"Deployment serving/web holds 8 GPUs on n2 and never ends"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n2").Add(gangOf(2, 8, loose, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
+		}},
+		{name: "what a gang does without is more than its quota", exit: 0, also: []answer.Code{answer.NSQuotaTooSmall}, wantText: []string{"fix: raise requests.nvidia.com/gpu of quota q to 16"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, loose, func(g *clustertest.Gang) { g.Nodes, g.Missing = []string{"n1"}, 1 }))
+			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), clustertest.List("requests.nvidia.com/gpu", "8"))
+			c.Event("Job", "team", "gang", "job-controller", "FailedCreate", `Error creating: pods "gang-x" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`, 0)
+		}},
+		{name: "what a gang does without is held by a gate", exit: 0, also: []answer.Code{answer.SchedulingGated}, wantText: []string{"example.com/approval"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, loose, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }, pods(func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/approval"}}
+				}
+			})))
+		}},
+		{name: "what a gang does without is stuck on a node that is away", exit: 0, also: []answer.Code{answer.StuckTerminating}, wantText: []string{"fix: bring back node n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			clustertest.NotReady(c.S.Nodes[1], 40*time.Minute)
+			c.Add(gangOf(2, 8, bothUp, loose, leaving(-30*time.Minute, 1), func(g *clustertest.Gang) {
+				g.BatchJob = func(j *batchv1.Job) { j.Spec.PodReplacementPolicy = ptr.To(batchv1.Failed) }
+			}))
+		}},
+		{name: "what a gang does without comes by itself", exit: 0, alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, loose, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1"}, 20*time.Second }))
+		}},
+		{name: "pods of a Job that find each other by name are worth nothing alone", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n2").Add(gangOf(2, 8, loose, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1"}
+				g.BatchJob = func(j *batchv1.Job) {
+					j.Spec.CompletionMode, j.Spec.Completions, j.Spec.Template.Spec.Subdomain = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](2), "gang"
+				}
+			}))
+		}},
 	})
 }
+
+// loose is a Job of Kubernetes that nothing declares a gang.
+func loose(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }

@@ -52,6 +52,12 @@ func TestSequential(t *testing.T) {
 			}))
 			c.Event("Pod", "team", "gang-0", "kubelet", "Unhealthy", "Readiness probe failed: 503", 5*time.Second)
 		}},
+		{name: "the leader has not been ready for long", code: answer.ContainersStarting, exit: 4, first: "not ready, for 29m: its readiness probe fails", wantText: []string{"what is made after it waits"}, never: lost, alone: true, build: func(c *clustertest.Cluster) {
+			g := leaderFirst(upFor(29*time.Minute, func(*corev1.ContainerStatus) {}))
+			g.Age = 30 * time.Minute
+			c.Nodes(2, 8).Add(g)
+			c.Event("Pod", "team", "gang-0", "kubelet", "Unhealthy", "Readiness probe failed: 503", 5*time.Second)
+		}},
 		{name: "the leader is ready, and the worker is not made", code: answer.BelowQuorum, exit: 3, build: func(c *clustertest.Cluster) {
 			g := leaderFirst(func(*corev1.Pod) {})
 			g.Dialect = "leaderworkerset"

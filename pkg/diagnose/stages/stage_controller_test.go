@@ -268,6 +268,17 @@ func TestControllerReports(t *testing.T) {
 			torchRuntime(c)
 			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
 		}},
+		{name: "a runtime that does not exist, where it is not known what is served", code: answer.JobInvalid, exit: 4, first: "did you mean torch-distributed\\?", build: func(c *clustertest.Cluster) {
+			served := c.S.Server.Resources
+			torchRuntime(c)
+			c.S.Server.Resources = served
+			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
+		}},
+		{name: "the cluster does not serve what the controller makes", code: answer.AdmissionDenied, exit: 5, wantText: []string{"does not serve PodGroup of scheduling.x-k8s.io/v1alpha1: its CRD is not installed"}, build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distributed")
+			c.Event("TrainJob", "team", "gang", "trainer-trainjob-controller", "TrainJobResourcesCreationFailed", `TrainJob resources reconciliation failed: no matches for kind "PodGroup" in version "scheduling.x-k8s.io/v1alpha1"`, 20*time.Second)
+		}},
 		{name: "a runtime of the other kind", code: answer.JobInvalid, exit: 4, first: "TrainingRuntime torch-distributed does not exist", wantText: []string{"there is a ClusterTrainingRuntime of that name"}, build: func(c *clustertest.Cluster) {
 			torchRuntime(c)
 			untrained(c, "TrainingRuntime", "torch-distributed")

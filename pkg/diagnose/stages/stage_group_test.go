@@ -225,6 +225,27 @@ func TestGroup(t *testing.T) {
 		{name: "some pods are made, others are not refused", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", wantText: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
+		{name: "a controller is silent for long", code: answer.BelowQuorum, exit: 5, first: "has not made the others in 3h and does not report why", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 3 * time.Hour }))
+		}},
+		{name: "the MPI operator makes a PodGroup first", code: answer.PodGroupMissing, exit: 5, first: "the operator makes a PodGroup first and has made none", build: func(c *clustertest.Cluster) {
+			c.GangScheduler("").Deployment("mpi-operator", "mpi-operator", "mpioperator/mpi-operator:0.6.0", "--gang-scheduling=gang")
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "MPIJob" }, job(set("kubeflow.org/v2beta1", "apiVersion"))))
+		}},
+		{name: "the launcher comes after the workers, which wait for it", code: answer.BelowQuorum, exit: 4, first: "so it waits for itself", fix: "launcherCreationPolicy AtStartup", wantText: []string{"fix: set minMember to 3"}, build: func(c *clustertest.Cluster) {
+			g := launcherLast()
+			g.NoGroup, g.Scheduler, g.Min = false, clustertest.Scheduler, 4
+			c.Nodes(4, 8).Add(g)
+		}},
+		{name: "the Job of an earlier attempt is still there", code: answer.BelowQuorum, exit: 5, first: "the controller makes the others when Job gang-worker-0 is gone, which has been in its deletion for 25m", not: []string{"does not report why"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Age = "JobSet", time.Hour }))
+			at := clustertest.Ago(25 * time.Minute)
+			c.S.Jobs[0].DeletionTimestamp = &at
+		}},
+		{name: "pods may name a Workload of Kubernetes 1.35", code: answer.Fits, exit: 3, wantText: []string{"spec.workloadRef of pods, by which Kubernetes 1.35 declares gangs: it is not followed"}, build: func(c *clustertest.Cluster) {
+			c.S.Server.Resources = append(c.S.Server.Resources, "workloads.scheduling.k8s.io/v1alpha1")
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, young))
+		}},
 		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not report why"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(3 * time.Second) })))
 		}},

@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -171,6 +172,16 @@ func TestJob(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Spec: func(p *corev1.PodSpec) { p.Containers[0].Name = "ps" }}}
 			}, none))
+		}},
+		{name: "a Job of no pods", code: answer.JobInvalid, exit: 4, first: "its parallelism is 0", wantText: []string{"parallelism.*1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(0, 8, ungrouped, func(g *clustertest.Gang) { g.Kind = "Job" }))
+		}},
+		{name: "it fails before it starts", code: answer.NodesBusy, exit: 3, wantText: []string{"it fails at 14:50, in 50m, if it has not completed by then: its activeDeadlineSeconds .60m|1h. count from its start", "it has failed 5 times, and fails for good after more than 6 .backoffLimit."}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) {
+					j.Spec.ActiveDeadlineSeconds, j.Status.Failed, j.Spec.BackoffLimit = ptr.To[int64](3600), 5, ptr.To[int32](6)
+				}
+			}))
 		}},
 		{name: "no members", code: answer.JobInvalid, exit: 4, first: "0 replicas", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(0, 8, func(g *clustertest.Gang) { g.Min = 1 })) }},
 		{name: "the operator calls the spec invalid", code: answer.JobInvalid, exit: 4, first: "chief and master", wantText: []string{"120m ago"}, build: func(c *clustertest.Cluster) {

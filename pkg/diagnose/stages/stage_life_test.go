@@ -249,6 +249,25 @@ func TestLife(t *testing.T) {
 		{name: "placed one by one", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by default-scheduler", wantText: []string{"8 GPUs while worker-1 waits", "set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler")))
 		}},
+		{name: "placed one by one, as the operator makes no group by the policy of the job", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by gang, as the operator made no PodGroup: it runs without --gang-scheduler-name", wantText: []string{"its schedulingPolicy has no effect"},
+			build: func(c *clustertest.Cluster) {
+				c.GangScheduler("").Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), ungrouped, job(set(int64(2), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
+			}},
+		{name: "one is too big for any node", code: answer.MemberLost, exit: 7, first: "1/2 members have a node and worker-1 finds none, as each worker requests 16 GPUs", also: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, half("n1"), ungrouped, pods(func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Spec.Containers[0].Resources.Requests = clustertest.List("nvidia.com/gpu", "16")
+					p.Spec.Containers[0].Resources.Limits = p.Spec.Containers[0].Resources.Requests
+				}
+			})))
+		}},
+		{name: "members name two schedulers", code: answer.MemberLost, exit: 7, wantText: []string{"those that have a node were placed by default-scheduler, and the others wait for gang"}, build: func(c *clustertest.Cluster) {
+			c.GangScheduler("").Nodes(2, 8).Add(gangOf(2, 8, half("n1"), func(g *clustertest.Gang) { g.Age = time.Hour }, pods(func(i int, p *corev1.Pod) {
+				if i == 0 {
+					p.Spec.SchedulerName = "default-scheduler"
+				}
+			})))
+		}},
 		{name: "placed one by one in spite of Volcano", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.GangScheduler("").Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler"), func(g *clustertest.Gang) { g.Volcano = "q" }))
@@ -293,6 +312,18 @@ func TestLife(t *testing.T) {
 		{name: "a member that is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 should have gone 30m ago"}, alone: true, fix: "clear gang-worker-1", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, drained, leaving(-30*time.Minute, 1)))
 		}},
+		{name: "a member that has failed and is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 should have gone 30m ago: it is held by finalizer example.com/hold"}, alone: true, fix: "clear gang-worker-1",
+			build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(endedBadly(-30*time.Minute, "example.com/hold")) }},
+		{name: "a member that has failed is being deleted", code: answer.VictimsTerminating, exit: 3, first: "^worker-1 is being deleted", alone: true,
+			build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(endedBadly(time.Minute)) }},
+		{name: "a pod of a Job waits for its kubelet, and the Job for that", code: answer.MemberLost, exit: 7, wantText: []string{"worker-1 should have gone 30m ago: only the kubelet of its node", "node n2 is not ready for 40m: bring it back", "taint nodes n2 .*out-of-service"},
+			fix: "bring back node n2", not: []string{"job-tracking", "clear"}, build: func(c *clustertest.Cluster) { heldOnAway(c, batchv1.JobTrackingFinalizer) }},
+		{name: "a pod waits for its kubelet and for a finalizer", code: answer.MemberLost, exit: 7, wantText: []string{"the kubelet of its node has to confirm that it has ended, and it is held by finalizer example.com/hold"},
+			fix: "clear gang-worker-1 and bring back node n2", build: func(c *clustertest.Cluster) { heldOnAway(c, "example.com/hold", batchv1.JobTrackingFinalizer) }},
+		{name: "a pod waits for what it owns", code: answer.MemberLost, exit: 7, wantText: []string{"worker-1 should have gone 30m ago: the garbage collector of Kubernetes deletes what it owns first"}, fix: "have kube-controller-manager end the deletion of gang-worker-1", not: []string{"clear"},
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(-30*time.Minute, 1), heldBy(metav1.FinalizerDeleteDependents)))
+			}},
 		{name: "the gang itself goes", code: answer.VictimsTerminating, exit: 3, first: "^worker-0, worker-1 are being deleted", wantText: []string{"worker-0: PreemptionByScheduler; it ends at 14:01"}, alone: true, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, bothUp, leaving(time.Minute, 0, 1)))
 		}},
@@ -318,6 +349,43 @@ func TestLife(t *testing.T) {
 			c.Workload("gang", "lq", 0)
 		}},
 	})
+}
+
+// endedBadly is a gang of two members of which the second was told to end, and is to be gone after some time, or before now.
+func endedBadly(in time.Duration, finalizers ...string) clustertest.Gang {
+	return gangOf(2, 8, bothUp, leaving(in, 1), heldBy(finalizers...), then(func(i int, p *corev1.Pod) {
+		if i == 1 {
+			p.Status.Phase = corev1.PodFailed
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tensorflow", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 143, FinishedAt: clustertest.Ago(30 * time.Minute)}}}}
+		}
+	}))
+}
+
+// heldOnAway adds a gang of which the second member should have gone from n2, which has been away for longer, and finalizers hold it.
+func heldOnAway(c *clustertest.Cluster, finalizers ...string) {
+	c.Nodes(3, 8)
+	clustertest.NotReady(c.S.Nodes[1], 40*time.Minute)
+	c.Add(gangOf(2, 8, bothUp, leaving(-30*time.Minute, 1), heldBy(finalizers...)))
+}
+
+// heldBy puts finalizers on the second member.
+func heldBy(finalizers ...string) func(*clustertest.Gang) {
+	return then(func(i int, p *corev1.Pod) {
+		if i == 1 {
+			p.Finalizers = finalizers
+		}
+	})
+}
+
+// then changes each pod further.
+func then(change func(i int, p *corev1.Pod)) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) {
+		before := g.Pod
+		g.Pod = func(i int, p *corev1.Pod) {
+			before(i, p)
+			change(i, p)
+		}
+	}
 }
 
 // evictedJob is a Job both pods of which were evicted some time ago.

@@ -77,6 +77,10 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), nil)
 			c.Add(gangOf(4, 8, none, func(g *clustertest.Gang) { g.Min, g.Age = 2, 20*time.Second }))
 		}},
+		{name: "the submitter of a RayJob counts, too", code: answer.NSQuotaTooSmall, exit: 6, first: "allows 3 pod slots in all, and the gang needs 4", fix: "raise pods of quota q to 4", build: func(c *clustertest.Cluster) {
+			quota(c, "q", clustertest.List("pods", "3"), clustertest.List("pods", "0"))
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
+		}},
 		{name: "an elastic gang needs the minimum of each role, and of no other as many", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.NSQuota, answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8)

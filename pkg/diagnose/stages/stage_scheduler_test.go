@@ -36,12 +36,25 @@ func gateOn(index int, name string) func(*clustertest.Gang) {
 	})
 }
 
+// pluginsScheduler adds the scheduler of scheduler-plugins, as its chart installs it, and an operator that gives gangs another name.
+func pluginsScheduler(c *clustertest.Cluster) *clustertest.Cluster {
+	c.GangScheduler("scheduler-plugins")
+	c.Deployment("scheduler-plugins", "scheduler-plugins-scheduler", "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.32.7", "--config=/etc/kubernetes/scheduler-config.yaml")
+	return c
+}
+
 func TestScheduler(t *testing.T) {
 	twoNeeded := func(g *clustertest.Gang) { g.Min, g.Age = 2, 20*time.Second }
 	check(t, []testCase{
 		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, wantText: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
 			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
 			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanoo")))
+		}},
+		{name: "a kube-scheduler may serve the name by its configuration", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, wantText: []string{"which names Deployment scheduler-plugins/scheduler-plugins-scheduler serves is in its configuration"}, build: func(c *clustertest.Cluster) {
+			pluginsScheduler(c).Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("scheduler-plugins"), young))
+		}},
+		{name: "a kube-scheduler with a configuration has not answered for long", code: answer.SchedulerNotFound, exit: 4, first: "scheduler-plugins-scheduler", wantText: []string{"did you mean scheduler-plugins-scheduler", "is in its configuration"}, build: func(c *clustertest.Cluster) {
+			pluginsScheduler(c).Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("scheduler-plugins")))
 		}},
 		{name: "pods of the name have been bound", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Scheduler: "mine"}).Add(gangOf(2, 8, scheduledBy("mine"), young))

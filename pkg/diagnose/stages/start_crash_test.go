@@ -40,6 +40,16 @@ func TestStartCrashes(t *testing.T) {
 			second(c, crashLooping(137, "OOMKilled"))
 			crashLooping(1, "Error")(c.S.Pods[0])
 		}},
+		{name: "an init container is out of memory", code: answer.InitFailing, exit: 4, first: "init container fetch is out of memory .OOMKilled. at its memory limit of 1Gi, 8 restarts", build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				p.Spec.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Limits: clustertest.List("memory", "1Gi")}}}
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch", RestartCount: 8, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "OOMKilled", "")}, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			})
+		}},
+		{name: "the account of the pods is gone", code: answer.AccountMissing, exit: 4, first: "ServiceAccount \"trainer\" does not exist in namespace team any more", wantText: []string{"create serviceaccount trainer"}, not: []string{"is alike"}, build: func(c *clustertest.Cluster) {
+			second(c, creating)
+			addEvent(c, "FailedMount", `MountVolume.SetUp failed for volume "kube-api-access-x" : failed to fetch token: serviceaccounts "trainer" not found`, 10*time.Second)
+		}},
 		{name: "two images", code: answer.ImagePull, exit: 4, first: "^worker-0: image reg/x:2 ", wantText: []string{"IMAGE_PULL worker-1: image reg/x:1 "}, build: func(c *clustertest.Cluster) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
 			first := c.S.Pods[0]

@@ -53,6 +53,10 @@ func TestNotReady(t *testing.T) {
 			second(c, upFor(8*time.Minute, plain))
 			addEvent(c, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", 5*time.Second)
 		}},
+		{name: "its readiness probe fails for long, and nothing waits for it", code: answer.ContainersStarting, exit: 3, wantText: []string{"it may do its work all the same"}, build: func(c *clustertest.Cluster) {
+			second(c, upFor(50*time.Minute, plain))
+			addEvent(c, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", 5*time.Second)
+		}},
 		{name: "its startup probe fails", code: answer.ContainersStarting, exit: 3, first: "its startup probe fails", build: func(c *clustertest.Cluster) {
 			no := false
 			second(c, upFor(3*time.Minute, func(s *corev1.ContainerStatus) { s.Started = &no }))

@@ -135,7 +135,7 @@ func (w *writer) also() {
 		if shown[f.Message] = true; !titled {
 			titled = true
 			w.line("")
-			w.line("Also in the way")
+			w.line("%s", map[bool]string{true: "Also in the way", false: "In the way of the members that do not run"}[w.a.Primary != nil])
 		}
 		w.foldUnder("  ", "    ", string(f.Code)+"  "+f.Message)
 		for _, d := range f.Details {

@@ -2,10 +2,13 @@ package whatif
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -66,6 +69,15 @@ func MinimumPath(d *gang.Declaration) []string {
 		return []string{"spec", "schedulingPolicy", "gang", "minCount"}
 	}
 	return []string{"spec", "minMember"}
+}
+
+// MinimumPatch is the command that sets the minimum of a group object.
+func MinimumPatch(d *gang.Declaration, n int64) string {
+	patch := any(n)
+	for _, field := range slices.Backward(MinimumPath(d)) {
+		patch = map[string]any{field: patch}
+	}
+	return command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name, patch)
 }
 
 // orNull is a field of a merge patch: one that is empty is taken away.

@@ -143,13 +143,44 @@ var (
 // Text is the text of a program or a user, without what reads like a credential: NAME_TOKEN=…, --password …, https://…@host.
 func Text(text string) string {
 	if mayNameCredential(text) {
-		text = assigned.ReplaceAllString(text, "${1}"+Hidden)
+		text = withoutAssigned(text)
 		text = following.ReplaceAllString(text, "${1}"+Hidden)
 	}
 	if strings.Contains(text, "://") {
 		text = userInfo.ReplaceAllString(text, "${1}"+Hidden+"@")
 	}
 	return text
+}
+
+// withoutAssigned hides what follows a name and an equals sign or a colon.
+func withoutAssigned(text string) string {
+	var b strings.Builder
+	done := 0
+	for _, at := range assigned.FindAllStringSubmatchIndex(text, -1) {
+		if inSentence(text[:at[3]]) && !random(text[at[4]:at[5]]) {
+			continue
+		}
+		b.WriteString(text[done:at[3]] + Hidden)
+		done = at[1]
+	}
+	return b.String() + text[done:]
+}
+
+// inSentence reports whether a text that ends in a name and a colon is the beginning of a sentence, as container runtimes and kubelets report it: failed to fetch oauth token: unexpected
+// status from GET request to https://registry/token: 401.
+func inSentence(text string) bool {
+	before, named := strings.CutSuffix(text, "token: ")
+	if n := len(before); named && n > 1 && before[n-1] == ' ' {
+		return before[n-2] >= 'a' && before[n-2] <= 'z'
+	}
+	return named && strings.HasSuffix(before, "/")
+}
+
+// random reports whether a text reads like a token rather than like a word: it is long, or has digits among letters.
+func random(text string) bool {
+	const long = 32
+	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+	return len(text) >= long || strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, isLetter)
 }
 
 // mayNameCredential reports whether a text may have one of the names that hold credentials. Most have none, and that is found sooner than by the

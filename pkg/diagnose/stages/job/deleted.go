@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -44,7 +43,7 @@ func deleted(c *stage.Context) *stage.Finding {
 		}
 	}
 	for _, name := range g.Meta.Finalizers {
-		if name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents {
+		if command.OfKubernetes(name) {
 			d.collected = append(d.collected, name)
 		} else {
 			d.finalizers = append(d.finalizers, name)

@@ -10,15 +10,18 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
@@ -32,11 +35,30 @@ func Notes(g *gang.Gang, out *stage.Result) {
 			out.Note("Volcano's controller reports of the job: %s", phrase.Shorten(reported, maxReported))
 		}
 	}
+	if used, allowed, field := attempts(g); used > 0 && g.End == nil {
+		out.Note("it has failed %s, and fails for good after more than %d (%s)", phrase.Count(used, "time"), allowed, field)
+	}
 	n := int(g.FailedIndexes.Count())
 	if n == 0 || g.End != nil {
 		return
 	}
 	out.Note("%s %s %s failed for good: the controller makes no more pods of %s", phrase.Verb(n, "index", "indexes"), g.FailedIndexes, phrase.Verb(n, "has", "have"), phrase.Verb(n, "it", "them"))
+}
+
+// attempts is how often pods of a Job, or the Jobs of a JobSet, have failed, of how many times they may; used is 0 where that is not known.
+func attempts(g *gang.Gang) (used, allowed int64, field string) {
+	if j := g.BatchJob; j != nil && j.Spec.BackoffLimit != nil && j.Spec.BackoffLimitPerIndex == nil {
+		return int64(j.Status.Failed), int64(*j.Spec.BackoffLimit), "backoffLimit"
+	}
+	if g.Object == nil || g.Kind.GroupKind() != jobset.Reader().GroupKind {
+		return 0, 0, ""
+	}
+	used, _, _ = unstructured.NestedInt64(g.Object.Object, "status", "restarts")
+	allowed, limited, _ := unstructured.NestedInt64(g.Object.Object, "spec", "failurePolicy", "maxRestarts")
+	if !limited {
+		return 0, 0, ""
+	}
+	return used, allowed, "failurePolicy.maxRestarts"
 }
 
 // Evaluate looks at the spec and at what the controller made of it.
@@ -69,8 +91,13 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(suspended(c))
 	case g.Total() == 0:
 		out.NoPods = true
-		out.Add(stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
-			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0))
+		f := stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
+			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0)
+		if g.BatchJob != nil {
+			f.Message = g.Meta.Name + " requests no pods: its parallelism is 0"
+			f.Run(command.MergePatch(g.Meta.Namespace, "job", g.Meta.Name, map[string]any{"spec": map[string]any{"parallelism": 1}}))
+		}
+		out.Add(f)
 	case noRuntime(c, out):
 		out.NoPods = true
 	default:
@@ -174,6 +201,9 @@ func failed(c *stage.Context) *stage.Finding {
 	if m := endedByStatus(c); member == nil && m != nil { // the logs have gone with the pod
 		return f.Detail("%s on %s: %s %s", m.Name(), cmp.Or(m.Node(), "no node"), strings.ToLower(m.Pod.Status.Reason), m.Pod.Status.Message).Fact("member", m.Name()).Fact("reason", m.Pod.Status.Reason)
 	}
+	if member == nil && !g.Reader.Makes.Empty() && g.Made == nil && len(g.ExistingPods()) == 0 { // nothing was made of it
+		return f.Run(c.Kubectl("describe", g.Ref()))
+	}
 	if member == nil {
 		return f.Run(c.Kubectl("logs", "-l", g.PodSelector(g.ExistingPods()), "--all-containers", "--tail=20", "--prefix"))
 	}
@@ -184,7 +214,9 @@ func failed(c *stage.Context) *stage.Finding {
 
 // endedByStatus is the first member whose pod was ended from outside, as when it was evicted; nil if none was.
 func endedByStatus(c *stage.Context) *gang.Member {
-	i := slices.IndexFunc(c.Gang.Members, func(m gang.Member) bool { return m.State == gang.Failed && m.Pod.Status.Reason != "" })
+	i := slices.IndexFunc(c.Gang.Members, func(m gang.Member) bool {
+		return m.Pod != nil && m.Pod.Status.Phase == corev1.PodFailed && m.Pod.Status.Reason != ""
+	})
 	if i < 0 {
 		return nil
 	}

@@ -21,7 +21,8 @@ func noRuntime(c *stage.Context, out *stage.Result) bool {
 	}
 	kind, name, err := trainjob.RuntimeOf(g.Object)
 	resource := trainjob.RuntimeResource(kind).GroupResource()
-	if err != nil || name == "" || !c.View.Snap.Serves(resource, kind) || out.Denied(c, resource.String(), g.Meta.Namespace) {
+	served := c.View.Snap.Serves(resource, kind) || len(runtimes(c, kind)) > 0
+	if err != nil || name == "" || !served || out.Denied(c, resource.String(), g.Meta.Namespace) {
 		return false
 	}
 	have := runtimes(c, kind)

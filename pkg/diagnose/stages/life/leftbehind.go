@@ -24,6 +24,15 @@ func stuckMembers(c *stage.Context) (all []lostMember) {
 	return all
 }
 
+// Behind finds the pods that should have gone and have not of a gang that runs without their successors.
+func Behind(c *stage.Context) stage.Result {
+	var r stage.Result
+	if left := stuckMembers(c); len(left) > 0 {
+		r.Add(stuckBehind(c, left))
+	}
+	return r
+}
+
 // stuckBehind finds that pods of a suspended job should have gone and have not.
 func stuckBehind(c *stage.Context, left []lostMember) *stage.Finding {
 	names := make([]string, 0, len(left))
@@ -51,7 +60,7 @@ func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
 		pods = append(pods, l.Pod)
 	}
 	names, action := c.PodNames(pods), c.Clear(pods)
-	action.Text += fmt.Sprintf(", so that %s %s made again", phrase.Names(names), phrase.Verb(len(names), "is", "are"))
+	action.Text += ", so that the " + phrase.Verb(len(names), "successor", "successors") + " of " + phrase.Names(names) + phrase.Verb(len(names), " is", " are") + " made"
 	c.BringBackNodes(f.Fact("terminating", names), pods).Fix(stage.Fix{
 		Action: action,
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return replaced(s, pods) },

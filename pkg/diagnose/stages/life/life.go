@@ -3,6 +3,7 @@ package life
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,6 +55,8 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(gangBypassed(c, bypass))
 	case len(lost) == 0 && (neverMade(c) || c.Has(answer.SchedulerNotFound)): // earlier stages find why
 		out.Note("%s", holdingLine(c))
+	case len(lost) == 0 && component.IgnoresPolicy(c.View, g) && g.Count(gang.Pending) > 0:
+		out.Add(policyIgnored(c))
 	case len(lost) == 0 && deadlocked(c, out):
 	case len(lost) == 0 && g.Sequential != "": // it starts one member after the other, and some wait
 	case len(lost) == 0:
@@ -99,6 +102,15 @@ func startsBadly(c *stage.Context) bool {
 func holdingLine(c *stage.Context) string {
 	n, _ := stage.IdleDevices(c.Gang)
 	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.Gang.Count(gang.Starting, gang.Running)), c.Gang.Total(), phrase.Count(n, "GPU"))
+}
+
+// policyIgnored finds that members were placed one by one, as the operator makes no group by the policy of the job.
+func policyIgnored(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	idle, since := stage.IdleDevices(g)
+	return stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, as the operator made no PodGroup: it runs without --gang-scheduler-name, and the job's schedulingPolicy, which wants %d, has no effect; %s",
+		phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), g.Scheduler, *g.MinMember, phrase.Count(idle, "GPU")+" idle").As(answer.Degraded, answer.Admin).
+		Fact("minMember", *g.MinMember).Fact("idleGPUs", idle).Fact("scheduler", g.Scheduler).SinceTime(since).Detail("%s", holdingLine(c)).Run(component.OperatorLog(c.View, g))
 }
 
 // gangBypassed finds that members were, or will be, placed one by one: by a scheduler that does not read what declares their gang, or because none of their pods names it.
@@ -159,18 +171,49 @@ func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
 func incomplete(c *stage.Context) *stage.Finding {
 	idle, since := stage.IdleDevices(c.Gang)
 	tail := "the others find none"
+	if names := waitingNames(c.Gang); len(names) > 0 {
+		tail = phrase.Names(names) + phrase.Verb(len(names), " finds", " find") + " none"
+	}
 	why := slices.IndexFunc(c.Findings, func(f stage.Finding) bool {
 		return f.Stage == answer.StagePodGroup && f.Verdict == answer.Blocked || f.Stage == answer.StageQueue && !f.Helper
 	})
+	tooBig := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return f.Code == answer.TooBig })
 	switch {
 	case why >= 0:
 		tail = "the others are not placed, as " + c.Findings[why].Message
+	case tooBig >= 0:
+		tail += ", as " + c.Findings[tooBig].Message
 	case c.Placement != nil && c.Placement.Fits():
 		tail = "the others have room, but are not placed"
 	}
-	return stage.Found(answer.MemberLost, "%s members have a node and %s: %s idle",
+	f := stage.Found(answer.MemberLost, "%s members have a node and %s: %s idle",
 		phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), tail, phrase.Count(idle, "GPU")).
 		Fact("idleGPUs", idle).SinceTime(since).Detail("%s", holdingLine(c))
+	if by := placedBy(c.Gang); len(by) > 0 && !slices.Contains(by, c.Gang.Scheduler) {
+		f.Detail("those that have a node were placed by %s, and the others wait for %s", phrase.And(by), c.Gang.Scheduler)
+	}
+	return f
+}
+
+// waitingNames are the members that have a pod and no node.
+func waitingNames(g *gang.Gang) (names []string) {
+	for _, m := range g.Members {
+		if m.State == gang.Pending {
+			names = append(names, m.Name())
+		}
+	}
+	return names
+}
+
+// placedBy are the schedulers that members with a node name, sorted.
+func placedBy(g *gang.Gang) []string {
+	by := map[string]bool{}
+	for _, m := range g.Members {
+		if m.State == gang.Starting || m.State == gang.Running {
+			by[gang.SchedulerName(m.Pod)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(by))
 }
 
 // deadlocked looks for gangs that hold a part each and wait for each other's: this one would be complete without the other,

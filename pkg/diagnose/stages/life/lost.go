@@ -42,6 +42,9 @@ func lostMembers(c *stage.Context) []lostMember {
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
 		case m.State == gang.Terminating:
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, view.DeletionRequested(m.Pod), c.Deletion(m.Pod)
+			if failed := failure(m.Pod); failed != "" && m.Pod.Status.Phase == corev1.PodFailed {
+				l.how = failed + "; " + l.how
+			}
 		case m.State == gang.Failed:
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, c.View.EndedAt(m.Pod), failure(m.Pod)
 		case started.IsZero() || m.State == gang.NotDue:

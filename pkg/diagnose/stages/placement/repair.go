@@ -310,17 +310,11 @@ func stuck(c *stage.Context, s shortfall) *stage.Finding {
 		f.Message += ": " + lacks
 	}
 	stage.DetailEach(f, all, func(p *corev1.Pod) string {
-		has, why := "is on "+p.Spec.NodeName, ""
+		has := "is on " + p.Spec.NodeName
 		if by != nil && by.uses(p) {
 			has = by.clause(1, []*corev1.Pod{p})
 		}
-		if len(p.Finalizers) > 0 {
-			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
-		}
-		if node := c.Cluster().Node(p.Spec.NodeName); node != nil && !placement.NodeReady(node) {
-			why += ", its node is not ready"
-		}
-		return fmt.Sprintf("%s %s and %s%s", c.TitleOf("pod", p), has, c.Overdue(p), why)
+		return fmt.Sprintf("%s %s and %s: %s", c.TitleOf("pod", p), has, c.Overdue(p), c.HeldBy(p))
 	})
 	for _, p := range all[:min(len(all), stage.MaxLines)] {
 		f.See("v1", "Pod", p, ".metadata.deletionTimestamp")

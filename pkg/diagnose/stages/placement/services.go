@@ -55,7 +55,7 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 	if len(causes.All) > 0 && len(all) > 0 && startsWithout(c) { // without causes there is no time for two more searches
 		f.Detail("without %s it would start when jobs end, without any action", phrase.Names(all))
 	}
-	return f.Fact("services", all)
+	return rollout(c, f.Fact("services", all))
 }
 
 // startsWithout reports whether the gang would start without what never ends once jobs have ended, but not at once.

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -128,27 +129,40 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 		})
 	}
 	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
+	if g.Bare != nil && g.Maker == nil {
+		f.Detail("create %s that %s it, or lower its minimum", phrase.Count(g.Min-total, "more pod"), phrase.Verb(int(g.Min-total), "names", "name"))
+	}
 	if g.MinMember != nil && len(g.Reader.Policy) > 0 {
 		f.Detail("the job requests it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
 	}
-	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minMember to %d", total), Command: patch.MinMember(g, total)},
+	return f.Fix(lowerMinimum(c, total))
+}
+
+// lowerMinimum sets the minimum of the object that declares the gang, and of the job where that has one, to a number.
+func lowerMinimum(c *stage.Context, to int32) stage.Fix {
+	g := c.Gang
+	d, do := g.Decl, patch.MinMember(g, to)
+	if g.Bare != nil && g.Maker == nil && d.Owner == "" {
+		do = whatif.MinimumPatch(d, int64(to))
+	}
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(to)}, Text: fmt.Sprintf("set minMember to %d", to), Command: do},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			n := whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
 				if d.Key.Dialect == gang.Native {
-					whatif.Set(u, int64(total), "spec", "schedulingPolicy", "gang", "minCount")
+					whatif.Set(u, int64(to), "spec", "schedulingPolicy", "gang", "minCount")
 					return
 				}
-				whatif.Set(u, int64(total), "spec", "minMember")
+				whatif.Set(u, int64(to), "spec", "minMember")
 				unstructured.RemoveNestedField(u.Object, "spec", "minTaskMember")
 			})
 			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
 				if g.MinMember != nil {
-					whatif.Set(u, int64(total), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
+					whatif.Set(u, int64(to), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
 				}
 			})
 		},
-	})
+	}
 }
 
 // lastCreated is when the youngest of the pods was made, or the job if there is none; or when the job began to be active, as where it was suspended before.
@@ -207,7 +221,13 @@ func quorum(c *stage.Context, out *stage.Result) {
 	}
 	f := stage.Found(answer.BelowQuorum, "%d of %d %s exist, and the gang needs %d: the controller is creating them", exist, of, what, need).
 		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
-	if late {
+	if j := leavingPart(c); late && j != nil {
+		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller makes the others when Job %s is gone, which has been in its deletion for %s", exist, of, what, need, j.Name, phrase.Age(c.View.Age(j.DeletionTimestamp.Time)))
+		if c.View.StuckJob(j) {
+			f.As(answer.Blocked, answer.Admin)
+		}
+		f.Fact("job", j.Name).Run(c.Kubectl("describe", "job", j.Name))
+	} else if late {
 		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
 		switch {
 		case g.Maker != nil:
@@ -217,12 +237,33 @@ func quorum(c *stage.Context, out *stage.Result) {
 		default:
 			f.Run(component.OperatorLog(c.View, c.Gang))
 		}
-		triesAgain(c, f, fmt.Sprintf("%d of %d %s exist, and the gang needs %d", exist, of, what, need))
+		tried := triesAgain(c, f, fmt.Sprintf("%d of %d %s exist, and the gang needs %d", exist, of, what, need))
+		if age > silentFor && c.View.Age(view.Later(tried, lastCreated(c))) > silentFor {
+			f.As(answer.Blocked, answer.Admin)
+		}
 	}
 	if stops {
 		waitsForItself(c, f, exist, of, need, what)
 	}
 	out.Add(f)
+}
+
+// leavingPart is a Job of an earlier attempt of the gang's job that is being deleted: what it is replaced by is made after that. It is nil if there is none.
+func leavingPart(c *stage.Context) *batchv1.Job {
+	type leavingParts struct{}
+	of := view.Once(c.View, leavingParts{}, func() map[types.UID]*batchv1.Job {
+		of := map[types.UID]*batchv1.Job{}
+		for _, j := range c.View.Snap.Jobs {
+			if ref := metav1.GetControllerOfNoCopy(j); ref != nil && j.DeletionTimestamp != nil {
+				of[ref.UID] = j
+			}
+		}
+		return of
+	})
+	if made := c.Gang.Made; made != nil {
+		return of[made.Meta.UID]
+	}
+	return of[c.Gang.Meta.UID]
 }
 
 // notDue is how many members have no pod and come after others which are not so far.
@@ -237,8 +278,8 @@ func notDue(g *gang.Gang) int32 {
 }
 
 // triesAgain adds to a finding about missing pods that a create of them was refused, and that the cause of it is gone, as no earlier stage finds it: the controller waits longer each
-// time before it tries again.
-func triesAgain(c *stage.Context, f *stage.Finding, exist string) {
+// time before it tries again. It returns when the controller tried last; zero if no create was refused.
+func triesAgain(c *stage.Context, f *stage.Finding, exist string) time.Time {
 	r, was := refusal.Over(c.View, c.Gang)
 	for _, other := range refusal.Of(c.View, c.Gang) {
 		if !other.Probed && other.Last.After(r.Last) {
@@ -246,14 +287,18 @@ func triesAgain(c *stage.Context, f *stage.Finding, exist string) {
 		}
 	}
 	if !was {
-		return
+		return time.Time{}
 	}
 	ago := c.View.Age(r.Last)
 	f.Detail("a create was refused last %s ago, and what refused it is gone: %s", phrase.Age(ago), r.Message)
 	if left := refusal.RetryWithin - ago; left > 0 {
 		f.Message = fmt.Sprintf("%s: the others were refused, last %s ago, for what is gone now, and the controller tries again within %s", exist, phrase.Age(ago), phrase.Age(left))
 	}
+	return r.Last
 }
+
+// silentFor is after how long a controller that makes no pods, and reports nothing, is not expected to make them any more.
+const silentFor = 30 * time.Minute
 
 // othersFind reports whether other stages find why pods do not exist, or may not be scheduled. In what-ifs pods are not made.
 func othersFind(c *stage.Context) bool {

@@ -32,6 +32,10 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case g.Decl == nil && deniedGroups(c, out):
 		return stage.Unknown("PodGroups may not be listed")
 	case g.Decl == nil:
+		if component.IgnoresPolicy(c.View, g) {
+			out.Note("its schedulingPolicy has no effect: the operator runs without --gang-scheduler-name, makes no PodGroup, and members are placed one by one")
+		}
+		byWorkload(c, out)
 		minimumOfJob(c, out)
 		if !leftOver(c, out) {
 			missing(c, out)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 )
 
 // together reports whether the scheduler may place the members only together. That of Kubernetes reads no labels by itself, and places pods one by one.
@@ -36,6 +38,25 @@ func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, w
 	if g.Maker != nil && g.Maker.Kind == g.Maker.Controller.Kind {
 		makeParallel(c, f)
 	}
+	if g.Kind.GroupKind() == mpijob.Reader().GroupKind {
+		launchFirst(c, f)
+		if d := g.Decl; d.Kind.Kind != "" && exist > 0 {
+			f.Fix(lowerMinimum(c, exist))
+		}
+	}
+}
+
+// launchFirst offers to have the launcher of an MPIJob made with the workers.
+func launchFirst(c *stage.Context, f *stage.Finding) {
+	g := c.Gang
+	const policy, atStartup = "launcherCreationPolicy", "AtStartup"
+	f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "have the launcher made with the workers (launcherCreationPolicy AtStartup)", Change: map[string]any{policy: atStartup},
+			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.GroupKind().String()), g.Meta.Name, map[string]any{"spec": map[string]any{policy: atStartup}})},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { whatif.Set(u, atStartup, "spec", policy) })
+		},
+	})
 }
 
 // makeParallel offers to replace the StatefulSet that makes pods one after the other: its policy cannot be changed in place.

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 )
 
 // koordinatorGroup is the label by which Koordinator's pods name a PodGroup; their other labels may stand alone.
@@ -31,6 +34,16 @@ func unlabelled(c *stage.Context, out *stage.Result) {
 	}
 	if carried := component.Carried(g.ExistingPods()); carried != "" {
 		out.Note("%s", carried)
+	}
+}
+
+// byWorkload records that a gang that nothing declares may be one of Kubernetes 1.35, whose pods name a Workload in a field that later releases do not have.
+func byWorkload(c *stage.Context, out *stage.Result) {
+	served := func(resource, kind string) bool {
+		return c.View.Snap.Serves(schema.GroupResource{Group: native.Group, Resource: resource}, kind) || len(c.View.Snap.Custom[schema.GroupKind{Group: native.Group, Kind: kind}]) > 0
+	}
+	if c.Gang.Named.Name == "" && served("workloads", "Workload") && !served("podgroups", "PodGroup") {
+		out.Unmodelled = append(out.Unmodelled, "spec.workloadRef of pods, by which Kubernetes 1.35 declares gangs: it is not followed")
 	}
 }
 

@@ -3,6 +3,7 @@ package pods
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -223,9 +224,15 @@ func passing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 
 // controllerFails finds that the controller cannot make what pods are made through, for a reason of its own.
 func controllerFails(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	return stage.Found(answer.AdmissionDenied, "the controller reports that it cannot make the pods: %s", r.Message).Fact("message", r.Message).SinceTime(r.First).
-		Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Created(), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
+	f := stage.Found(answer.AdmissionDenied, "the controller reports that it cannot make the pods: %s", r.Message).Fact("message", r.Message).SinceTime(r.First)
+	if unserved := noMatches.FindStringSubmatch(r.Message); unserved != nil {
+		f.As(answer.Blocked, answer.Admin).Detail("the cluster does not serve %s of %s: its CRD is not installed", unserved[1], unserved[2])
+	}
+	return f.Detail("%d/%d pods exist; it has reported that %s, last %s ago", c.Gang.Created(), c.Gang.Total(), phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
 }
+
+// noMatches is how clients of Kubernetes report a kind that the API server does not serve.
+var noMatches = regexp.MustCompile(`no matches for kind "([^"]+)" in version "([^"]+)"`)
 
 // unreadable is the state of the stage of pods where none was found to be refused: that means little if it could not be looked for.
 func unreadable(c *stage.Context, out *stage.Result) stage.State {

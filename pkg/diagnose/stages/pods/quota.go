@@ -37,6 +37,8 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 			if want.IsZero() {
 				more, have := objects(c, q, key, missing)
 				want, own = more, func() resource.Quantity { return have }
+			} else {
+				want.Add(alongside(c, q, key))
 			}
 			total := used.DeepCopy()
 			total.Add(want)
@@ -61,6 +63,21 @@ func charged(q *corev1.ResourceQuota, key corev1.ResourceName, members []absent)
 		if quota.Applies(q, m.pod) {
 			charge := m.charge[key].DeepCopy()
 			charge.Mul(m.count)
+			sum.Add(charge)
+		}
+	}
+	return sum
+}
+
+// alongside is what a quota is charged for the pods that are made when the members run, and run with them.
+func alongside(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (sum resource.Quantity) {
+	if len(c.Gang.Alongside) == 0 || len(c.View.Helpers(c.Gang.Job)) > 0 { // which are there
+		return sum
+	}
+	for _, role := range c.Gang.Alongside {
+		if pod := c.View.OfTemplate(c.Gang.Meta.Namespace, role.Template); quota.Applies(q, pod) {
+			charge := quota.Charge(pod)[key]
+			charge.Mul(int64(role.Replicas))
 			sum.Add(charge)
 		}
 	}
@@ -99,6 +116,9 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		f = stage.Found(answer.NSQuota,
 			"quota %s of namespace %s is used up: %s of %s used, %d more members need %s", q.Name, q.Namespace,
 			phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), missing, phrase.Quantity(name, amount(want)))
+	}
+	for _, role := range c.Gang.Alongside {
+		f.Detail("its %s counts, too, which is made when the members run", role.Name)
 	}
 	f.See("v1", "ResourceQuota", q, ".status.used").Detail("%s; requested %s, used %s, limit %s (%s)", exist, want.String(), used.String(), limit.String(), key).
 		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
@@ -159,12 +179,20 @@ func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, t
 	})
 }
 
-// ownCharge is what the gang's own pods are charged already.
-func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) resource.Quantity {
-	var sum resource.Quantity
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil && quota.Applies(q, m.Pod) {
-			sum.Add(quota.Held(m.Pod)[key])
+// ownCharge is what the gang's own pods are charged already, with those of the members that helpers run alongside, and of helpers that run alongside members.
+func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (sum resource.Quantity) {
+	pods := c.Gang.ExistingPods()
+	if whole := c.Gang.Helps; whole != nil && len(whole.Alongside) > 0 {
+		pods = append(pods, c.View.Gang(whole).ExistingPods()...)
+	}
+	if len(c.Gang.Alongside) > 0 {
+		for _, h := range c.View.Helpers(c.Gang.Job) {
+			pods = append(pods, h.ExistingPods()...)
+		}
+	}
+	for _, p := range pods {
+		if quota.Applies(q, p) {
+			sum.Add(quota.Held(p)[key])
 		}
 	}
 	return sum
@@ -199,7 +227,8 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 	}
 	others := func(ended bool) []quotaUser {
 		return slices.DeleteFunc(slices.Clone(all), func(u quotaUser) bool {
-			return u.ended != ended || u.of != "" && u.of == c.Gang.Meta.UID
+			own := u.of == c.Gang.Meta.UID || c.Gang.Helps != nil && u.of == c.Gang.Helps.Meta.UID
+			return u.ended != ended || u.of != "" && own
 		})
 	}
 	return slices.Concat(others(false), unplacedUsers(c, q, key), others(true))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -61,6 +62,8 @@ func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 		}
 		if component.Absent(c.View, c.Gang, name) {
 			out.Add(notFound(c, name))
+		} else if by := component.Configured(c.View); len(by) > 0 && !denied {
+			out.Note("whether a scheduler answers to schedulerName %q is not seen: %s", name, configuredNames(c))
 		}
 	case s.Down(c.View.Now):
 		out.Add(down(c, name, s))
@@ -69,6 +72,11 @@ func serves(c *stage.Context, out *stage.Result, name string) stage.State {
 		return stage.OK(name)
 	}
 	return stage.OK(fmt.Sprintf("%s, seen %s ago", name, phrase.Age(c.View.Age(s.LastSeen))))
+}
+
+// configuredNames is where the names stand that kube-schedulers serve which have a configuration file.
+func configuredNames(c *stage.Context) string {
+	return "which names " + phrase.NamesOf(component.Configured(c.View), func(d *appsv1.Deployment) string { return c.TitleOf("Deployment", d) }) + " serves is in its configuration (--config)"
 }
 
 // onlyOther is the scheduler of a cluster that has one besides that of Kubernetes; "" if there is none, or a choice.
@@ -101,7 +109,13 @@ func notFound(c *stage.Context, name string) *stage.Finding {
 	if members := naming(c.Gang, name); len(members) > 0 && len(members) < len(c.Gang.Members) {
 		f.Detail("%s %s it, of %s", phrase.Names(members), phrase.Verb(len(members), "names", "name"), phrase.Count(c.Gang.Total(), "member"))
 	}
+	if len(component.Configured(c.View)) > 0 {
+		f.Detail("%s", configuredNames(c))
+	}
 	nearest := suggest.Nearest(name, have)
+	if whole := name + "-scheduler"; nearest == "" && slices.Contains(have, whole) {
+		nearest = whole
+	}
 	if known := component.Misspelt(c.View, c.Gang.Meta.Namespace, name); nearest == "" || len(have) == 0 {
 		nearest = cmp.Or(nearest, known)
 	}

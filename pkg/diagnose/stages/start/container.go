@@ -34,6 +34,9 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 			code += " (" + meaning + ")"
 		}
 		f := stage.Found(answer.InitFailing, "init container %s exits with %s, %s", s.Name, code, phrase.Count(s.RestartCount, "restart"))
+		if failed.Reason == oomKilled {
+			f.Message = fmt.Sprintf("init container %s is out of memory (%s) at %s, %s", s.Name, oomKilled, memoryLimit(m.Pod, s.Name), phrase.Count(s.RestartCount, "restart"))
+		}
 		return details(probed(f, s.Name, failed, events), failed.Message, strings.TrimPrefix(failed.Reason, "Error")).SinceTime(failed.FinishedAt.Time).
 			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
@@ -185,11 +188,28 @@ func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Findi
 	for _, e := range events {
 		if e.Reason == "Unhealthy" && !e.Last.Before(at) && strings.HasPrefix(strings.ToLower(e.Message), probe+" probe") {
 			f.Message += fmt.Sprintf(": its %s probe fails", probe)
-			return details(f.Fact("probe", probe), e.Message)
+			return details(neverReady(c, f.Fact("probe", probe), probe, c.View.Age(at)), e.Message)
 		}
 	}
 	if e := stage.LatestEvent(events, "Unhealthy"); e != nil {
 		details(f, e.Message)
+	}
+	return f
+}
+
+// readyWithin is how long a readiness probe may fail before it is not expected to pass by itself.
+const readyWithin = 15 * time.Minute
+
+// neverReady makes of the finding that a probe fails that waiting is useless, where a readiness probe has failed for long and others are made only when it passes. A member that
+// nothing waits for may do its work all the same.
+func neverReady(c *stage.Context, f *stage.Finding, probe string, failsFor time.Duration) *stage.Finding {
+	g := c.Gang
+	switch {
+	case probe != "readiness" || failsFor <= readyWithin: // a container that does not pass its startup probe is started again
+	case g.Sequential != "" && g.Count(gang.NotDue, gang.Missing) > 0, g.Division == gang.ByRole && g.Siblings > 0:
+		f.As(answer.Blocked, answer.User).Detail("what is made after it waits until it is ready")
+	default:
+		f.Detail("it may do its work all the same: readiness decides only what is sent to it by Services")
 	}
 	return f
 }

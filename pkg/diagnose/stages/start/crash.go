@@ -3,6 +3,7 @@ package start
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events []v
 
 // memoryLimit names the limit of a container in a sentence.
 func memoryLimit(pod *corev1.Pod, name string) string {
-	for _, container := range pod.Spec.Containers {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if q, ok := container.Resources.Limits[corev1.ResourceMemory]; ok && container.Name == name {
 			return "its memory limit of " + q.String()
 		}

@@ -50,7 +50,26 @@ func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding
 	case missingObject.MatchString(e.Message) || strings.Contains(e.Message, "references non-existent"):
 		return configMissing(c, e.Message, e.Message).SinceTime(e.First)
 	}
+	if f := accountMissing(c, *e); f != nil {
+		return f
+	}
 	return ofNode(c, m, stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
+}
+
+// noAccount is how a kubelet reports that it gets no token for a pod, as the account of it does not exist.
+var noAccount = regexp.MustCompile(`serviceaccounts? "([^"]+)" not found`)
+
+// accountMissing finds that the ServiceAccount is gone that a pod was accepted with: members that run have their tokens already. It is nil if the event is about something else, or the
+// account is there again.
+func accountMissing(c *stage.Context, e view.Event) *stage.Finding {
+	report := noAccount.FindStringSubmatch(e.Message)
+	if report == nil || slices.ContainsFunc(c.View.Snap.ServiceAccounts, func(a *corev1.ServiceAccount) bool {
+		return a.Namespace == c.Gang.Meta.Namespace && a.Name == report[1]
+	}) {
+		return nil
+	}
+	return stage.Found(answer.AccountMissing, "ServiceAccount %q does not exist in namespace %s any more, so that containers get no token: %s", report[1], c.Gang.Meta.Namespace, e.Message).At(answer.StageStart).SinceTime(e.First).
+		Fact("name", report[1]).Run(c.Kubectl("create", "serviceaccount", report[1]))
 }
 
 // ownerChanges is the reason of the events by which a kubelet reports, every minute, that it gives the files of a volume to the fsGroup of the pod. It reports timeouts of the mount

@@ -1,5 +1,5 @@
-// Package native reads the gangs of Kubernetes itself: the PodGroup of scheduling.k8s.io (1.36 on), and the Workload with
-// embedded groups of 1.35.
+// Package native reads the gangs of Kubernetes itself: the PodGroup of scheduling.k8s.io (1.36 on). The Workload with embedded groups of 1.35 is not read: later
+// releases have no field by which a pod names it.
 package native
 
 import (

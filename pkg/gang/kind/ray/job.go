@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,9 +85,26 @@ func readJob(u *unstructured.Unstructured) (gang.Job, error) {
 	default:
 		s.RayClusterSpec.readInto(&job, "spec.rayClusterSpec")
 		job.MadeAs = f.String("status", "rayClusterName")
+		job.Alongside = submitter(f)
 	}
 	readJobStatus(&job, f)
 	return job, f.Err
+}
+
+// submitter is the role of the pod that submits the entrypoint once the members run; none in a mode in which another process does that.
+func submitter(f *gang.Fields) []gang.Role {
+	if mode := f.String("spec", "submissionMode"); mode != "" && mode != "K8sJobMode" {
+		return nil
+	}
+	role := gang.Role{Name: Submitter, Replicas: 1}
+	written := f.Map("spec", "submitterPodTemplate")
+	if len(written) == 0 || runtime.DefaultUnstructuredConverter.FromUnstructured(written, &role.Template) != nil {
+		role.Template.Spec.Containers = []corev1.Container{{Name: "ray-job-submitter", Resources: corev1.ResourceRequirements{ // as KubeRay has it by default
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("200Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+		}}}
+	}
+	return []gang.Role{role}
 }
 
 // readJobStatus reads how far a RayJob is. It ends when the entrypoint has ended, or will never run.
