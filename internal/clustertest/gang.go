@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,10 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
@@ -21,7 +25,7 @@ import (
 // Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	// Kind is TFJob if empty, or PyTorchJob, MPIJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster or Job.
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob, XGBoostJob, PaddleJob, JAXJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster, Job or VolcanoJob.
 	Kind    string
 	Workers int
 	GPUs    int64
@@ -80,6 +84,8 @@ func (c *Cluster) Add(g Gang) *Cluster {
 		c.addRay(g)
 	case leaderworkerset.Kind:
 		c.addLeaderWorkerSet(g)
+	case VolcanoJob:
+		c.addVolcanoJob(g)
 	default:
 		c.addJob(g)
 	}
@@ -153,15 +159,11 @@ func (r Role) resources() corev1.ResourceList {
 
 // container is the container that the controller of a kind looks for.
 func container(kind string) string {
-	switch kind {
-	case "PyTorchJob":
-		return "pytorch"
-	case "MPIJob":
+	reader, _ := kinds.ByKind(schema.GroupKind{Group: kubeflow.Group, Kind: kind})
+	if kind == "MPIJob" {
 		return "mpi"
-	case "Job", jobset.Kind, trainjob.Kind, leaderworkerset.Kind, ray.JobKind, ray.ClusterKind:
-		return "main"
 	}
-	return "tensorflow"
+	return cmp.Or(reader.Container, "main")
 }
 
 func (g Gang) spec(r Role) corev1.PodSpec {
@@ -197,6 +199,10 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 	case g.isRay():
 		name = fmt.Sprintf("%s-%s-worker-x7k%02d", g.cluster(), role, i)
 		labels, owner = g.rayPod(role)
+	case g.Kind == VolcanoJob:
+		labels = map[string]string{"volcano.sh/job-name": g.Name, "volcano.sh/task-spec": role, "volcano.sh/task-index": fmt.Sprint(i)}
+		annotations["volcano.sh/task-spec"] = role
+		owner.APIVersion, owner.Kind = volcanoJobVersion, "Job"
 	case g.Kind == leaderworkerset.Kind:
 		meta := g.replicaMeta(i)
 		name, labels, annotations, owner = meta.Name, meta.Labels, meta.Annotations, meta.OwnerReferences[0]

@@ -61,6 +61,8 @@ func (c *Cluster) addGroup(g Gang) {
 		owner[0].APIVersion = jobset.Group + "/" + jobset.Version
 	case ray.JobKind, ray.ClusterKind:
 		owner[0].APIVersion = ray.Group + "/" + ray.Version
+	case VolcanoJob:
+		owner[0].APIVersion, owner[0].Kind = volcanoJobVersion, "Job"
 	case trainjob.Kind:
 		owner[0].APIVersion = trainjob.Group + "/" + trainjob.Version
 	}

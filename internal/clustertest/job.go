@@ -8,8 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
@@ -28,12 +31,15 @@ func (c *Cluster) addJob(g Gang) {
 			c.put(g.launcher(r))
 		}
 	}
-	field := map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}[g.Kind]
+	reader, known := kinds.ByKind(schema.GroupKind{Group: kubeflow.Group, Kind: g.Kind})
+	if !known {
+		panic("no kind " + g.Kind) // a mistake in a test
+	}
 	condition := map[string]any{"type": "Created", "status": "True", "reason": g.Kind + "Created", "lastTransitionTime": stamp(g.Age)}
 	job := map[string]any{
 		"apiVersion": "kubeflow.org/v1", "kind": g.Kind,
 		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(g.uid()), "creationTimestamp": stamp(g.Age)},
-		"spec":     map[string]any{"runPolicy": map[string]any{"suspend": false}, field: specs},
+		"spec":     map[string]any{"runPolicy": map[string]any{"suspend": false}, reader.Template("")[1]: specs},
 		"status":   map[string]any{"conditions": []any{condition}, "startTime": stamp(g.Age)},
 	}
 	if g.Job != nil {

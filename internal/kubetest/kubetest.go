@@ -64,7 +64,7 @@ func (s *Server) Requests() []string {
 }
 
 // otherKinds are the paths of jobs that are no TFJobs.
-var otherKinds = regexp.MustCompile(`/(pytorchjobs|mpijobs|trainjobs|jobsets|leaderworkersets|rayjobs|rayclusters|jobs)(/|\?|$)`)
+var otherKinds = regexp.MustCompile(`/(pytorchjobs|mpijobs|xgboostjobs|paddlejobs|jaxjobs|trainjobs|jobsets|leaderworkersets|rayjobs|rayclusters|jobs)(/|\?|$)`)
 
 // AboutTFJobs are the requests so far without those that look for jobs of other kinds, which are made at the same time.
 func (s *Server) AboutTFJobs() []string {

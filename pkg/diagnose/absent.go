@@ -73,7 +73,7 @@ func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 	var missing []answer.Right
 	first := ""
 	for _, kind := range listedKinds(q) {
-		name := schema.GroupResource{Group: kind.Group, Resource: kind.resource}.String()
+		name := kind.String()
 		d := s.Denial("", name, q.Namespace)
 		if d == nil {
 			continue
@@ -81,7 +81,7 @@ func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 		r := stage.RightOf("list", name, q.Namespace)
 		r.Stage, r.Lost, r.Decisive = answer.StageRequest, "whether there is such a job is unknown", true
 		if missing = append(missing, r); first == "" {
-			first = fmt.Sprintf("list %ss %s: %s", kind.Kind, r.Where(), reason(*d))
+			first = fmt.Sprintf("list %ss %s: %s", kind.title, r.Where(), reason(*d))
 		}
 	}
 	if first == "" {
@@ -115,10 +115,10 @@ func nextNeeded(s *snapshot.Snapshot, namespace string, missing []answer.Right) 
 	return more
 }
 
-// listed is a kind and the resource that is listed for it.
+// listed is a kind, as texts name it, and the resource that is listed for it.
 type listed struct {
-	schema.GroupKind
-	resource string
+	title string
+	schema.GroupResource
 }
 
 // queried are the kinds that a query may be about.
@@ -129,10 +129,10 @@ func listedKinds(q Query) []listed {
 	}
 	var all []listed
 	if jobkinds.MeansPod(q.Kind) {
-		all = append(all, listed{schema.GroupKind{Kind: "Pod"}, "pods"})
+		all = append(all, listed{"Pod", schema.GroupResource{Resource: "pods"}})
 	}
 	for _, r := range readers {
-		all = append(all, listed{r.GroupKind, r.Resource})
+		all = append(all, listed{r.Title(), schema.GroupResource{Group: r.Group, Resource: r.Resource}})
 	}
 	return all
 }

@@ -51,6 +51,13 @@ func TestRights(t *testing.T) {
 			c.S.Nodes, c.S.Denied, c.S.Caller = nil, namespaceOnly(), "system:serviceaccount:team:reader"
 		}, code: answer.NoPermission, exit: 8, decisive: []string{"list nodes", "list pods in all namespaces"},
 			stage: map[answer.Stage]string{answer.StagePods: answer.StateOK, answer.StagePodGroup: answer.StateOK, answer.StageScheduler: answer.StateOK, answer.StagePlacement: answer.StateUnknown, answer.StageOrder: answer.StateSkipped}},
+		"ElasticQuotas": {build: func(c *clustertest.Cluster) {
+			c.Deployment("scheduler-plugins", "scheduler-plugins-scheduler", "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.34.7")
+			g := hopeful(2, false)
+			g.Scheduler = "scheduler-plugins-scheduler"
+			c.GangScheduler(g.Scheduler).Nodes(2, 8).Add(g)
+			c.S.Denied = []snapshot.Denial{{Resource: "elasticquotas.scheduling.x-k8s.io"}}
+		}, code: answer.Fits, exit: 3, decisive: []string{"list elasticquotas.scheduling.x-k8s.io in all namespaces"}},
 		"a definite reason before what cannot be seen": {build: func(c *clustertest.Cluster) {
 			g := hopeful(2, true)
 			g.Job = func(job map[string]any) {

@@ -114,7 +114,7 @@ func (g *Gang) minimum() int32 {
 		return *g.Elastic
 	case g.Meant() != nil:
 		return min(g.Total(), g.Meant().MinMember)
-	case g.Reader.Kind == "Job" && g.Named.Name == "" && !g.meets():
+	case g.Reader.Group == batchv1.GroupName && g.Named.Name == "" && !g.meets():
 		return min(1, g.Total())
 	default:
 		return g.Total()

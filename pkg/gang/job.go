@@ -236,6 +236,8 @@ type JobReader struct {
 	Versions []string
 	// Names are what people type for the kind, in lower case: tfjob, tfjobs, tf.
 	Names []string
+	// Called is how texts name the kind where another one has its name, too; empty for one that is named by itself.
+	Called string
 	// Read reads an object of the kind.
 	Read func(*unstructured.Unstructured) (Job, error)
 	// NameLabels are the labels of pods that name their job, those of the newest release of the controller first.
@@ -269,11 +271,24 @@ type JobReader struct {
 	WriteRoles func(u *unstructured.Unstructured, roles []Role)
 	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
+	// RoleNames are the roles that the controller knows, as specs write them; empty for kinds whose roles are called as users like.
+	RoleNames []string
+	// Container is the container that the controller requires of every member; empty if any will do.
+	Container string
+	// FailsWithMember reports that the controller takes a member that fails for a failure of the job, whatever its restart policy.
+	FailsWithMember bool
 	// GangLabel on a job leaves its gang to its controller, if that is set up to make gangs; empty for kinds without.
 	GangLabel string
+	// GangScheduler is the scheduler for which the controller makes a group of every job; empty where that depends on its flags, or it makes none.
+	GangScheduler string
+	// Unmanaged reports that jobs of the kind are looked at and deleted here, and are submitted, changed, suspended and resumed by their own project's tools.
+	Unmanaged bool
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
 }
+
+// Title is how texts name the kind.
+func (r JobReader) Title() string { return cmp.Or(r.Called, r.Kind) }
 
 // TemplatePath is the path of the pod template that a role of a job has in the spec.
 func (r JobReader) TemplatePath(role Role) []string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -19,9 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
-	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
-	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
@@ -94,29 +93,30 @@ func leavesAlone(owner *metav1.OwnerReference) bool {
 
 // fieldOf is where the jobs of an API group are suspended; nil where they are not.
 func fieldOf(group string) []string {
-	if !slices.ContainsFunc(Resources(), func(r schema.GroupVersionResource) bool { return r.Group == group }) {
+	if !slices.ContainsFunc(resources(), func(r schema.GroupVersionResource) bool { return r.Group == group }) {
 		return nil
 	}
 	return suspension.FieldOf(group)
 }
 
-// Resources are the jobs that can be suspended: those that our rights name.
-func Resources() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{
-		{Group: "batch", Version: "v1", Resource: "jobs"},
-		{Group: operatorGroup, Version: "v1", Resource: "tfjobs"},
-		{Group: operatorGroup, Version: "v1", Resource: "pytorchjobs"},
-		{Group: operatorGroup, Version: "v1", Resource: "mpijobs"},
-		{Group: operatorGroup, Version: "v2beta1", Resource: "mpijobs"},
-		{Group: jobset.Group, Version: jobset.Version, Resource: jobset.Resource},
-		{Group: ray.Group, Version: ray.Version, Resource: ray.JobResource},
-		{Group: ray.Group, Version: ray.Version, Resource: ray.ClusterResource},
-		{Group: trainjob.Group, Version: trainjob.Version, Resource: trainjob.Resource},
+// Resources are the jobs that can be suspended, in every version: those that our rights name.
+func Resources() []schema.GroupVersionResource { return slices.Clone(resources()) }
+
+// resources are made once: they are looked through for the controllers of pods.
+var resources = sync.OnceValue(func() (all []schema.GroupVersionResource) {
+	for _, r := range kind.Readers() {
+		if suspension.FieldOf(r.Group) == nil {
+			continue
+		}
+		for _, version := range r.Versions {
+			all = append(all, schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource})
+		}
 	}
-}
+	return all
+})
 
 // Possible reports whether the job is of a kind that is known to give its pods back.
-func (j Target) Possible() bool { return slices.Contains(Resources(), j.resource) }
+func (j Target) Possible() bool { return slices.Contains(resources(), j.resource) }
 
 // Brittle reports whether the job fails if one of its pods is deleted.
 func (j Target) Brittle() bool { return j.resource.Group == operatorGroup }

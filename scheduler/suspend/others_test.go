@@ -35,7 +35,7 @@ func (b *bench) edit(t *testing.T, suspended bool, labels map[string]string) {
 	if err := unstructured.SetNestedField(u.Object, suspended, "spec", "runPolicy", "suspend"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.jobs.Resource(Resources()[1]).Namespace("ns").Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+	if _, err := b.jobs.Resource(Resources()[0]).Namespace("ns").Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -84,7 +84,7 @@ func owned(apiVersion, kind, name string) *corev1.Pod {
 
 func (b *bench) get(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
-	u, err := b.jobs.Resource(Resources()[1]).Namespace("ns").Get(t.Context(), "llama", metav1.GetOptions{})
+	u, err := b.jobs.Resource(Resources()[0]).Namespace("ns").Get(t.Context(), "llama", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,9 @@ func TestWhoseJobs(t *testing.T) {
 		{owned("batch/v1", "Job", "j"), true, true, false},
 		{owned("kubeflow.org/v1", "TFJob", "j"), true, true, true},
 		{owned("kubeflow.org/v2beta1", "MPIJob", "j"), true, true, true},
-		{owned("kubeflow.org/v1", "XGBoostJob", "j"), true, false, true},
+		{owned("kubeflow.org/v1", "XGBoostJob", "j"), true, true, true},
+		{owned("kubeflow.org/v1", "Sweep", "j"), true, false, true},
+		{owned("batch.volcano.sh/v1alpha1", "Job", "j"), false, false, false},
 	} {
 		j, ok := Of(c.pod)
 		if ok != c.ok || ok && (j.Possible() != c.possible || j.Brittle() != c.brittle) {
@@ -170,7 +172,7 @@ func TestWhatIsNotSuspended(t *testing.T) {
 	if err := queued.Check(t.Context(), j); !errors.As(err, &refused) || !strings.Contains(err.Error(), "TFJob ns/llama is Kueue's to suspend") {
 		t.Errorf("Kueue's: %v", err)
 	}
-	unknown, _ := Of(owned("kubeflow.org/v1", "XGBoostJob", "llama"))
+	unknown, _ := Of(owned("kubeflow.org/v1", "Sweep", "llama"))
 	if err := queued.Suspend(t.Context(), unknown, Order{}); !errors.As(err, &refused) {
 		t.Errorf("of an unknown kind: %v", err)
 	}

@@ -28,10 +28,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/test/faultproxy"
@@ -112,6 +114,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 	g := c.with(t, labelsWire(t))
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "kubeflow.org", Version: "v1", Kind: "TFJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"},
+		{Group: "kubeflow.org", Version: "v1", Kind: "XGBoostJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "PaddleJob"}, {Group: "kubeflow.org", Version: "v1", Kind: "JAXJob"},
 		{Group: jobset.Group, Version: jobset.Version, Kind: jobset.Kind},
 		{Group: trainjob.Group, Version: trainjob.Version, Kind: trainjob.Kind},
 		{Group: ray.Group, Version: ray.Version, Kind: ray.ClusterKind}, {Group: ray.Group, Version: ray.Version, Kind: ray.JobKind},
@@ -197,7 +200,11 @@ func thirdParty() (kinds []apiKind) {
 			kinds = append(kinds, apiKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, kind, namespaced})
 		}
 	}
-	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob")
+	add("kubeflow.org", "v1", true, "TFJob", "PyTorchJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+	add(volcanojob.Group, "v1alpha1", true, "Job")
+	for _, kind := range schedulerplugins.QuotaKinds() {
+		add(kind.Group, "v1alpha1", true, kind.Kind)
+	}
 	add(jobset.Group, jobset.Version, true, jobset.Kind)
 	add(trainjob.Group, trainjob.Version, true, trainjob.Kind, trainjob.RuntimeKind)
 	add(trainjob.Group, trainjob.Version, false, trainjob.ClusterRuntimeKind)

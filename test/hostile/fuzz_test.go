@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -26,6 +27,10 @@ func FuzzDevices(f *testing.F)          { fuzz(f) }
 func FuzzTFJob(f *testing.F)            { fuzz(f) }
 func FuzzPyTorchJob(f *testing.F)       { fuzz(f) }
 func FuzzMPIJob(f *testing.F)           { fuzz(f) }
+func FuzzXGBoostJob(f *testing.F)       { fuzz(f) }
+func FuzzPaddleJob(f *testing.F)        { fuzz(f) }
+func FuzzJAXJob(f *testing.F)           { fuzz(f) }
+func FuzzVolcanoJob(f *testing.F)       { fuzz(f) }
 func FuzzBatchJob(f *testing.F)         { fuzz(f) }
 func FuzzJobSet(f *testing.F)           { fuzz(f) }
 func FuzzRayJob(f *testing.F)           { fuzz(f) }
@@ -50,6 +55,8 @@ func targets() map[string]format {
 		"FuzzLabels": {kind: "Job", dialect: gang.Labels}, "FuzzYuniKorn": {kind: "Job", dialect: gang.YuniKorn}, "FuzzKueue": {kind: "Job", dialect: gang.Kueue}, "FuzzPDB": {kind: "TFJob", dialect: gang.PDB},
 		"FuzzDevices": {kind: "Job", dialect: devices},
 		"FuzzTFJob":   {kind: "TFJob", dialect: gang.Labels, job: true}, "FuzzPyTorchJob": {kind: "PyTorchJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzMPIJob": {kind: "MPIJob", dialect: gang.SchedulerPlugins, job: true},
+		"FuzzXGBoostJob": {kind: "XGBoostJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzPaddleJob": {kind: "PaddleJob", dialect: gang.Volcano, job: true},
+		"FuzzJAXJob": {kind: "JAXJob", dialect: gang.SchedulerPlugins, job: true}, "FuzzVolcanoJob": {kind: clustertest.VolcanoJob, dialect: gang.Volcano, job: true},
 		"FuzzBatchJob": {kind: "Job", dialect: gang.SchedulerPlugins, job: true}, "FuzzJobSet": {kind: "JobSet", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzRayJob":          {kind: "RayJob", dialect: gang.SchedulerPlugins, job: true},
 		"FuzzRayCluster":      {kind: "RayCluster", dialect: gang.SchedulerPlugins, job: true},

@@ -155,7 +155,7 @@ func newTarget(x format) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	t := target{job: x.job, some: fuzzing(), kind: map[string]string{"Job": "batchjob"}[x.kind]}
+	t := target{job: x.job, some: fuzzing(), kind: map[string]string{"Job": "batchjob", clustertest.VolcanoJob: "vcjob"}[x.kind]}
 	if t.kind == "" {
 		t.kind = strings.ToLower(x.kind)
 	}
@@ -299,7 +299,7 @@ func readers() (all []gang.Dialect) {
 
 func jobKinds() (all []string) {
 	for _, r := range kind.Readers() {
-		all = append(all, r.Kind)
+		all = append(all, r.Title())
 	}
 	return all
 }

@@ -39,6 +39,8 @@ func attacks() map[string][]step {
 		"C2: replicas of two thousand million":          {{kind: "LeaderWorkerSet", path: "spec|replicas", value: huge}},
 		"C2: a size of two thousand million":            {{kind: "LeaderWorkerSet", path: "spec|leaderWorkerTemplate|size", value: huge}, pods("metadata|annotations|leaderworkerset.sigs.k8s.io/size", "2147483647")},
 		"C2: a minimum in the job":                      {{kind: anyJob, path: "spec|runPolicy|schedulingPolicy|minAvailable", value: huge}},
+		"C2: a minimum of Volcano's":                    {{kind: "Job", path: "spec|minAvailable", value: huge}},
+		"C2: tasks of two thousand million":             {{kind: "Job", path: "spec|tasks|0|replicas", value: huge}},
 		"H1: a job that owns itself":                    {{kind: anyJob, path: "metadata|ownerReferences", value: []any{owner("batch/v1", "Job")}}},
 		"H1: a group that owns itself":                  {{kind: "PodGroup", path: "metadata|ownerReferences", value: []any{owner("kubeflow.org/v1", "TFJob")}}},
 		"H2: a class on the group":                      {{kind: "PodGroup", path: "spec|priorityClassName", value: "urgent"}},
@@ -52,7 +54,7 @@ func attacks() map[string][]step {
 		"Low: an end in the year 9999":                  {{kind: anyJob, path: "metadata|deletionTimestamp", value: "9999-12-31T23:59:59Z"}, {kind: anyJob, path: "status|startTime", value: "0001-01-01T00:00:00Z"}},
 		"Low: a name of 63 characters":                  {pods("metadata|labels|pod-group.scheduling.sigs.k8s.io/name", strings.Repeat("x", 63)), pods("metadata|labels|pod-group.scheduling.sigs.k8s.io/min-available", "2")},
 	}
-	for _, role := range []string{"tfReplicaSpecs", "pytorchReplicaSpecs", "mpiReplicaSpecs"} {
+	for _, role := range []string{"tfReplicaSpecs", "pytorchReplicaSpecs", "mpiReplicaSpecs", "xgbReplicaSpecs", "paddleReplicaSpecs", "jaxReplicaSpecs"} {
 		for _, replicas := range []int64{huge, -1} {
 			all[fmt.Sprintf("C2: %s of %d", role, replicas)] = []step{{kind: anyJob, path: "spec|" + role + "|Worker|replicas", value: replicas}}
 		}

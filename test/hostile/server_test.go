@@ -25,12 +25,13 @@ type server struct{ objects []*unstructured.Unstructured }
 func resources() map[schema.GroupVersionKind]string {
 	all := map[schema.GroupVersionKind]string{}
 	for apiVersion, kinds := range map[string]map[string]string{
-		"kubeflow.org/v1":                      {"TFJob": "tfjobs", "PyTorchJob": "pytorchjobs", "MPIJob": "mpijobs"},
+		"kubeflow.org/v1":                      {"TFJob": "tfjobs", "PyTorchJob": "pytorchjobs", "MPIJob": "mpijobs", "XGBoostJob": "xgboostjobs", "PaddleJob": "paddlejobs", "JAXJob": "jaxjobs"},
 		"jobset.x-k8s.io/v1alpha2":             {"JobSet": "jobsets"},
 		"ray.io/v1":                            {"RayJob": "rayjobs", "RayCluster": "rayclusters"},
 		"trainer.kubeflow.org/v1alpha1":        {"TrainJob": "trainjobs"},
 		"leaderworkerset.x-k8s.io/v1":          {"LeaderWorkerSet": "leaderworkersets"},
-		"scheduling.x-k8s.io/v1alpha1":         {"PodGroup": "podgroups"},
+		"batch.volcano.sh/v1alpha1":            {"Job": "jobs"},
+		"scheduling.x-k8s.io/v1alpha1":         {"PodGroup": "podgroups", "ElasticQuota": "elasticquotas"},
 		"scheduling.volcano.sh/v1beta1":        {"PodGroup": "podgroups", "Queue": "queues"},
 		"scheduling.incubator.k8s.io/v1alpha1": {"PodGroup": "podgroups"},
 		"scheduling.sigs.k8s.io/v1alpha1":      {"PodGroup": "podgroups"},

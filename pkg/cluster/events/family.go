@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // Family are the objects that belong to a job.
@@ -39,7 +40,7 @@ type Family struct {
 func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
 	kind := job.Kind.GroupKind()
 	f := &Family{kind: kind.Kind, made: job.Reader.Makes.Kind, madeAs: job.MadeAs, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
-		uids: map[types.UID]bool{job.Meta.UID: true}, groups: map[string]bool{job.Meta.Name: true}}
+		uids: map[types.UID]bool{job.Meta.UID: true}, groups: map[string]bool{job.Meta.Name: true, job.Meta.Name + "-" + string(job.Meta.UID): true}} // as Volcano calls those of its Jobs
 	indexed := false
 	for _, pod := range pods {
 		if !job.Owns(pod) {
@@ -60,7 +61,7 @@ func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
 
 // memberNames are the names that controllers give the pods and services of a job: JOB-ROLE-INDEX, and for an MPIJob's launcher
 // JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed; the Jobs
-// of a JobSet are JOB-ROLE-NUMBER. Those of a LeaderWorkerSet are JOB-REPLICA for a leader, and JOB-REPLICA-NUMBER for its workers. Those of a
+// of a JobSet are JOB-ROLE-NUMBER, as are the pods of a Job of Volcano. Those of a LeaderWorkerSet are JOB-REPLICA for a leader, and JOB-REPLICA-NUMBER for its workers. Those of a
 // RayCluster are CLUSTER-head-RANDOM and CLUSTER-GROUP-worker-RANDOM, and that of a RayJob is JOB-RANDOM.
 func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp {
 	pattern := `-[a-z]+-[0-9]+$`
@@ -70,6 +71,8 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
 	case kind == jobset.Reader().GroupKind, known && r.Makes == jobset.Reader().GroupKind:
 		pattern = `-[a-z0-9-]+-[0-9]+(-[0-9]+)?-` + random + `$`
+	case kind == volcanojob.GroupKind():
+		pattern = `-[a-z0-9-]+-[0-9]+$`
 	case kind == leaderworkerset.Reader().GroupKind:
 		pattern = `-[0-9]+(-[0-9]+)?$`
 	case kind == ray.ClusterReader().GroupKind:

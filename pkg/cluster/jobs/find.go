@@ -82,7 +82,7 @@ func unreadable(readers []gang.JobReader, refused []error) []string {
 	var names []string
 	for i, r := range readers {
 		if apierrors.IsForbidden(refused[i]) {
-			names = append(names, r.Kind+"s")
+			names = append(names, r.Title()+"s")
 		}
 	}
 	return names

@@ -195,7 +195,7 @@ func parted(r gang.JobReader, results []result) (all []*gang.Job, unread error) 
 		}
 	}
 	if more > 0 {
-		unread = fmt.Errorf("%w; and %d more %ss", unread, more, r.Kind)
+		unread = fmt.Errorf("%w; and %d more %ss", unread, more, r.Title())
 	}
 	return all, unread
 }

@@ -191,7 +191,7 @@ func (w *View) notFound(q Query) error {
 	}
 	for _, r := range readers {
 		if w.Snap.Denial("", schema.GroupResource{Group: r.Group, Resource: r.Resource}.String(), q.Namespace) != nil {
-			e.Unreadable = append(e.Unreadable, r.Kind+"s")
+			e.Unreadable = append(e.Unreadable, r.Title()+"s")
 		}
 	}
 	var names []string
@@ -370,20 +370,20 @@ func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 		}
 		return nil
 	}
-	reader, ok := kinds.ByKind(kind)
-	if !ok {
-		for _, job := range w.podless(namespace, name) {
-			if job.Kind.GroupKind() == kind {
-				return job
+	if reader, ok := kinds.ByKind(kind); ok {
+		for _, u := range w.Snap.Custom[kind] {
+			if u.GetNamespace() == namespace && u.GetName() == name {
+				return w.decode(reader, u)
 			}
 		}
-		return nil
-	}
-	for _, u := range w.Snap.Custom[kind] {
-		if u.GetNamespace() != namespace || u.GetName() != name {
-			continue
+		if reader.GangScheduler == "" {
+			return nil
 		}
-		return w.decode(reader, u)
+	}
+	for _, job := range w.podless(namespace, name) {
+		if job.Kind.GroupKind() == kind {
+			return job
+		}
 	}
 	return nil
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// podless are jobs that are made up of group objects that no pod names: controllers of kinds that are not read make those first, and no pods before a queue has admitted them. They
-// have the name of what owns the group, or that of the group.
+// podless are jobs that are made up of group objects that no pod names: controllers of kinds that are not read make those first, and no pods before a queue has admitted them; so does
+// Volcano's for its Jobs, which may not be there to be read. They have the name of what owns the group, or that of the group.
 func (w *View) podless(namespace, name string) (jobs []*gang.Job) {
 	seen := map[types.UID]bool{}
 	for _, d := range w.Groups() {
@@ -26,7 +25,7 @@ func (w *View) podless(namespace, name string) (jobs []*gang.Job) {
 			continue
 		}
 		owner := metav1.GetControllerOf(u)
-		if _, known := kinds.WholeOf(u); known.Kind != "" || d.Key.Name != name && (owner == nil || owner.Name != name) {
+		if _, known := kinds.WholeOf(u); known.Kind != "" && known.GangScheduler == "" || d.Key.Name != name && (owner == nil || owner.Name != name) {
 			continue
 		}
 		if job := w.madeOfGroup(d, owner); !seen[job.Meta.UID] { // one object may be read in several dialects
@@ -34,22 +33,15 @@ func (w *View) podless(namespace, name string) (jobs []*gang.Job) {
 			jobs = append(jobs, job)
 		}
 	}
-	if u := w.Object(volcanojob.GroupKind(), namespace, name); len(jobs) == 0 && u != nil {
-		if job, err := volcanojob.Reader().Job(u); err == nil && len(w.podsOf(job)) == 0 {
-			return []*gang.Job{job}
-		}
-	}
 	return jobs
 }
 
-// madeOfGroup makes up a job of a group object: that of Volcano which owns it, as far as it is read, or else as many equal members as the group needs, which
+// madeOfGroup makes up a job of a group object: the one that owns it, as far as it is read, or else as many equal members as the group needs, which
 // share its minResources.
 func (w *View) madeOfGroup(d gang.Declaration, owner *metav1.OwnerReference) *gang.Job {
-	if owner != nil && kindOf(owner) == volcanojob.GroupKind() {
-		if u := w.Object(volcanojob.GroupKind(), d.Key.Namespace, owner.Name); u != nil && u.GetUID() == owner.UID {
-			if job, err := volcanojob.Reader().Job(u); err == nil && len(job.Roles) > 0 {
-				return job
-			}
+	if owner != nil {
+		if job := w.JobWithUID(d.Key.Namespace, owner.UID); job != nil && len(job.Roles) > 0 {
+			return job
 		}
 	}
 	s := &gang.Job{Bare: []*corev1.Pod{}, Reader: gang.JobReader{Names: []string{"job"}}, Seen: true, Queue: d.Queue}

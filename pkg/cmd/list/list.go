@@ -39,8 +39,8 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List jobs, and why those that wait do so",
-		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, TrainJobs, JobSets, LeaderWorkerSets, RayJobs,
-RayClusters, and Jobs of Kubernetes whose pods are a gang.
+		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs, JAXJobs, TrainJobs, JobSets,
+LeaderWorkerSets, RayJobs, RayClusters, Jobs of Volcano, and Jobs of Kubernetes whose pods are a gang.
 
 STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
 Suspended. READY counts the members that run. Each replica of a LeaderWorkerSet is a gang: it

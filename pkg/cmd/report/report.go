@@ -42,8 +42,8 @@ restarted and ended; where the members are, and who has the other accelerators; 
 what was submitted; and what of all that could not be seen.
 
 The page needs nothing from elsewhere, neither scripts nor styles, and holds no values of environment variables that were given with
---env. With -o json it is the same as data. NAME is a job of any kind; KIND/NAME a tfjob/, pytorchjob/, mpijob/, trainjob/, jobset/, lws/, rayjob/,
-job/ or pod/.`,
+--env. With -o json it is the same as data. NAME is a job of any kind; KIND/NAME a tfjob/, pytorchjob/, mpijob/, xgboostjob/,
+paddlejob/, jaxjob/, trainjob/, jobset/, lws/, rayjob/, vcjob/, job/ or pod/.`,
 		Example: `  # a page to look at
   gangctl report llama --file llama.html
 

@@ -35,6 +35,12 @@ func typeOf(kind schema.GroupVersionKind) any {
 		return kubeflowv1.PyTorchJob{}
 	case kubeflowv1.GroupVersion.WithKind("MPIJob"):
 		return kubeflowv1.MPIJob{}
+	case kubeflowv1.GroupVersion.WithKind(kubeflowv1.XGBoostJobKind):
+		return kubeflowv1.XGBoostJob{}
+	case kubeflowv1.GroupVersion.WithKind(kubeflowv1.PaddleJobKind):
+		return kubeflowv1.PaddleJob{}
+	case kubeflowv1.GroupVersion.WithKind(kubeflowv1.JAXJobKind):
+		return kubeflowv1.JAXJob{}
 	case batchv1.SchemeGroupVersion.WithKind("Job"):
 		return batchv1.Job{}
 	default:

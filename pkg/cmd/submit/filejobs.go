@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -89,27 +88,13 @@ func (o *FileOptions) defaultOtherNamespace(u *unstructured.Unstructured, namesp
 	return nil
 }
 
-// roleNames are the roles that operators know, by kind.
-func roleNames(kind string) []string {
-	switch kind {
-	case kubeflowv1.TFJobKind:
-		return []string{string(kubeflowv1.TFJobReplicaTypeChief), string(kubeflowv1.TFJobReplicaTypeMaster), string(kubeflowv1.TFJobReplicaTypePS),
-			string(kubeflowv1.TFJobReplicaTypeWorker), string(kubeflowv1.TFJobReplicaTypeEval)}
-	case kubeflowv1.PyTorchJobKind:
-		return []string{string(kubeflowv1.PyTorchJobReplicaTypeMaster), string(kubeflowv1.PyTorchJobReplicaTypeWorker)}
-	case kubeflowv1.MPIJobKind:
-		return []string{string(kubeflowv1.MPIJobReplicaTypeLauncher), string(kubeflowv1.MPIJobReplicaTypeWorker)}
-	}
-	return nil
-}
-
 // jobProblem is why the operator would not run a job, or make none of its pods; it is empty if it would.
 func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
 	}
 	replicas := map[string]int32{}
-	names := roleNames(job.Kind.Kind)
+	names := reader.RoleNames
 	for _, r := range job.Roles {
 		path := strings.Join(reader.TemplatePath(r), ".")
 		if r.Replicas < 0 {

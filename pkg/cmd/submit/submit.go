@@ -36,13 +36,13 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 		Short: "Submit a gang job",
 		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
 
-A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of
-several members, the PodGroups of their gangs, and other objects that they need: ConfigMaps, Services, volume claims. Old versions and layouts are
-converted, and what changed is noted. What the file has stays. What a job lacks to be a gang is added: the PodGroup, or in
---dialect labels the labels that stand for it, the group reference of the pods, the scheduler and the job's scheduling policy. A
-JobSet whose members are made one after another is refused: a gang of them would wait for itself. Each replica of a LeaderWorkerSet
-is a gang of its own, without an object: it is given the scheduler. A field that gangctl does not
-know is noted with its line, and left to the API server, which takes it or refuses it.
+A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs, JAXJobs, TrainJobs, JobSets,
+LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, the PodGroups of their gangs, and other objects that they need: ConfigMaps,
+Services, volume claims. Old versions and layouts are converted, and what changed is noted. What the file has stays. What a job lacks to be a
+gang is added: the PodGroup, or in --dialect labels the labels that stand for it, the group reference of the pods, the scheduler and the job's
+scheduling policy. A JobSet whose members are made one after another is refused: a gang of them would wait for itself. Each replica of a
+LeaderWorkerSet is a gang of its own, without an object: it is given the scheduler. A field that gangctl does not know is noted with its line,
+and left to the API server, which takes it or refuses it.
 
 All that a file holds is created, or nothing: what the jobs need first, then each job and its gang. An object that is there
 already, and is as the file has it, is used.

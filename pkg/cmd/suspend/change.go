@@ -23,6 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -116,6 +117,10 @@ func refusePart(op failure.Op, job *gang.Job) error {
 
 // refuseUnsuspendable reports that a kind has no field to suspend it. A service that is scaled to 0 forgets how many replicas it had.
 func (o *Options) refuseUnsuspendable(op failure.Op, job *gang.Job) error {
+	if job.Reader.GroupKind == volcanojob.GroupKind() {
+		return failure.Errorf("%s: a %s has no field to suspend it: Volcano's controller takes a command for that", op, job.Reader.Title()).
+			WithHint("%s", volcanojob.Command(o.verb(), &job.Meta))
+	}
 	n, what := int32(0), "free what it holds, and note its replicas, which are %d now: %s"
 	if !o.Suspend {
 		n, what = max(job.Gangs(), 1), "start it with as many replicas as it had, for example %d: %s"

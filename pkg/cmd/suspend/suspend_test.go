@@ -174,6 +174,18 @@ func TestRay(t *testing.T) {
 	}
 }
 
+// A Job of Volcano has no field that suspends it.
+func TestVolcanoJob(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /apis/batch.volcano.sh/v1alpha1/namespaces/research/jobs/llama", 200, map[string]any{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "u"},
+		"spec": map[string]any{"tasks": []any{map[string]any{"name": "worker", "replicas": 2}}}})
+	_, _, failed := run(t.Context(), s, "suspend", "vcjob/llama")
+	if failed == nil || failed.Message != "suspend Job research/llama: a Volcano Job has no field to suspend it: Volcano's controller takes a command for that" ||
+		failed.Hint != "vcctl job suspend --namespace research --name llama" {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // Every name is tried, once, and the failures are reported together.
 // A JobSet is suspended by its own field, unless it was made of something that would take that back.
 func TestJobSet(t *testing.T) {

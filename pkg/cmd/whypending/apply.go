@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	resizecmd "github.com/gangctl/gangctl/pkg/cmd/resize"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -125,12 +126,11 @@ func offered(a *answer.Answer) string {
 
 // named is the job of an answer as KIND/NAME: another kind may have a job of the name.
 func named(a *answer.Answer) string {
-	for _, r := range kind.Readers() {
-		if r.Kind == a.Job.Kind {
-			return r.Argument(a.Job.Name)
-		}
+	of := slices.DeleteFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Kind != a.Job.Kind })
+	if len(of) != 1 {
+		return a.Job.Name
 	}
-	return a.Job.Name
+	return of[0].Argument(a.Job.Name)
 }
 
 // runResize runs `gangctl resize`.

@@ -1,6 +1,7 @@
 package whypending
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,7 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 		return nil, fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
 	}
 	var found []*unstructured.Unstructured
+	var refused error
 	for _, reader := range readers {
 		for _, version := range reader.Versions {
 			gvr := schema.GroupVersionResource{Group: reader.Group, Version: version, Resource: reader.Resource}
@@ -148,13 +150,18 @@ func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace str
 				break
 			}
 			if !apierrors.IsNotFound(err) {
-				return nil, failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
+				failed := failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
+				if !apierrors.IsForbidden(err) {
+					return nil, failed
+				}
+				refused = cmp.Or(refused, failed) // of a kind that the cluster may not even serve
+				break
 			}
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, &gang.JobNotFoundError{Namespace: namespace, Name: o.Name}
+		return nil, cmp.Or(refused, error(&gang.JobNotFoundError{Namespace: namespace, Name: o.Name}))
 	case 1:
 		return found[0], nil
 	default:

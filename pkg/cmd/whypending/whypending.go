@@ -62,8 +62,8 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed, unless --apply
 names one of the ways.
 
-NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, trainjob/, jobset/, lws/, rayjob/, job/ or pod/. Without a name, every gang of the
-namespace that waits is listed with its reason.
+NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, xgboostjob/, paddlejob/, jaxjob/, trainjob/, jobset/, lws/, rayjob/,
+vcjob/, job/ or pod/. Without a name, every gang of the namespace that waits is listed with its reason.
 
 Each replica of a LeaderWorkerSet is a gang of its own, and so is each replicated job of a JobSet that starts in order. The answer is about
 the first that does not run, with how many others have the same one; --replica, or a pod/ of it, chooses another.

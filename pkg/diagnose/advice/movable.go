@@ -64,7 +64,7 @@ func isMember(p *corev1.Pod) bool {
 // restarts reports whether the job of a pod survives that the pod is evicted.
 func (s mover) restarts(p *corev1.Pod, h *view.Consumer) bool {
 	if h.Job.Kind.Group == "kubeflow.org" {
-		return p.Spec.RestartPolicy != corev1.RestartPolicyNever // its operator would take the eviction for a failure
+		return p.Spec.RestartPolicy != corev1.RestartPolicyNever && !h.Job.Reader.FailsWithMember // its operator would take the eviction for a failure
 	}
 	for _, j := range s.w.Snap.Jobs {
 		if j.UID != h.Job.Meta.UID {

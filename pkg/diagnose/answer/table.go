@@ -210,7 +210,7 @@ var entries = []Entry{
 	{
 		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "What the queue may use is used by other gangs for now.",
-		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; `max` and `min` of ElasticQuotas of scheduler-plugins against the bound pods of their namespaces, where a file has these (`--from`; they are not collected from a live cluster) and the scheduler is known to apply them; for Koordinator's, which are not computed, the scheduler's message",
+		Evidence: "`capability` or limit, or what the guarantees of other queues leave of the cluster, against the bound pods and reservations of the queue's gangs; `max` and `min` of ElasticQuotas of scheduler-plugins against the bound pods of their namespaces, where the scheduler is known to apply them; for Koordinator's, which are not computed, the scheduler's message",
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{

@@ -7,6 +7,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // Target is the job that commands change.
@@ -27,9 +29,6 @@ type RolePatch struct {
 	Role  string
 	Steps []Patch
 }
-
-// specs is where the kinds whose roles are a map keep it.
-var specs = map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}
 
 // Change is the commands that change a job, and let its pods be made again where they would not follow the change by
 // themselves. further are steps elsewhere in the object. ok is false for a kind whose fields are not known.
@@ -75,11 +74,14 @@ func IsBatch(kind schema.GroupVersionKind) bool {
 func Steps(kind schema.GroupVersionKind, roles []RolePatch, further ...Patch) (steps []Patch, ok bool) {
 	at := func(string) string { return "/spec" }
 	if !IsBatch(kind) {
-		field, known := specs[kind.Kind]
-		if !known || kind.Version == "v1alpha1" { // which had a list
+		reader, known := jobkinds.ByKind(kind.GroupKind())
+		if !known || reader.WriteRoles != nil || kind.Version == "v1alpha1" { // which had a list
 			return nil, false
 		}
-		at = func(role string) string { return "/spec/" + field + "/" + escape(role) }
+		at = func(role string) string { // what has the template
+			path := reader.Template(role)
+			return Pointer(path[:len(path)-1])
+		}
 	}
 	steps = slices.Clone(further)
 	for _, r := range roles {

@@ -110,18 +110,18 @@ func OperatorLog(v *view.View, g *gang.Gang) string {
 	return command.Kubectl("", "get", "deployments", "-A")
 }
 
-// MakesGroups reports whether the operator's flags switch gang scheduling on.
+// MakesGroups reports whether the operator makes a group of the job: always, or because its flags switch gang scheduling on.
 func MakesGroups(v *view.View, g *gang.Gang) bool { return OperatorScheduler(v, g) != "" }
 
 // OperatorScheduler is the scheduler that the operator gives to gangs; "" if it leaves them alone.
 func OperatorScheduler(v *view.View, g *gang.Gang) string {
-	return schedulerIn(Operators(v, g.Job))
+	return cmp.Or(g.Reader.GangScheduler, schedulerIn(Operators(v, g.Job)))
 }
 
 // SchedulerOfOperator is the same of the controller of a kind; seen is false if none is seen.
 func SchedulerOfOperator(v *view.View, reader gang.JobReader) (name string, seen bool) {
 	all := controllersOf(v, reader.GroupKind, reader)
-	return schedulerIn(all), len(all) > 0
+	return cmp.Or(reader.GangScheduler, schedulerIn(all)), len(all) > 0
 }
 
 // gangScheduler is the scheduler of gangs that a flag of the Training Operator or of the MPI Operator names; "" without one.

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
@@ -65,12 +66,12 @@ func GroupProbe(v *view.View, g *gang.Gang) (snapshot.Probe, bool) {
 	return snapshot.Probe{}, false
 }
 
-// ElasticQuotas are those that hold for the gang, in a sentence: one that its pods name, and those of scheduler-plugins in its namespace.
+// ElasticQuotas are those that hold for the gang, in a sentence: the one that its pods name, or those of scheduler-plugins in its namespace.
 func ElasticQuotas(v *view.View, g *gang.Gang) []string {
-	var all []string
 	if name := KoordinatorQuota(g); name != "" {
-		all = append(all, "Koordinator's ElasticQuota "+name)
+		return []string{"Koordinator's ElasticQuota " + name}
 	}
+	var all []string
 	for _, u := range Elastic(v) {
 		if u.GetNamespace() == g.Meta.Namespace {
 			all = append(all, "ElasticQuota "+u.GetName())
@@ -90,13 +91,17 @@ func KoordinatorQuota(g *gang.Gang) string {
 	return ""
 }
 
-// ElasticKind is the kind of the ElasticQuotas of scheduler-plugins.
-func ElasticKind() schema.GroupKind {
-	return schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "ElasticQuota"}
-}
-
 // Elastic are the ElasticQuotas of scheduler-plugins, each for all pods of its namespace.
-func Elastic(v *view.View) []*unstructured.Unstructured { return v.Snap.Custom[ElasticKind()] }
+func Elastic(v *view.View) (all []*unstructured.Unstructured) {
+	for _, kind := range schedulerplugins.QuotaKinds() {
+		for _, u := range v.Snap.Custom[kind] {
+			if u.GetLabels()[koordinatorParent] == "" {
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
 
 // Gated reports whether the queue has not admitted the gang, so that no pods are made.
 func Gated(g *gang.Gang) bool {
@@ -105,6 +110,9 @@ func Gated(g *gang.Gang) bool {
 
 // koordinatorQuota is the label by which a pod of Koordinator names its quota.
 const koordinatorQuota = "quota.scheduling.koordinator.sh/name"
+
+// koordinatorParent is the label that Koordinator gives every quota of its own.
+const koordinatorParent = "quota.scheduling.koordinator.sh/parent"
 
 // queueRefusals recognise why a PodGroup is refused for the sake of its queue, by the messages of Volcano's webhook; others may write it in other words. Names
 // of queues have no spaces. What is about a NamespaceQueue is about no queue that is read.

@@ -69,7 +69,7 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "whether the namespace is being deleted is unknown"
 	case "events":
 		return "what was reported of the job is unknown"
-	case "resourcequotas":
+	case "resourcequotas", "elasticquotas":
 		return "how much the namespace may use is unknown"
 	case "limitranges":
 		return "the namespace's limits and defaults for pods are unknown"

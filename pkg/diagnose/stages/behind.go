@@ -40,7 +40,7 @@ func behind(ctx context.Context, v *view.View, g *gang.Gang, opts Options) *stag
 	d := &stage.Diagnosis{Gang: &whole, Who: answer.Nobody}
 	c := stage.NewContext(v, &whole, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts))
 	for _, e := range ofBehind() {
-		r := e.evaluate(c)
+		r := e.result(c)
 		r.Findings = united(&whole, r.Findings)
 		overheads(c, r.Findings)
 		c = record(d, c, e.name, r)

@@ -374,6 +374,20 @@ func TestElasticQuotas(t *testing.T) {
 			second.SetName("eq2")
 			c.Put(second)
 		})},
+		{name: "of the API group before", code: answer.QueueTooSmall, exit: 6, first: "allows 8 GPUs in all, and the gang needs 16", build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "8")
+			c.S.Custom[kindOf("scheduling.x-k8s.io", "ElasticQuota")][0].SetAPIVersion("scheduling.sigs.k8s.io/v1alpha1")
+			c.S.Custom[kindOf("scheduling.sigs.k8s.io", "ElasticQuota")] = c.S.Custom[kindOf("scheduling.x-k8s.io", "ElasticQuota")]
+			delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "ElasticQuota"))
+		})},
+		{name: "Koordinator's", code: answer.Fits, exit: 3, build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "8")
+			c.S.Custom[kindOf("scheduling.x-k8s.io", "ElasticQuota")][0].SetLabels(map[string]string{"quota.scheduling.koordinator.sh/parent": "koordinator-root-quota"})
+		})},
+		{name: "those of others are not seen", code: answer.Fits, exit: 3, build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "32")
+			c.S.Denied = append(c.S.Denied, snapshot.Denial{Resource: "elasticquotas.scheduling.x-k8s.io", ExceptNamespaces: []string{"team"}})
+		})},
 		{name: "of a scheduler that may not apply it", code: answer.Fits, exit: 3, wantText: []string{"allows 8 GPUs in all, and the gang needs 16: it waits for that if", "whether scheduler default-scheduler applies ElasticQuotas"}, build: of("default-scheduler", func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
 	})
 }

@@ -17,6 +17,8 @@ func TestPartsOf(t *testing.T) {
 		{Group: "kubeflow.org", Resource: "mpijobs"}:                      {resource: "jobs", version: "v1"},
 		{Group: "kubeflow.org", Resource: "tfjobs"}:                       {},
 		{Group: "kubeflow.org", Resource: "pytorchjobs"}:                  {},
+		{Group: "kubeflow.org", Resource: "jaxjobs"}:                      {},
+		{Group: "batch.volcano.sh", Resource: "jobs"}:                     {},
 		{Group: "batch", Resource: "jobs"}:                                {},
 		{Group: "leaderworkerset.x-k8s.io", Resource: "leaderworkersets"}: {},
 		{Group: "example.com", Resource: "sweeps"}:                        {},

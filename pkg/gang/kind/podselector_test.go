@@ -28,6 +28,8 @@ func TestPodSelector(t *testing.T) {
 		{"MPI Operator", "MPIJob", "", []string{"mpi_job_name"}, "mpi_job_name=llama", true},
 		{"the label of another kind's operator", "MPIJob", "", []string{"tf-job-name"}, "training.kubeflow.org/job-name=llama", false},
 		{"two releases", "TFJob", "", []string{"training.kubeflow.org/job-name", "job-name", "training.kubeflow.org/job-name"}, "job-name=llama", true},
+		{"JAXJob", "JAXJob", "", []string{"training.kubeflow.org/job-name"}, "training.kubeflow.org/job-name=llama", true},
+		{"Job of Volcano", "Volcano Job", "", []string{"volcano.sh/job-name"}, "volcano.sh/job-name=llama", true},
 		{"Job", "Job", "", []string{"job-name"}, "job-name=llama", true},
 		{"JobSet", "JobSet", "", []string{"jobset.sigs.k8s.io/jobset-name"}, "jobset.sigs.k8s.io/jobset-name=llama", true},
 		{"TrainJob", "TrainJob", "llama", []string{"jobset.sigs.k8s.io/jobset-name"}, "jobset.sigs.k8s.io/jobset-name=llama", true},
@@ -35,7 +37,7 @@ func TestPodSelector(t *testing.T) {
 		{"RayJob", "RayJob", "llama-x7k2p", nil, "ray.io/cluster=llama-x7k2p", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			i := slices.IndexFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Kind == c.kind })
+			i := slices.IndexFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Title() == c.kind })
 			if i < 0 {
 				t.Fatalf("no kind %s", c.kind)
 			}

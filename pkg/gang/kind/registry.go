@@ -14,12 +14,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // Readers are the kinds of job, the most usual first.
@@ -27,10 +29,10 @@ func Readers() []gang.JobReader { return slices.Clone(readers()) }
 
 // readers are made once: the kind of its controller is looked up for every pod of a cluster.
 var readers = sync.OnceValue(func() []gang.JobReader {
-	return []gang.JobReader{
+	return slices.Concat([]gang.JobReader{
 		tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), trainjob.Reader(), jobset.Reader(), leaderworkerset.Reader(),
-		ray.JobReader(), ray.ClusterReader(), batchjob.Reader(),
-	}
+		ray.JobReader(), ray.ClusterReader(), batchjob.Reader(), volcanojob.Reader(),
+	}, kubeflow.Further())
 })
 
 // ByKind finds the reader of a kind.

@@ -39,6 +39,9 @@ func roles(j gang.Job) string {
 	return strings.Join(parts, " ")
 }
 
+// own is a pod template with a container.
+func own(name string) string { return "template: {spec: {containers: [{name: " + name + "}]}}" }
+
 const container = "template: {spec: {containers: [{name: tensorflow}]}}"
 
 func TestRead(t *testing.T) {
@@ -69,6 +72,36 @@ apiVersion: kubeflow.org/v1alpha1
 kind: TFJob
 metadata: {name: j, namespace: team}
 spec: {replicaSpecs: [{tfReplicaType: MASTER, replicas: 1, ` + container + `}, {tfReplicaType: PS, replicas: 2, ` + container + `}]}`},
+		{name: "XGBoostJob", roles: "Master=1:xgboost Worker=2:xgboost", min: 2, text: `
+apiVersion: kubeflow.org/v1
+kind: XGBoostJob
+metadata: {name: j, namespace: team}
+spec:
+  runPolicy: {schedulingPolicy: {minAvailable: 2}}
+  xgbReplicaSpecs: {Worker: {replicas: 2, ` + own("xgboost") + `}, Master: {` + own("xgboost") + `}}`},
+		{name: "PaddleJob, suspended", roles: "Master=1:paddle Worker=2:paddle", suspended: true, deadline: time.Minute, text: `
+apiVersion: kubeflow.org/v1
+kind: PaddleJob
+metadata: {name: j, namespace: team}
+spec:
+  runPolicy: {suspend: true, activeDeadlineSeconds: 60}
+  elasticPolicy: {minReplicas: 1, maxReplicas: 2}
+  paddleReplicaSpecs: {Master: {replicas: 1, ` + own("paddle") + `}, Worker: {replicas: 2, ` + own("paddle") + `}}`},
+		{name: "JAXJob", roles: "Worker=3:jax", text: `
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: j, namespace: team}
+spec: {jaxReplicaSpecs: {Worker: {replicas: 3, ` + own("jax") + `}}}`},
+		{name: "JAXJob of another container", roles: "Worker=1:pytorch", problem: "there is no container named jax in Worker (it has pytorch)", text: `
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: j, namespace: team}
+spec: {jaxReplicaSpecs: {Worker: {` + own("pytorch") + `}}}`},
+		{name: "Job of Volcano", roles: "ps=1:main worker=3:main", min: 3, text: `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: j, namespace: team}
+spec: {minAvailable: 3, tasks: [{name: ps, ` + own("main") + `}, {name: worker, replicas: 3, ` + own("main") + `}]}`},
 		{name: "wrong container", roles: "Worker=1:main", problem: "there is no container named tensorflow in Worker (it has main)", text: `
 apiVersion: kubeflow.org/v1
 kind: TFJob
@@ -152,11 +185,12 @@ func TestPlaceOf(t *testing.T) {
 		{"TFJob", map[string]string{"job_type": "MASTER", "task_index": "0"}, gang.RoleIndex{Role: "master"}},
 		{"PyTorchJob", map[string]string{"pytorch-replica-type": "worker", "pytorch-replica-index": "3"}, gang.RoleIndex{Role: "worker", Index: 3}},
 		{"MPIJob", map[string]string{"training.kubeflow.org/job-role": "launcher"}, gang.RoleIndex{Role: "launcher"}},
+		{"XGBoostJob", map[string]string{"training.kubeflow.org/replica-type": "master", "training.kubeflow.org/replica-index": "0"}, gang.RoleIndex{Role: "master"}},
 		{"Job", map[string]string{"batch.kubernetes.io/job-completion-index": "4"}, gang.RoleIndex{Role: "worker", Index: 4}},
 	}
 	for _, tt := range tests {
 		for _, r := range Readers() {
-			if r.Kind != tt.kind {
+			if r.Title() != tt.kind {
 				continue
 			}
 			got, ok := r.RoleIndexOf(&gang.Job{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}})
@@ -171,7 +205,7 @@ func TestPlaceOf(t *testing.T) {
 }
 
 func TestByName(t *testing.T) {
-	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob", "jobset": "JobSet", "js": "JobSet"} {
+	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob", "jobset": "JobSet", "js": "JobSet", "paddle": "PaddleJob", "xgboostjobs": "XGBoostJob", "jax": "JAXJob", "vcjob": "Job", "batchjob": "Job"} {
 		if r, ok := ByName(name); !ok || r.Kind != kind {
 			t.Errorf("%s: got %s", name, r.Kind)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 const (
@@ -29,7 +30,7 @@ func FieldOf(group string) []string {
 	switch group {
 	case "batch", jobset.Group, ray.Group, trainjob.Group:
 		return []string{"spec", "suspend"}
-	case leaderworkerset.Group:
+	case leaderworkerset.Group, volcanojob.Group:
 		return nil
 	}
 	return field()

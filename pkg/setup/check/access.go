@@ -40,7 +40,7 @@ func KindAccess(namespace string, s *snapshot.Snapshot) []Access {
 	var accesses []Access
 	for _, r := range kind.Readers() {
 		resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
-		if r.GroupKind == tfjob.Reader().GroupKind || r.Group != batchv1.GroupName && !s.Serves(resource, r.Kind) {
+		if r.GroupKind == tfjob.Reader().GroupKind || r.Unmanaged || r.Group != batchv1.GroupName && !s.Serves(resource, r.Kind) {
 			continue
 		}
 		accesses = append(accesses, Access{Verb: "create", Group: r.Group, Resource: r.Resource, Namespace: namespace, For: "you cannot submit " + r.Kind + "s"})

@@ -25,7 +25,7 @@ func kindGangs(f *Facts) []Finding {
 	var absent []string
 	for _, r := range kind.Readers() {
 		if r.Group != batchv1.GroupName && !f.View.Snap.Serves(schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Kind) {
-			absent = append(absent, r.Kind)
+			absent = append(absent, r.Title())
 			continue
 		}
 		findings = append(findings, kindGang(f, r))
@@ -48,11 +48,11 @@ func kindGang(f *Facts, r gang.JobReader) Finding {
 				hint = fmt.Sprintf("add --enable-scheme=%s to its arguments: kubectl -n %s edit deployment %s", strings.ToLower(r.Kind), d.Namespace, d.Name)
 			}
 		}
-		return warnf("%s: nothing is seen that makes pods of it: %s", r.Kind, why).hint("%s", hint)
+		return warnf("%s: nothing is seen that makes pods of it: %s", r.Title(), why).hint("%s", hint)
 	case by == "":
-		return warnf("%s: no gang: %s, and its pods would start one by one", r.Kind, how).hint("%s", installHint)
+		return warnf("%s: no gang: %s, and its pods would start one by one", r.Title(), how).hint("%s", installHint)
 	}
-	return okf("%s: a gang of scheduler %s, %s; pods are made by %s", r.Kind, by, how, controller)
+	return okf("%s: a gang of scheduler %s, %s; pods are made by %s", r.Title(), by, how, controller)
 }
 
 // controllerOf is the controller of a kind of job; empty if nothing is seen.

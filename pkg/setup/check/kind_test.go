@@ -26,7 +26,7 @@ func TestKindsAreGangs(t *testing.T) {
 	serve := func(names ...string) func(*fixture) {
 		return func(s *fixture) {
 			for _, name := range names {
-				s.serves(name, map[string]string{"jobsets.jobset.x-k8s.io": "v1alpha2", "trainjobs.trainer.kubeflow.org": "v1alpha1"}[name], nil, nil)
+				s.serves(name, map[string]string{"jobsets.jobset.x-k8s.io": "v1alpha2", "trainjobs.trainer.kubeflow.org": "v1alpha1", "jobs.batch.volcano.sh": "v1alpha1"}[name], nil, nil)
 			}
 		}
 	}
@@ -35,8 +35,9 @@ func TestKindsAreGangs(t *testing.T) {
 		{name: "TFJobs alone", status: OK, wantText: []string{
 			"TFJob: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Deployment kubeflow/training-operator",
 			"Job: a gang of scheduler gang-scheduler, in dialect scheduler-plugins; pods are made by Kubernetes itself",
-			"not served: PyTorchJob, MPIJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster",
+			"not served: PyTorchJob, MPIJob, TrainJob, JobSet, LeaderWorkerSet, RayJob, RayCluster, Volcano Job, XGBoostJob, PaddleJob, JAXJob",
 		}},
+		{name: "Jobs of Volcano", status: Warn, change: serve("jobs.batch.volcano.sh"), wantText: []string{"Volcano Job: nothing is seen that makes pods of it: vc-controller-manager does not run here"}},
 		{name: "JobSets", status: OK, change: func(s *fixture) {
 			serve("jobsets.jobset.x-k8s.io")(s)
 			s.controller("jobset-system", "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0", "jobset.x-k8s.io", "jobsets")

@@ -35,7 +35,7 @@ type Manifest struct {
 }
 
 // ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
-var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
+var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs and JAXJobs of kubeflow.org, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
 
 // Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
 func Parse(data []byte) (*Manifest, error) { return ParseOf(schema.GroupKind{}, data) }
@@ -126,8 +126,8 @@ func (m *Manifest) add(p place, u *unstructured.Unstructured) error {
 // at a time is not: it prepares data or tidies up.
 func isJob(u *unstructured.Unstructured) bool {
 	if kind := u.GroupVersionKind().GroupKind(); kind != batchjob.Reader().GroupKind {
-		_, known := kinds.ByKind(kind)
-		return known && !ray.UsesAnother(u) // whose members are those of a RayCluster
+		reader, known := kinds.ByKind(kind)
+		return known && !reader.Unmanaged && !ray.UsesAnother(u) // whose members are those of a RayCluster
 	}
 	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "parallelism")
 	return n > 1

@@ -111,6 +111,7 @@ func TestRefusals(t *testing.T) {
 		"only a group":   {podGroup, "the file holds no job: gangctl submits TFJobs, PyTorchJobs"},
 		"the first":      {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted: gangctl converts TFJobs from v1alpha2 on"},
 		"another job":    {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: c}\nspec: {runPolicy: {backoffLimit: x}}\n", `document 1, line 4: PyTorchJob c: spec.runPolicy.backoffLimit: "x": must be a whole number`},
+		"of Volcano":     {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: c}\nspec: {minAvailable: 3, tasks: [{replicas: 3}]}\n", "the file holds no job"},
 		"a plain Job":    {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: c}\nspec: {parallelism: 1}\n", "the file holds no job"},
 		"in a list":      {"kind: List\napiVersion: v1\nitems:\n- 7\n", "document 1, line 1: items[0] is no object"},
 		"kind in a list": {"kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: a}\n- metadata: {name: a}\n", "document 1, line 7: no Kubernetes object"},

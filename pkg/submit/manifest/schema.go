@@ -251,6 +251,12 @@ func typeOf(gvk schema.GroupVersionKind) (t reflect.Type, partial bool) {
 		return reflect.TypeFor[kubeflowv1.PyTorchJob](), false
 	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.MPIJobKind):
 		return reflect.TypeFor[kubeflowv1.MPIJob](), false
+	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.XGBoostJobKind):
+		return reflect.TypeFor[kubeflowv1.XGBoostJob](), false
+	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.PaddleJobKind):
+		return reflect.TypeFor[kubeflowv1.PaddleJob](), false
+	case gvk == kubeflowv1.GroupVersion.WithKind(kubeflowv1.JAXJobKind):
+		return reflect.TypeFor[kubeflowv1.JAXJob](), false
 	case gvk == batchv1.SchemeGroupVersion.WithKind("Job"):
 		return reflect.TypeFor[batchv1.Job](), false
 	}

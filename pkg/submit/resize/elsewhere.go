@@ -32,6 +32,9 @@ func elsewhere(g *gang.Gang) string {
 			return fmt.Sprintf("its autoscaler changes its size within what its groups of workers have: for other limits, %s", byFile)
 		}
 	}
+	if g.Reader.Unmanaged {
+		return unknownVersion(g)
+	}
 	if g.Division != gang.Undivided {
 		return fmt.Sprintf("its roles are gangs of their own: %s", byFile)
 	}

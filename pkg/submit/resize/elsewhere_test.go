@@ -19,6 +19,7 @@ func TestElsewhere(t *testing.T) {
 	for _, tt := range []struct{ kind, want string }{
 		{"lws", "changed by kubectl -n team scale leaderworkerset.leaderworkerset.x-k8s.io/llama --replicas=3"},
 		{"rayjob", "its autoscaler changes its size"},
+		{"vcjob", "gangctl changes no Job of batch.volcano.sh/v1alpha1 where it is: delete it, and submit the changed file"},
 		{"jobset", "its roles are gangs of their own: delete it, and submit the changed file"},
 	} {
 		reader, _ := kind.ByName(tt.kind)

@@ -88,7 +88,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 		"without the right":               {nil, apierrors.NewForbidden(pods, "a-0", nil), "install/scheduler-policy-rbac.yaml"},
 		"against a budget":                {nil, apierrors.NewTooManyRequests("the budget allows none", 1), "the budget allows none"},
 		"a job of Kueue's":                {tfjob("llama", map[string]string{kueue.QueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
-		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "XGBoostJob ns/llama is of a kind that is not known to give its pods back"},
+		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "Sweep ns/llama is of a kind that is not known to give its pods back"},
 		"a job without right":             {tfjob("llama", nil), apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil), "suspend TFJob ns/llama"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 				jobs, owned = append(jobs, c.job), ownedBy("kubeflow.org/v1", "TFJob", "llama")
 			}
 			if errors.Is(c.err, errUnknownKind) {
-				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
+				owned = ownedBy("kubeflow.org/v1", "Sweep", "llama")
 			}
 			w := newFixture(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
 			calls := 0

@@ -10,12 +10,15 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // What can be seen on a real API server is tested there; here are refusals and failures.
@@ -96,6 +99,44 @@ func TestKarpenterIsRead(t *testing.T) {
 	for _, kind := range view.KarpenterKinds() {
 		if all := got.Custom[kind]; len(all) != 1 || all[0].GetName() != "gpu" {
 			t.Errorf("%s: %v", kind.Kind, all)
+		}
+	}
+}
+
+// Jobs of Volcano and ElasticQuotas are read where they are served, and a refusal of theirs is written down like any other; where they are not, nothing is requested of them.
+func TestOptionalKindsAreRead(t *testing.T) {
+	s := core(t)
+	var groups []metav1.APIGroup
+	serve := func(group, version, resource, kind string) string {
+		v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
+		groups = append(groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		s.Answer("GET /apis/"+v.GroupVersion, 200, metav1.APIResourceList{GroupVersion: v.GroupVersion, APIResources: []metav1.APIResource{{Name: resource, Kind: kind, Namespaced: true, Verbs: []string{"list"}}}})
+		return "/apis/" + v.GroupVersion + "/" + resource
+	}
+	for _, path := range []string{serve("batch.volcano.sh", "v1alpha1", "jobs", "Job"), serve("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota"), serve("kubeflow.org", "v1", "jaxjobs", "JAXJob")} {
+		s.Answer("GET "+path, 200, map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{map[string]any{"metadata": map[string]any{"namespace": "team", "name": "llama"}}}})
+	}
+	refused(s, serve("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota"), "elasticquotas")
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: groups})
+	got, err := collect(t, s, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []schema.GroupKind{volcanojob.GroupKind(), schedulerplugins.QuotaKinds()[0], {Group: "kubeflow.org", Kind: "JAXJob"}} {
+		if all := got.Custom[kind]; len(all) != 1 || all[0].GetName() != "llama" || all[0].GetKind() != kind.Kind {
+			t.Errorf("%s: %v", kind, all)
+		}
+	}
+	if len(got.Denied) != 1 || got.Denied[0].Resource != "elasticquotas.scheduling.sigs.k8s.io" {
+		t.Errorf("denied: %+v", got.Denied)
+	}
+	bare := server(t)
+	if _, err := collect(t, bare, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range bare.Requests() {
+		if strings.Contains(request, "volcano") || strings.Contains(request, "elasticquotas") || strings.Contains(request, "jaxjobs") {
+			t.Errorf("requested of what is not served: %s", request)
 		}
 	}
 }

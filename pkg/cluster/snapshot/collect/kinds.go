@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
@@ -47,7 +48,7 @@ func custom(served []metav1.APIResource) []resource {
 	for _, k := range networktopology.Kinds() {
 		requiredKinds[k.GroupKind] = true
 	}
-	for _, kind := range view.KarpenterKinds() {
+	for _, kind := range slices.Concat(view.KarpenterKinds(), schedulerplugins.QuotaKinds()) {
 		requiredKinds[kind] = true
 	}
 	for _, group := range kubebatch.Groups() {

@@ -35,19 +35,19 @@ func missing(c *stage.Context, g *gang.Job, others []string) *stage.Finding {
 	if !c.View.Assumed {
 		waited = fmt.Sprintf(", and %s has waited for %s", g.Meta.Name, phrase.Age(ageOf(c, g)))
 	}
-	f := stage.Found(answer.OperatorMissing, "no controller turns %ss into pods: no %s runs in this cluster%s", g.Kind.Kind, g.Reader.Controller.Name, waited).
+	f := stage.Found(answer.OperatorMissing, "no controller turns %ss into pods: no %s runs in this cluster%s", g.Reader.Title(), g.Reader.Controller.Name, waited).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		Run(command.Kubectl("", "get", "deployments", "-A"))
 	if install := component.Install(g.Reader); install != "" && len(others) == 0 {
 		f.Run(install)
 	}
 	if len(others) > 0 {
-		f.Message = fmt.Sprintf("no controller turns %ss like %s/%s into pods: %s", g.Kind.Kind, g.Meta.Namespace, g.Meta.Name, phrase.And(others))
+		f.Message = fmt.Sprintf("no controller turns %ss like %s/%s into pods: %s", g.Reader.Title(), g.Meta.Namespace, g.Meta.Name, phrase.And(others))
 	}
 	for _, d := range c.View.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if component.Repository(container.Image) == "trainer-controller-manager" {
-				f.Detail("%s (trainer-controller-manager) runs TrainJobs only, no %ss", c.NameOf("Deployment", d), g.Kind.Kind)
+				f.Detail("%s (trainer-controller-manager) runs TrainJobs only, no %ss", c.NameOf("Deployment", d), g.Reader.Title())
 			}
 		}
 	}

@@ -149,20 +149,9 @@ func invalid(c *stage.Context) *stage.Finding {
 	return renameContainers(c, f)
 }
 
-// expectedContainer is the name that the operator looks for.
-func expectedContainer(kind string) string {
-	switch kind {
-	case "TFJob":
-		return "tensorflow"
-	case "PyTorchJob":
-		return "pytorch"
-	}
-	return ""
-}
-
 // renameContainers gives the main container of every role the name that the operator looks for.
 func renameContainers(c *stage.Context, f *stage.Finding) *stage.Finding {
-	want := expectedContainer(c.Gang.Kind.Kind)
+	want := c.Gang.Reader.Container
 	change, main := map[string]any{}, map[string]string{}
 	for _, r := range c.Gang.Roles {
 		if want != "" && r.Main != want && len(r.Template.Spec.Containers) > 0 {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -52,7 +51,7 @@ func aborted(c *stage.Context) *stage.Finding {
 	g := c.Gang
 	return stage.Found(answer.JobSuspended, "%s is aborted: its pods are deleted, and others are made when a user resumes it", g.Meta.Name).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.state.phase").Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false}, Command: shell.Join("vcctl", "job", "resume", "--namespace", g.Meta.Namespace, "--name", g.Meta.Name)},
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false}, Command: volcanojob.Command("resume", &g.Meta)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
 				whatif.Set(u, "Pending", "status", "state", "phase")

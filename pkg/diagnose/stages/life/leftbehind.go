@@ -25,12 +25,11 @@ func stuckMembers(c *stage.Context) (all []lostMember) {
 }
 
 // Behind finds the pods that should have gone and have not of a gang that runs without their successors.
-func Behind(c *stage.Context) stage.Result {
-	var r stage.Result
+func Behind(c *stage.Context, out *stage.Result) (s stage.State) {
 	if left := stuckMembers(c); len(left) > 0 {
-		r.Add(stuckBehind(c, left))
+		out.Add(stuckBehind(c, left))
 	}
-	return r
+	return s
 }
 
 // stuckBehind finds that pods of a suspended job should have gone and have not.

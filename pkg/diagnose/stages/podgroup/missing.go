@@ -20,7 +20,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // missing finds that the pods name a group that is not there, or the operator should have made one and did not. A refusal that
@@ -28,7 +27,7 @@ import (
 func missing(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	probe, probed := queueing.GroupProbe(c.View, c.Gang)
-	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang) || ofVolcano(g)
+	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang)
 	switch {
 	case probed && !probe.Accepted():
 		out.NoPods = true
@@ -53,7 +52,7 @@ func missing(c *stage.Context, out *stage.Result) {
 		out.Add(createGroup(c, g.Named, f))
 	case byOperator && !c.View.Assumed && g.Count(gang.Missing) > 0 && c.View.Age(g.Meta.CreationTimestamp.Time) > stage.CreationGrace:
 		out.NoPods = true
-		if f := unserved(c); f != nil && !ofVolcano(g) {
+		if f := unserved(c); f != nil {
 			out.Add(f)
 			return
 		}
@@ -89,9 +88,6 @@ func refusedForQueue(c *stage.Context) bool {
 	_, refused := queueing.RefusedForQueue(c.View, c.Gang)
 	return refused
 }
-
-// ofVolcano reports whether a job is one of Volcano's own, whose controller makes a PodGroup before any pod.
-func ofVolcano(g *gang.Gang) bool { return g.Kind.GroupKind() == volcanojob.GroupKind() }
 
 // unserved finds that the cluster serves no PodGroups of the format that the operator makes for its gang scheduler; nil if it does.
 func unserved(c *stage.Context) *stage.Finding {

@@ -16,8 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
-	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
-	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
@@ -67,10 +67,10 @@ func creates(c *stage.Context, resource string) bool {
 	switch c.Gang.Kind.GroupKind() {
 	case jobset.Reader().GroupKind, trainjob.Reader().GroupKind:
 		return resource == jobs
-	case tfjob.Reader().GroupKind, pytorchjob.Reader().GroupKind:
-		return resource == services && submitted(c)
-	default:
+	case mpijob.Reader().GroupKind:
 		return false
+	default: // the Training Operator creates a Service for every member
+		return c.Gang.Kind.Group == kubeflow.Group && resource == services && submitted(c)
 	}
 }
 

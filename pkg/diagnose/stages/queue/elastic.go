@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -29,6 +30,14 @@ func elastic(c *stage.Context, out *stage.Result) {
 	if known && !applies {
 		return
 	}
+	_, reported := quotaReport(c)
+	all := true
+	for _, kind := range schedulerplugins.QuotaKinds() { // of one that is not served, no list is refused
+		resource := "elasticquotas." + kind.Group
+		if all = all && c.View.Snap.CanList(resource, ""); applies || reported {
+			out.Denied(c, resource, "")
+		}
+	}
 	quotas := elasticQuotas(c)
 	q := quotas.of[c.Gang.Meta.Namespace]
 	if q == nil {
@@ -37,13 +46,13 @@ func elastic(c *stage.Context, out *stage.Result) {
 	need := needs(c)
 	delete(need, corev1.ResourcePods)
 	f := aboveMax(c, q, quotas.use[q.GetNamespace()], need)
-	if f == nil {
+	if f == nil && all {
 		f = aboveMin(c, quotas, need)
 	}
 	if f == nil {
 		return
 	}
-	if _, reported := quotaReport(c); !known && !reported {
+	if !known && !reported {
 		out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("whether scheduler %s applies ElasticQuotas (plugin CapacityScheduling)", c.Gang.Scheduler))
 		out.Note("%s: it waits for that if scheduler %s applies ElasticQuotas, which it has not reported", f.Message, c.Gang.Scheduler)
 		return
@@ -108,13 +117,13 @@ func aboveMax(c *stage.Context, q *unstructured.Unstructured, use map[corev1.Res
 			Detail("requested %s, used %s, limit %s (%s): together %s", text(want), text(used), text(limit), name, text(request.Sum(used, want))).
 			Fact("quota", q.GetName()).Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", limit).Fact("available", max(0, limit-used))
 		users(c, f, q.GetNamespace(), name)
-		total, path := text(request.Sum(used, want)), []string{"spec", "max", string(name)}
+		total, path, kind := text(request.Sum(used, want)), []string{"spec", "max", string(name)}, q.GroupVersionKind().GroupKind()
 		return f.Fix(stage.Fix{
 			Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise max of %s in ElasticQuota %s to %s", name, q.GetName(), total),
 				Change:  map[string]any{"limit": total, "object": "ElasticQuota/" + q.GetName(), "resource": string(name)},
-				Command: command.JSONPatch(q.GetNamespace(), "elasticquota."+queueing.ElasticKind().Group, q.GetName(), command.Patch{Op: "replace", Path: command.Pointer(path), Value: total})},
+				Command: command.JSONPatch(q.GetNamespace(), "elasticquota."+kind.Group, q.GetName(), command.Patch{Op: "replace", Path: command.Pointer(path), Value: total})},
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, queueing.ElasticKind(), q.GetNamespace(), q.GetName(), func(u *unstructured.Unstructured) { whatif.Set(u, total, path...) })
+				return whatif.Edit(s, kind, q.GetNamespace(), q.GetName(), func(u *unstructured.Unstructured) { whatif.Set(u, total, path...) })
 			},
 		})
 	}

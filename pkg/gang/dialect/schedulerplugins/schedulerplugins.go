@@ -44,6 +44,12 @@ func GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"}
 }
 
+// QuotaKinds are the kinds of an ElasticQuota, for the pods of its namespace, of today and of before the API group had its name. Koordinator's are of the latter, for
+// pods that name one.
+func QuotaKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: GVK().Group, Kind: "ElasticQuota"}, {Group: oldGroup, Kind: "ElasticQuota"}}
+}
+
 // SetGroup makes a pod, or the pods of a template, members of the named PodGroup.
 func SetGroup(meta *metav1.ObjectMeta, name string) {
 	if meta.Labels == nil {

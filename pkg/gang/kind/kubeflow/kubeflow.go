@@ -23,8 +23,8 @@ type Layout struct {
 	Specs string
 	// Container is the container that every replica must have; empty if any will do.
 	Container string
-	// Order is that in which roles are shown, in lower case.
-	Order []string
+	// Roles are those that the operator knows, in the order in which they are shown. It compares them without case.
+	Roles []string
 	// Endless is the role whose pods do not end by themselves, in lower case; empty if all do.
 	Endless string
 }
@@ -143,10 +143,10 @@ func readRoles(job *gang.Job, f *gang.Fields, layout Layout) error {
 		job.Roles = append(job.Roles, role)
 	}
 	rank := func(r gang.Role) int {
-		if i := slices.Index(layout.Order, strings.ToLower(r.Name)); i >= 0 {
+		if i := slices.IndexFunc(layout.Roles, func(name string) bool { return strings.EqualFold(name, r.Name) }); i >= 0 {
 			return i
 		}
-		return len(layout.Order)
+		return len(layout.Roles)
 	}
 	slices.SortFunc(job.Roles, func(a, b gang.Role) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a.Name, b.Name)) })
 	slices.Sort(job.Problems)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
@@ -20,26 +19,24 @@ func Versions() []string { return []string{"v2beta1", "v1"} }
 
 // Reader reads this kind.
 func Reader() gang.JobReader {
-	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}, Endless: "worker"} // sshd, or sleep
-	return gang.JobReader{
-		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
-		Versions: []string{"v1", "v2beta1"}, Names: []string{"mpijob", "mpijobs", "mpi"},
-		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
-			job, err := kubeflow.Read(u, layout)
-			if policy, _, _ := unstructured.NestedString(u.Object, "spec", "launcherCreationPolicy"); policy == "WaitForWorkersReady" {
-				job.Sequential = "the launcher is made only when all workers are ready (launcherCreationPolicy: WaitForWorkersReady)"
-				for i := range job.Roles {
-					if strings.EqualFold(job.Roles[i].Name, "launcher") {
-						job.Roles[i].Follows = gang.Lead{Role: "worker"}
-					}
+	r := kubeflow.Layout{Specs: "mpiReplicaSpecs", Roles: []string{"Launcher", "Worker"}, Endless: "worker"}.Reader("MPIJob", "mpi", "mpi-job-name", "mpi_job_name") // sshd, or sleep
+	read := r.Read
+	r.Versions, r.Read = []string{"v1", "v2beta1"}, func(u *unstructured.Unstructured) (gang.Job, error) {
+		job, err := read(u)
+		if policy, _, _ := unstructured.NestedString(u.Object, "spec", "launcherCreationPolicy"); policy == "WaitForWorkersReady" {
+			job.Sequential = "the launcher is made only when all workers are ready (launcherCreationPolicy: WaitForWorkersReady)"
+			for i := range job.Roles {
+				if strings.EqualFold(job.Roles[i].Name, "launcher") {
+					job.Roles[i].Follows = gang.Lead{Role: "worker"}
 				}
 			}
-			return job, err
-		},
-		NameLabels: kubeflow.NameLabels("mpi-job-name", "mpi_job_name"), OwnsPart: ownsPart, RoleIndexOf: roleIndexOf, Labels: labels, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
-		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
-			Versions: map[string][]string{"training-operator": {"v1"}}, ManagedAs: []string{"kubeflow.org/mpi-operator", kubeflow.ControllerName}},
+		}
+		return job, err
 	}
+	r.OwnsPart, r.RoleIndexOf, r.Labels, r.PodName = ownsPart, roleIndexOf, labels, podName
+	r.Controller = gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
+		Versions: map[string][]string{"training-operator": {"v1"}}, ManagedAs: []string{"kubeflow.org/mpi-operator", kubeflow.ControllerName}}
+	return r
 }
 
 // roleIndexOf knows a worker by its name, which counts from 0 in every release, where its label may not; and the launcher, which the MPI Operator

@@ -3,7 +3,6 @@ package pytorchjob
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
@@ -11,17 +10,14 @@ import (
 
 // Reader reads this kind.
 func Reader() gang.JobReader {
-	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
-	return gang.JobReader{
-		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
-		Versions: []string{"v1"}, Names: []string{"pytorchjob", "pytorchjobs", "pytorch"},
-		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
-			job, err := kubeflow.Read(u, layout)
-			job.Elastic = elastic(u, job.Total())
-			return job, err
-		},
-		NameLabels: kubeflow.NameLabels("pytorch-job-name"), RoleIndexOf: kubeflow.RoleIndexOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
+	r := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Roles: []string{"Master", "Worker"}}.Reader("PyTorchJob", "pytorch", "pytorch-job-name")
+	read := r.Read
+	r.Read = func(u *unstructured.Unstructured) (gang.Job, error) {
+		job, err := read(u)
+		job.Elastic = elastic(u, job.Total())
+		return job, err
 	}
+	return r
 }
 
 // elastic is how few members torchrun trains with: the operator gives it minReplicas and maxReplicas as its numbers of nodes. It is nil where that is

@@ -30,18 +30,8 @@ func Decode(u *unstructured.Unstructured) (*kubeflowv1.TFJob, error) {
 	return job, nil
 }
 
-// roleOrder is the order in which members are shown. Keys of tfReplicaSpecs are compared without case, as the operator does.
-var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
-
 // Reader reads TFJobs of every API version.
 func Reader() gang.JobReader {
-	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder, Endless: "ps"}
-	return gang.JobReader{
-		GroupKind: kubeflowv1.GroupVersion.WithKind(Kind).GroupKind(), Resource: GVR().Resource, Versions: []string{GVR().Version},
-		Names: []string{"tfjob", "tfjobs", "tf"},
-		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
-			return kubeflow.Read(u, layout)
-		},
-		NameLabels: kubeflow.NameLabels("tf-job-name", "tf_job_name"), RoleIndexOf: kubeflow.RoleIndexOf, Labels: kubeflow.Labels, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
-	}
+	return kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Roles: []string{"Chief", "Master", "PS", "Worker", "Evaluator"}, Endless: "ps"}.
+		Reader(Kind, "tf", "tf-job-name", "tf_job_name")
 }

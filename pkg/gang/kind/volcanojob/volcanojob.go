@@ -1,18 +1,22 @@
-// Package volcanojob reads Volcano's own Jobs (batch.volcano.sh) as far as one needs that has no pods yet: the pods that it has name their gang themselves.
+// Package volcanojob reads Volcano's own Jobs (batch.volcano.sh). Their controller makes a PodGroup of each, and pods when a queue has admitted that.
 package volcanojob
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
@@ -20,22 +24,57 @@ import (
 // Group is the API group.
 const Group = "batch.volcano.sh"
 
+// Labels of pods, of which the first is in every release.
+const (
+	nameLabel  = "volcano.sh/job-name"
+	indexLabel = "volcano.sh/task-index"
+)
+
 // GroupKind is the kind.
 func GroupKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: "Job"} }
 
-// Reader reads this kind. It is not among those of package kind: such Jobs are known by their PodGroups.
+// Reader reads this kind.
 func Reader() gang.JobReader {
 	return gang.JobReader{
-		GroupKind: GroupKind(), Resource: "jobs", Versions: []string{"v1alpha1"}, Names: []string{"job"}, Read: read, NameLabels: []string{"volcano.sh/job-name"},
+		GroupKind: GroupKind(), Resource: "jobs", Versions: []string{"v1alpha1"}, Called: "Volcano Job",
+		Names: []string{"vcjob", "vcjobs", "vj", "jobs." + Group, "job." + Group}, // batch Jobs are called job, too
+		Read:  read, NameLabels: []string{nameLabel}, RoleIndexOf: roleIndexOf, Labels: labels, PodName: podName,
 		Template: func(role string) []string { return []string{"spec", "tasks", role, "template"} }, WriteRoles: writeRoles,
+		GangScheduler: volcano.SchedulerName, Unmanaged: true,
+		Controller: gang.Controller{Name: "vc-controller-manager", Images: []string{"vc-controller-manager"},
+			Install: "kubectl apply -f https://raw.githubusercontent.com/volcano-sh/volcano/master/installer/volcano-development.yaml"},
 	}
+}
+
+// podName is JOB-TASK-INDEX.
+func podName(job string, p gang.RoleIndex) string {
+	return fmt.Sprintf("%s-%s-%d", job, p.Role, p.Index)
+}
+
+// roleIndexOf reads the task of a pod, and its index, which is in the name of every pod and in a label of newer releases only.
+func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
+	p := gang.RoleIndex{Role: volcano.RoleOf(pod)}
+	number, labelled := pod.Labels[indexLabel]
+	if !labelled {
+		number = pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
+	}
+	index, err := strconv.Atoi(number)
+	p.Index = index
+	return p, err == nil && p.Role != "" && (labelled || podName(job.Meta.Name, p) == pod.Name)
+}
+
+func labels(job *gang.Job, p gang.RoleIndex) map[string]string {
+	return map[string]string{nameLabel: job.Meta.Name, "volcano.sh/job-namespace": job.Meta.Namespace, "volcano.sh/task-spec": p.Role, indexLabel: strconv.Itoa(p.Index), "volcano.sh/queue-name": job.Queue}
 }
 
 // task is a role.
 type task struct {
-	Name     string                 `json:"name,omitempty"`
-	Replicas *int32                 `json:"replicas,omitempty"`
-	Template corev1.PodTemplateSpec `json:"template,omitempty"`
+	Name      string                 `json:"name,omitempty"`
+	Replicas  *int32                 `json:"replicas,omitempty"`
+	Template  corev1.PodTemplateSpec `json:"template,omitempty"`
+	DependsOn *struct {
+		Name []string `json:"name,omitempty"`
+	} `json:"dependsOn,omitempty"`
 }
 
 func read(u *unstructured.Unstructured) (gang.Job, error) {
@@ -55,6 +94,7 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 		if len(t.Template.Spec.Containers) > 0 {
 			role.Main = t.Template.Spec.Containers[0].Name
 		}
+		follow(&job, &role, t)
 		job.Roles = append(job.Roles, role)
 	}
 	if len(job.Roles) == 0 {
@@ -66,6 +106,19 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	job.Queue, job.PriorityClass = cmp.Or(f.String("spec", "queue"), volcano.DefaultQueue), f.String("spec", "priorityClassName")
 	readStatus(&job, f)
 	return job, f.Err
+}
+
+// follow has a role come after the task that it depends on. Of several, in whichever way they count, the first is looked at.
+func follow(job *gang.Job, role *gang.Role, t task) {
+	if t.DependsOn == nil || len(t.DependsOn.Name) == 0 {
+		return
+	}
+	first, others := t.DependsOn.Name[0], len(t.DependsOn.Name)-1
+	role.Follows = gang.Lead{Role: first}
+	job.Sequential = cmp.Or(job.Sequential, fmt.Sprintf("the pods of task %.63s are made only when those of %.63s run (dependsOn)", role.Name, first))
+	if others > 0 && len(job.Unmodelled) == 0 {
+		job.Unmodelled = []string{fmt.Sprintf("that task %.63s depends on %d others, too", role.Name, others)}
+	}
 }
 
 // readStatus reads how the Job is, by its own account.
@@ -94,6 +147,11 @@ func Reported(u *unstructured.Unstructured) string {
 		}
 	}
 	return text
+}
+
+// Command is the command of Volcano that suspends or resumes a Job.
+func Command(verb string, job *metav1.ObjectMeta) string {
+	return shell.Join("vcctl", "job", verb, "--namespace", job.Namespace, "--name", job.Name)
 }
 
 // writeRoles writes the number and the template of tasks.
