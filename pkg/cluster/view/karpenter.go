@@ -40,20 +40,81 @@ type NodeClaim struct {
 	}
 	Status struct {
 		NodeName    string              `json:"nodeName"`
+		ProviderID  string              `json:"providerID"`
 		Allocatable corev1.ResourceList `json:"allocatable"`
 		Conditions  []metav1.Condition  `json:"conditions"`
 	}
 }
 
-// nodePool is what Karpenter makes nodes of.
-type nodePool struct {
+// NodePool is what Karpenter makes nodes of.
+type NodePool struct {
+	*unstructured.Unstructured
 	Spec struct {
+		// Limits are how much all of its nodes may have together.
+		Limits   corev1.ResourceList `json:"limits"`
 		Template struct {
 			Spec struct {
 				StartupTaints []corev1.Taint `json:"startupTaints"`
 			} `json:"spec"`
 		} `json:"template"`
 	}
+	Status struct {
+		// Resources are what they have.
+		Resources  corev1.ResourceList `json:"resources"`
+		Conditions []metav1.Condition  `json:"conditions"`
+	}
+}
+
+// NodePools are those that can be read, as they are ordered in the snapshot. The caller does not change the list.
+func (w *View) NodePools() []*NodePool {
+	type key struct{}
+	return Once(w, key{}, func() (pools []*NodePool) {
+		if w.base != nil && w.same(nodePoolKind()) {
+			return w.base.NodePools()
+		}
+		for _, u := range w.Snap.Custom[nodePoolKind()] {
+			pool := &NodePool{Unstructured: u}
+			if w.readField(u, "spec", &pool.Spec) && w.readField(u, "status", &pool.Status) {
+				pools = append(pools, pool)
+			}
+		}
+		return pools
+	})
+}
+
+// NodePoolOf is the NodePool of a node; nil without.
+func (w *View) NodePoolOf(n *corev1.Node) *NodePool {
+	if name := n.Labels[nodePoolLabel]; name != "" {
+		for _, pool := range w.NodePools() {
+			if pool.GetName() == name {
+				return pool
+			}
+		}
+	}
+	return nil
+}
+
+// Unready is why Karpenter makes no nodes of the pool; empty if that is not reported.
+func (p *NodePool) Unready() string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" && c.Status == metav1.ConditionFalse {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	return ""
+}
+
+// Exceeded are the limits that so many more nodes like one exceed, each as what it would have to be.
+func (p *NodePool) Exceeded(n *corev1.Node, more int64) corev1.ResourceList {
+	exceeded := corev1.ResourceList{}
+	for name, limit := range p.Spec.Limits {
+		total, each := p.Status.Resources[name].DeepCopy(), n.Status.Capacity[name].DeepCopy()
+		each.Mul(more)
+		if total.Add(each); total.Cmp(limit) > 0 {
+			exceeded[name] = total
+		}
+	}
+	return exceeded
 }
 
 // NodeClaim finds the one of a name. It is nil if there is none; known is false where it is not known which there are.
@@ -89,6 +150,45 @@ func (w *View) nodeClaims() nodeClaims {
 		}
 		return claims
 	})
+}
+
+// claimed are the NodeClaims whose nodes are there: which node, and by the name of the node which claim.
+type claimed struct {
+	nodes  map[*NodeClaim]*corev1.Node
+	claims map[string]*NodeClaim
+}
+
+// claimed joins NodeClaims and nodes, by the name that the claim of a node that is registered has, or by the machine.
+func (w *View) claimed() claimed {
+	type key struct{}
+	return Once(w, key{}, func() claimed {
+		joined := claimed{map[*NodeClaim]*corev1.Node{}, map[string]*NodeClaim{}}
+		byName, byMachine := map[string]*NodeClaim{}, map[string]*NodeClaim{}
+		for _, claim := range w.nodeClaims().all {
+			byName[claim.Status.NodeName], byMachine[claim.Status.ProviderID] = claim, claim
+		}
+		for _, n := range w.Snap.Nodes {
+			claim := byName[n.Name]
+			if claim == nil && n.Spec.ProviderID != "" {
+				claim = byMachine[n.Spec.ProviderID]
+			}
+			if claim != nil {
+				joined.nodes[claim], joined.claims[n.Name] = n, claim
+			}
+		}
+		return joined
+	})
+}
+
+// NodeOf is the node that a NodeClaim came to; nil while it is not there.
+func (w *View) NodeOf(claim *NodeClaim) *corev1.Node { return w.claimed().nodes[claim] }
+
+// Promised is what a node will have, or should, as its NodeClaim promises it; nil without one.
+func (w *View) Promised(n *corev1.Node) corev1.ResourceList {
+	if claim := w.claimed().claims[n.Name]; claim != nil {
+		return claim.Status.Allocatable
+	}
+	return nil
 }
 
 // readField reads one field of an object; what cannot be read is a problem.
@@ -152,16 +252,11 @@ type startupTaints struct{ byPool, byNode map[string][]corev1.Taint }
 func (w *View) startupTaints() startupTaints {
 	return Once(w, startupTaintsKey{}, func() startupTaints {
 		all := startupTaints{map[string][]corev1.Taint{}, map[string][]corev1.Taint{}}
-		for _, u := range w.Snap.Custom[nodePoolKind()] {
-			pool := &nodePool{}
-			if w.readField(u, "spec", &pool.Spec) {
-				all.byPool[u.GetName()] = pool.Spec.Template.Spec.StartupTaints
-			}
+		for _, pool := range w.NodePools() {
+			all.byPool[pool.GetName()] = pool.Spec.Template.Spec.StartupTaints
 		}
-		for _, claim := range w.nodeClaims().all {
-			if claim.Status.NodeName != "" {
-				all.byNode[claim.Status.NodeName] = claim.Spec.StartupTaints
-			}
+		for name, claim := range w.claimed().claims {
+			all.byNode[name] = claim.Spec.StartupTaints
 		}
 		return all
 	})

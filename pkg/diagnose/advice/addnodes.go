@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
@@ -132,9 +133,16 @@ func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	if pool := place.PoolOf(model); pool != "" {
 		how += ", with " + pool
 	}
+	raise := ""
+	if pool := s.w.NodePoolOf(model); pool != nil {
+		if limits := pool.Exceeded(model, count); len(limits) > 0 {
+			raise = command.MergePatch("", "nodepool", pool.GetName(), map[string]any{"spec": map[string]any{"limits": limits}})
+			how = "Karpenter adds " + phrase.Verb(int(count), "it", "them") + " once NodePool " + pool.GetName() + " may have more"
+		}
+	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),
-			Change: map[string]any{"count": count, "like": model.Name}, How: how},
+			Change: map[string]any{"count": count, "like": model.Name}, How: how, Command: raise},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.MoreNodes(snap, model, whatif.Daemons(s.w.Cluster(), model.Name), int(count))
 		},

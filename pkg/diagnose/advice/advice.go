@@ -164,6 +164,7 @@ func (s *search) alternatives(behind bool) {
 		s.part(answer.Relax, relaxer{s}.relax)
 	}
 	s.part(answer.Uncordon, uncordoner{s}.uncordon)
+	s.part(answer.Fix, uncordoner{s}.repair)
 	s.part(answer.Move, mover{s}.move)
 	fits := slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.FitsNotPlaced })
 	if (!again || behind) && !fits { // it has room, and more of that has nobody place it

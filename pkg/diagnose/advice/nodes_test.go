@@ -37,12 +37,69 @@ func TestUncordon(t *testing.T) {
 			cordon(c, 1)
 			clustertest.NotReady(c.S.Nodes[1], time.Hour)
 		}, nil},
+		{"an operator opens it itself", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			cordon(c, 1)
+			label(c, "nvidia.com/gpu-driver-upgrade-state", "upgrade-done", "validation-required")
+		}, nil},
+		{"a node that leaves", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			cordon(c, 1)
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+		}, nil},
 		{"another blocker remains", func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "4"})
 			c.Nodes(1, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 1 }))
 			cordon(c, 0)
 		}, nil},
 	})
+}
+
+// Nodes that take no pods may be well before jobs end.
+func TestRepair(t *testing.T) {
+	down := func(c *clustertest.Cluster, ago time.Duration, nodes ...int) {
+		for _, i := range nodes {
+			clustertest.NotReady(c.S.Nodes[i], ago)
+		}
+	}
+	runCases(t, answer.Fix, []testCase{
+		{"one of two is enough", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
+			down(c, time.Hour, 2, 3)
+		}, []string{"nodes=[n3]"}},
+		{"it has not been so for long", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
+			down(c, time.Minute, 2)
+		}, nil},
+		{"it is what blocks", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			down(c, time.Hour, 1)
+		}, []string{"nodes=[n2]"}},
+	})
+}
+
+// Karpenter adds no nodes above the limits of a NodePool.
+func TestAddNodesAboveLimits(t *testing.T) {
+	for limit, want := range map[string]string{
+		"16": `kubectl patch nodepool gpu --type=merge -p '{"spec":{"limits":{"nvidia.com/gpu":"24"}}}'`,
+		"24": "",
+	} {
+		c := clustertest.New()
+		c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"}, "spec": map[string]any{"limits": map[string]any{"nvidia.com/gpu": limit}},
+			"status": map[string]any{"resources": map[string]any{"nvidia.com/gpu": "16"}}})
+		c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
+		label(c, "karpenter.sh/nodepool", "gpu", "gpu")
+		_, found := look(t, c, advice.Options{})
+		for _, a := range found.Actions {
+			if a.Kind != answer.AddNodes {
+				continue
+			}
+			if a.Command != want || strings.Contains(a.How, "once NodePool gpu may have more") != (want != "") {
+				t.Errorf("a limit of %s: %q, %q; want %q", limit, a.Command, a.How, want)
+			}
+			check(t, a)
+		}
+	}
 }
 
 // comes has the autoscaler order nodes for the gang, up to a number in the group of all that there are.

@@ -2,7 +2,11 @@ package advice
 
 import (
 	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -12,14 +16,30 @@ type uncordoner struct{ *search }
 
 // uncordon offers the smallest set of cordoned nodes that has to be opened.
 func (s uncordoner) uncordon() {
+	s.fewest(func(n *corev1.Node) bool { return placement.Uncordoned(n) != n && !stage.Upgraded(n) }, stage.Opened, stage.Uncordon)
+}
+
+// downFor is for how long a node takes no pods until its repair is offered: most come back by themselves.
+const downFor = 5 * time.Minute
+
+// repair offers the smallest set of nodes that take no pods and have to be well.
+func (s uncordoner) repair() {
+	well := func(names []string) func(*corev1.Node) *corev1.Node { return stage.Well(s.w, names) }
+	s.fewest(func(n *corev1.Node) bool {
+		return placement.Repaired(s.w.Started(n)) != n && s.w.Age(placement.ReadyChangedAt(n)) > downFor
+	}, well, stage.Repair)
+}
+
+// fewest offers the smallest set of some nodes that has to change. Those that leave are none of them.
+func (s uncordoner) fewest(some func(*corev1.Node) bool, change func([]string) func(*corev1.Node) *corev1.Node, fix func(*view.View, []string) stage.Fix) {
 	var names []string
 	for _, n := range s.w.Cluster().Nodes() {
-		if placement.Uncordoned(n) != n {
+		if some(n) && !stage.Leaves(n) {
 			names = append(names, n.Name)
 		}
 	}
 	enough := func(names []string) bool {
-		return s.room(s.cluster().MapNodes(stage.Opened(names)), s.base.Request.Gang)
+		return s.room(s.cluster().MapNodes(change(names)), s.base.Request.Gang)
 	}
 	if len(names) == 0 || !enough(names) {
 		return
@@ -28,7 +48,7 @@ func (s uncordoner) uncordon() {
 	if s.spent() {
 		return
 	}
-	s.offer(stage.Uncordon(names))
+	s.offer(fix(s.w, names))
 }
 
 // least leaves out of a set that is enough what is not needed: first all that stands behind the shortest beginning that is

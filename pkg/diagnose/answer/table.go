@@ -292,7 +292,7 @@ var entries = []Entry{
 		Remedy:   "Repair the device plugin.",
 	},
 	{
-		Code: ResourceNotOffered, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: ResourceNotOffered, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "GPUs are being cut into it"}, {Verdict: Blocked, Who: Admin, When: "cutting GPUs into it has failed, or an autoscaler has not brought what it ordered, or cannot"}},
 		Meaning:  "No node has the requested resource.",
 		Evidence: "`allocatable` and `capacity` of all nodes",
 		Remedy:   "Correct the name; the nearest one that exists is named.",
@@ -310,13 +310,13 @@ var entries = []Entry{
 		Remedy:   "Repair the claim or its class.",
 	},
 	{
-		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}},
+		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}, {Verdict: Blocked, Who: Admin, When: "an autoscaler has ordered nodes that have not come, or of which it is not known what they will have, or tries again"}},
 		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it; or `minResources` of its PodGroup are more than all nodes have, under scheduler-plugins.",
 		Evidence: "a proof: one member is larger than any node, or there are fewer places than members",
 		Remedy:   "Another shape, fewer members, or more nodes.",
 	},
 	{
-		Code: NodeNotReady, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Code: NodeNotReady, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}, {Verdict: Waiting, Who: Nobody, When: "an operator upgrades a driver of the nodes, and opens them after that"}},
 		Meaning:  "Without the nodes that take no pods there are too few: they are not Ready, under pressure, about to be removed, or cordoned, as the message says. A node that is being deleted does not come back: it is not counted at all.",
 		Evidence: "condition `Ready`, taints, `spec.unschedulable`",
 		Remedy:   "Repair or uncordon the node; fewer members may fit meanwhile.",
@@ -466,7 +466,7 @@ var entries = []Entry{
 		Remedy:   "End the other container; have it as an init container with `restartPolicy: Always`, which ends with the pod.",
 	},
 	{
-		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}, {Verdict: Blocked, Who: User, When: "the pod requests more of a shared device than one may have"}},
 		Meaning:  "The kubelet refused a pod that the scheduler had placed. Where it did for something else than devices, this comes before devices of the node that are unhealthy.",
 		Evidence: "reason `UnexpectedAdmissionError`, `OutOf…`, `TopologyAffinityError`, `SMTAlignmentError`, `NodeAffinity` and the like",
 		Remedy:   "Keep new pods off the node until it is repaired; for a reason that is about the node itself, see its labels, its taints and its other pods.",

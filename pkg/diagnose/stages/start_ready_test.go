@@ -41,6 +41,13 @@ func TestRefusedByKubelet(t *testing.T) {
 		{name: "for its devices", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "UnexpectedAdmissionError") }},
 		{name: "for a device that is short", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "OutOfnvidia.com/gpu") }},
 		{name: "for cpus that are short", code: answer.NodeRefused, exit: 5, also: []answer.Code{answer.GPUUnhealthy}, build: func(c *clustertest.Cluster) { sick(c, "OutOfcpu") }},
+		{name: "for more than one share of a device", code: answer.NodeRefused, exit: 4, wantText: []string{"one pod may have 1 of it"}, not: []string{"cordon"}, fix: "request 1 nvidia.com/gpu.shared for each member", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			offers(c, "nvidia.com/gpu.shared", "32")
+			c.Add(gangOf(2, 0, requesting("nvidia.com/gpu.shared", "2"), func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {
+				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: "Pod was rejected: Allocate failed due to rpc error: code = Unknown desc = request for 'nvidia.com/gpu.shared: 2' too large: maximum request size for shared resources is 1, which is unexpected"}
+			})))
+		}},
 		{name: "for its labels", code: answer.NodeRefused, exit: 5, wantText: []string{"see its labels, its taints", "describe node n2"}, not: []string{"cordon"}, build: func(c *clustertest.Cluster) { second(c, refusedBy("NodeAffinity")) }},
 	})
 }

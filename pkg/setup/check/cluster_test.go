@@ -112,6 +112,9 @@ func TestDevices(t *testing.T) {
 		{name: "hardware without a plugin", change: func(s *fixture) {
 			s.Node("n3", 0).Labels["feature.node.kubernetes.io/pci-10de.present"] = "true"
 		}, status: Fail, wantText: []string{"1 node with devices of NVIDIA offer none: n3", "spec.nodeName=n3"}},
+		{name: "hardware without a plugin, as a cloud labels it", change: func(s *fixture) {
+			s.Node("n3", 0).Labels["kubernetes.azure.com/accelerator"] = "nvidia"
+		}, status: Fail, wantText: []string{"1 node with devices of NVIDIA offer none: n3"}},
 		{name: "hardware that a DRA driver offers", change: func(s *fixture) {
 			s.S.Nodes = nil
 			s.Nodes(2, 0)

@@ -14,22 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// vendor is how the devices of a vendor show before a device plugin, or a DRA driver, offers them: by a label of node feature discovery or
-// of the vendor's own.
-type vendor struct {
-	name     string
-	labels   []string
-	resource string
-	// domain is that of its DRA drivers.
-	domain string
-}
-
-var vendors = []vendor{
-	{"NVIDIA", []string{"nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "cloud.google.com/gke-accelerator"}, "nvidia.com/", "nvidia.com"},
-	{"AMD", []string{"feature.node.kubernetes.io/pci-1002.present", "amd.com/gpu.device-id"}, "amd.com/", "amd.com"},
-	{"Intel", []string{"intel.feature.node.kubernetes.io/gpu"}, "gpu.intel.com/", "intel.com"},
-}
-
 func devicePlugins(f *Facts) []Finding {
 	var findings []Finding
 	total, unhealthy := map[corev1.ResourceName]int64{}, map[corev1.ResourceName][]string{}
@@ -47,9 +31,9 @@ func devicePlugins(f *Facts) []Finding {
 				unhealthy[name] = append(unhealthy[name], fmt.Sprintf("%s (%d)", n.Name, lost))
 			}
 		}
-		for _, v := range vendors {
-			if v.labelled(n) && !v.offered(n) && !v.sliced(n, f.View.Snap.ResourceSlices) {
-				silent[v.name] = append(silent[v.name], n.Name)
+		for _, v := range request.Vendors() {
+			if v.Labelled(n) && !offered(v, n) && !published(v, n, f.View.Snap.ResourceSlices) {
+				silent[v.Name] = append(silent[v.Name], n.Name)
 			}
 		}
 	}
@@ -125,29 +109,20 @@ func isDevice(name corev1.ResourceName) bool {
 	return request.IsDevice(name) && !strings.Contains(string(name), "kubernetes.io/")
 }
 
-func (v vendor) labelled(n *corev1.Node) bool {
-	for _, label := range v.labels {
-		if value, ok := n.Labels[label]; ok && value != "false" {
-			return true
-		}
-	}
-	return false
-}
-
-func (v vendor) offered(n *corev1.Node) bool {
+// offered reports whether a node has resources of a vendor.
+func offered(v request.Vendor, n *corev1.Node) bool {
 	for name := range n.Status.Capacity {
-		if strings.HasPrefix(string(name), v.resource) {
+		if strings.HasPrefix(string(name), v.Prefix()) {
 			return true
 		}
 	}
 	return false
 }
 
-// sliced reports whether a DRA driver of the vendor offers devices on a node, or on nodes that it does not name one by one. Channels between
-// GPUs, which NVIDIA's other driver offers, are none.
-func (v vendor) sliced(n *corev1.Node, all []*resourcev1.ResourceSlice) bool {
+// published reports whether a DRA driver of a vendor offers devices on a node, or on nodes that it does not name one by one.
+func published(v request.Vendor, n *corev1.Node, all []*resourcev1.ResourceSlice) bool {
 	return slices.ContainsFunc(all, func(s *resourcev1.ResourceSlice) bool {
-		return strings.HasSuffix(s.Spec.Driver, "."+v.domain) && !strings.HasPrefix(s.Spec.Driver, "compute-domain.") && (s.Spec.NodeName == nil || *s.Spec.NodeName == n.Name)
+		return v.Drives(s.Spec.Driver) && (s.Spec.NodeName == nil || *s.Spec.NodeName == n.Name)
 	})
 }
 

@@ -58,7 +58,7 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 	}
 	for i := before; i < len(out.Findings); i++ {
 		if f := &out.Findings[i]; nodesMayBring(*f) {
-			autoscaler(c, f)
+			byAutoscaler(c, f)
 		}
 	}
 	if needless(request.Gang, possible) {
@@ -74,6 +74,17 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 		}
 	}
 	return request, true
+}
+
+// byAutoscaler adds what autoscalers do about what is absent. Where one would bring a resource, and has not, or cannot, that is for administrators; rules are the user's own.
+func byAutoscaler(c *stage.Context, f *stage.Finding) {
+	if late := overdue(c, ordersOf(c)); late != "" {
+		f.Message += "; and " + late
+	}
+	autoscaler(c, f)
+	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || unreadyPool(c)) {
+		f.As(answer.Blocked, answer.Admin)
+	}
 }
 
 // nodesMayBring reports whether what is absent may come with nodes that are not there yet.

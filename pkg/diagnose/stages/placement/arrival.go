@@ -7,13 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -61,7 +61,7 @@ func (a *arrivals) addOrders(c *stage.Context) {
 	most := int(c.Gang.Total()) // more nodes than it has members change nothing
 	for _, o := range ordersOf(c).open {
 		counts := false
-		if node := claimedNode(c, o); node != nil && c.Cluster().Node(node.Name) == nil && more.claim(node, most) {
+		if node := claimedNode(c, o); node != nil && more.claim(node, most) {
 			a.coming, counts = a.coming+1, true
 		}
 		for _, g := range o.groups {
@@ -223,48 +223,36 @@ func joiningNodes(c *stage.Context) joined {
 
 // whenJoined is a new node as it will be once it has joined; any other node is returned as it is. One that is about to go has not long to live.
 func whenJoined(c *stage.Context, n *corev1.Node) *corev1.Node {
-	if n.CreationTimestamp.IsZero() || c.View.Age(n.CreationTimestamp.Time) > joiningTakes || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
+	if !isNew(c, n) {
 		return n
 	}
 	return equipped(c, c.Repaired(n))
 }
 
-// equipped is a node with the devices that its plugins have not advertised yet: as many as it knows of, as nodes like it have, or as its labels count.
+// isNew reports whether a node is so new that it may still be coming up, and stays.
+func isNew(c *stage.Context, n *corev1.Node) bool {
+	return !n.CreationTimestamp.IsZero() && c.View.Age(n.CreationTimestamp.Time) <= joiningTakes && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint)
+}
+
+// equipped is a node with the devices that its plugins have not advertised yet: of each vendor as many as it knows of, as its NodeClaim promises, as nodes like it
+// have, or as its labels count.
 func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
-	devices := corev1.ResourceList{}
-	add := func(name corev1.ResourceName, q resource.Quantity) {
-		if _, known := devices[name]; !known && !q.IsZero() && !offersOf(n, name) {
-			devices[name] = q
+	up := n
+	for _, known := range []corev1.ResourceList{n.Status.Capacity, c.View.Promised(n), deviceModelsOf(c.View).like(n), request.Counted(n)} {
+		before := up
+		for name, q := range known {
+			if isDevice(name) && !q.IsZero() && !offersOf(before, name) {
+				if up == before {
+					up = before.DeepCopy()
+				}
+				if up.Status.Allocatable == nil {
+					up.Status.Allocatable = corev1.ResourceList{}
+				}
+				up.Status.Allocatable[name] = q
+			}
 		}
 	}
-	for name, q := range n.Status.Capacity {
-		if isDevice(name) {
-			add(name, q)
-		}
-	}
-	if len(devices) == 0 {
-		for name, q := range deviceModelsOf(c.View).like(n) {
-			add(name, q)
-		}
-	}
-	byLabel := len(devices) == 0
-	for label, value := range n.Labels {
-		name, counts := strings.CutSuffix(label, ".count")
-		if q, err := resource.ParseQuantity(value); byLabel && counts && err == nil && q.Sign() > 0 && isDevice(corev1.ResourceName(name)) {
-			add(corev1.ResourceName(name), q)
-		}
-	}
-	if len(devices) == 0 {
-		return n
-	}
-	n = n.DeepCopy()
-	if n.Status.Allocatable == nil {
-		n.Status.Allocatable = corev1.ResourceList{}
-	}
-	for name, q := range devices {
-		n.Status.Allocatable[name] = q
-	}
-	return n
+	return up
 }
 
 // notYet is what a new node lacks until it is as it will be.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,12 @@ func passes(c *stage.Context, coming *arrivals, out *stage.Result) bool {
 		out.Add(victims(c, "and then it fits"))
 		return true
 	}
+	if found := resizing(c); len(found) > 0 {
+		for _, f := range found {
+			out.Add(f)
+		}
+		return true
+	}
 	if coming != nil && coming.in(c).Placement.Fits() {
 		out.Add(coming.finding(c, ", and then it fits"))
 		return true
@@ -39,7 +46,7 @@ func passes(c *stage.Context, coming *arrivals, out *stage.Result) bool {
 func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
-	preempted := false
+	what := "deleted"
 	pods, _ := inTheWay(c, c.Causes(c.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !c.View.Stuck(p) })
 	going := sets.New(pods...)
 	for _, h := range c.Others() {
@@ -49,7 +56,7 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 				continue
 			}
 			end = view.Later(end, p.DeletionTimestamp.Time)
-			preempted = preempted || gang.Disruption(p) != nil
+			what = cmp.Or(disrupted(p), what)
 		}
 		if !end.IsZero() {
 			names = append(names, c.Name(h))
@@ -57,16 +64,23 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 			last = view.Later(last, end)
 		}
 	}
-	what := "deleted"
-	if preempted {
-		what = "preempted"
-	}
 	f := stage.Found(answer.VictimsTerminating, "%s %s being %s, %s: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
 		Fact("victims", names).Fact("until", last.UTC().Format(time.RFC3339))
 	for _, line := range lines {
 		f.Detail("%s", line)
 	}
 	return f
+}
+
+// disrupted is what happens to a pod that is deleted for others, as its condition has it; empty if it is just deleted.
+func disrupted(p *corev1.Pod) string {
+	switch cond := gang.Disruption(p); {
+	case cond == nil || cond.Reason == "DeletionByPodGC":
+		return ""
+	case cond.Reason == "EvictionByEvictionAPI" || cond.Reason == "DeletionByTaintManager" || cond.Reason == corev1.PodReasonTerminationByKubelet:
+		return "evicted"
+	}
+	return "preempted"
 }
 
 // ordered finds that the autoscaler has ordered nodes which bring what no node has yet: it does that for pods that the new nodes will take. What was

@@ -7,8 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -47,53 +49,82 @@ func unready(d *appsv1.DaemonSet) bool {
 	return d != nil && d.Status.NumberReady < d.Status.DesiredNumberScheduled
 }
 
-// looksLike reports whether a node has, by its labels, the hardware behind a resource, which it does not advertise.
-func looksLike(n *corev1.Node, name corev1.ResourceName) bool {
-	if offersOf(n, name) {
-		return false
+// looksLike reports whether a node has the hardware behind a resource, which it does not advertise, nor does a DRA driver.
+func looksLike(c *stage.Context, n *corev1.Node, name corev1.ResourceName) bool {
+	return !offersOf(n, name) && shows(c, n, name) && !published(c, name).HasAny(n.Name, "")
+}
+
+// published are the nodes on which DRA drivers of the vendor of a resource offer devices: with an empty name for nodes that they do not name.
+func published(c *stage.Context, name corev1.ResourceName) sets.Set[string] {
+	v := request.VendorOf(name)
+	if v == nil {
+		return nil
+	}
+	type publishedBy struct{ vendor string }
+	return view.Once(c.View, publishedBy{v.Name}, func() sets.Set[string] {
+		on := sets.New[string]()
+		for _, s := range c.View.Snap.ResourceSlices {
+			if v.Drives(s.Spec.Driver) {
+				on.Insert(ptr.Deref(s.Spec.NodeName, ""))
+			}
+		}
+		return on
+	})
+}
+
+// shows reports whether a node has the hardware behind a resource, by its labels or by its NodeClaim.
+func shows(c *stage.Context, n *corev1.Node, name corev1.ResourceName) bool {
+	if promised := c.View.Promised(n)[name]; !promised.IsZero() || request.Labelled(n, name) || remembers(n, name) {
+		return true
 	}
 	short := strings.TrimSuffix(string(name)[strings.IndexByte(string(name), '/')+1:], "s")
 	for label, value := range n.Labels {
 		if strings.HasPrefix(label, string(name)) && value != "false" && value != "0" || strings.HasPrefix(label, vendor(name)+"/"+short) && value == "true" {
-			return true
+			return !request.IsGPU(name) || !request.Sliced(n)
 		}
 	}
-	return remembers(n, name)
+	return false
 }
 
 // devicePlugin finds hardware that is there, by a label or by the plugin that runs on the nodes, and that no node advertises.
 func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceName) *stage.Finding {
-	if nearestResource(c, name) != "" {
+	if nearestResource(c, role, name) != "" {
 		return nil // a name so close to one that is offered is a slip
 	}
 	var nodes []string
+	starting := true
 	for _, n := range c.Cluster().Nodes() {
-		if looksLike(n, name) {
-			nodes = append(nodes, n.Name)
+		if looksLike(c, n, name) {
+			nodes, starting = append(nodes, n.Name), starting && isNew(c, n)
 		}
 	}
 	plugin := pluginOf(c, name)
-	if len(nodes) == 0 && !unready(plugin) {
+	switch {
+	case len(nodes) == 0 && !unready(plugin):
 		return nil
+	case len(nodes) > 0 && starting:
+		return stage.Found(answer.ScalingUp, "%s joining the cluster, and %s device plugin has not advertised %s yet", phrase.AreNames(nodes), phrase.Verb(len(nodes), "its", "their"), phrase.Resource(name)).
+			Fact("resource", string(name)).Fact("nodes", nodes).Fact("role", phrase.Role(role.Name)).
+			Detail("whether %s enough cannot be determined: how many %s will have is not known", phrase.Verb(len(nodes), "it is", "they are"), phrase.Verb(len(nodes), "it", "they"))
 	}
 	return noPlugin(c, phrase.Role(role.Name), name, nodes, plugin)
 }
 
-// unplugged finds that some nodes do not advertise devices that their labels count, and with them the gang would fit. It is nil if
+// unplugged finds that some nodes do not advertise devices that they should, by their labels or their NodeClaims, and with them the gang would fit. It is nil if
 // that is not so.
 func unplugged(c *stage.Context) *stage.Finding {
 	role := c.Request.Hardest(c.Placement.Placed)
 	name := request.Device(request.Of(role.Pod))
 	var nodes []string
 	plugged := func(n *corev1.Node) *corev1.Node {
-		count, err := resource.ParseQuantity(n.Labels[string(name)+".count"])
-		if err != nil || count.IsZero() || offersOf(n, name) {
+		if name == "" || !looksLike(c, n, name) {
 			return n
 		}
-		nodes = append(nodes, n.Name)
-		n = n.DeepCopy()
-		n.Status.Allocatable[name] = count
-		return n
+		up := equipped(c, n)
+		if offers(up, name) {
+			nodes = append(nodes, n.Name)
+		}
+		return up
 	}
 	if name == "" || !c.Fit(c.Best().MapNodes(plugged), nil).Fits() || len(nodes) == 0 {
 		return nil

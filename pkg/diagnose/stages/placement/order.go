@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // scalingTakes is how long after its decision an autoscaler is still taken to be bringing nodes.
@@ -77,7 +81,11 @@ func readOrders(c *stage.Context) (all orders) {
 		switch o = failing(c, o); {
 		case !orders:
 			all.refusals = append(all.refusals, e)
-		case c.View.Age(e.Last) > scalingTakes || len(o.groups) == 0 && o.claim == "":
+		case len(o.groups) == 0 && o.claim == "":
+		case c.View.Age(e.Last) > scalingTakes:
+			if o.failure = missing(c, o); o.failure != "" {
+				all.failed = append(all.failed, o)
+			}
 		case o.failure != "":
 			all.failed = append(all.failed, o)
 		default:
@@ -113,12 +121,22 @@ func failing(c *stage.Context, o order) order {
 			}
 		}
 	case claim == nil:
-	case claim.Status.NodeName != "" && c.Cluster().Node(claim.Status.NodeName) != nil:
+	case c.View.NodeOf(claim) != nil:
 		o.claim = ""
 	default:
 		o.failure = claim.Failure()
 	}
 	return o
+}
+
+// missing is which group has fewer nodes than were ordered; empty if none has, as far as its nodes are known.
+func missing(c *stage.Context, o order) string {
+	for _, g := range o.groups {
+		if there := len(groupNodes(c.View, g.name)); there < g.to && (there > 0 || g.from == 0) {
+			return fmt.Sprintf("group %s has %s of %d", g.name, phrase.Count(there, "node"), g.to)
+		}
+	}
+	return ""
 }
 
 // failsToScale are the reasons of events about its own ConfigMap by which the cluster autoscaler reports that a group did not get its nodes.
@@ -179,12 +197,17 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 		}
 		coming, unknown := 0, ""
 		for _, g := range o.groups {
-			there := len(groupNodes(c.View, g.name))
-			coming += max(0, g.to-max(g.from, there))
-			if there == 0 {
-				if unknown = "no node of the group exists yet"; g.from > 0 {
-					unknown = "no node carries the name of group " + g.name
-				}
+			nodes := groupNodes(c.View, g.name)
+			bare := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !unequipped(c, n) })
+			coming += max(0, g.to-max(g.from, len(nodes))) + len(bare)
+			switch {
+			case len(bare) < len(nodes):
+			case len(bare) > 0:
+				unknown = phrase.AreNames(nodeNames(bare)) + " of the group, and without devices as yet"
+			case g.from > 0:
+				unknown = "no node carries the name of group " + g.name
+			default:
+				unknown = "no node of the group exists yet"
 			}
 		}
 		if unknown != "" {
@@ -193,6 +216,14 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 		}
 	}
 	return nil
+}
+
+// unequipped reports whether a node is so new that its devices of the kind that the gang requests may come yet, and how many is not known.
+func unequipped(c *stage.Context, n *corev1.Node) bool {
+	return isNew(c, n) && slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool {
+		device := request.Device(request.Of(r.Pod))
+		return device != "" && !offers(equipped(c, n), device)
+	})
 }
 
 // nodeClaimed finds that Karpenter has ordered nodes for members. What they will have is not known.

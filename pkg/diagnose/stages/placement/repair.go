@@ -30,9 +30,26 @@ type nodeRepair struct {
 	nodes []*corev1.Node
 }
 
-func ready(c *stage.Context) *nodeRepair      { return repairOf(c, "ready", c.Repaired) }
-func healthy(c *stage.Context) *nodeRepair    { return repairOf(c, "healthy", placement.AtCapacity) }
-func uncordoned(c *stage.Context) *nodeRepair { return repairOf(c, "uncordoned", placement.Uncordoned) }
+func healthy(c *stage.Context) *nodeRepair { return repairOf(c, "healthy", placement.AtCapacity) }
+
+// ready is that nodes take pods. One that leaves may be cordoned for that: it is not the cordon that keeps pods off it.
+func ready(c *stage.Context) *nodeRepair {
+	return repairOf(c, "ready", func(n *corev1.Node) *corev1.Node {
+		if stage.Leaves(n) {
+			return placement.Uncordoned(c.Repaired(n))
+		}
+		return c.Repaired(n)
+	})
+}
+
+func uncordoned(c *stage.Context) *nodeRepair {
+	return repairOf(c, "uncordoned", func(n *corev1.Node) *corev1.Node {
+		if stage.Leaves(n) {
+			return n
+		}
+		return placement.Uncordoned(n)
+	})
+}
 
 func repairOf(c *stage.Context, name string, of func(*corev1.Node) *corev1.Node) *nodeRepair {
 	type repairNamed struct{ name string }
@@ -87,17 +104,6 @@ func usable(c *stage.Context, cluster *placement.Cluster) []string {
 	return all
 }
 
-// only restricts a repair to nodes.
-func only(nodes []string, repair func(*corev1.Node) *corev1.Node) func(*corev1.Node) *corev1.Node {
-	restricted := sets.New(nodes...)
-	return func(n *corev1.Node) *corev1.Node {
-		if restricted.Has(n.Name) {
-			return repair(n)
-		}
-		return n
-	}
-}
-
 func nodeNames(nodes []*corev1.Node) []string {
 	var all []string
 	for _, n := range nodes {
@@ -111,22 +117,17 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, repair)
 	names := nodeNames(nodes)
 	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, repair)).Fact("nodes", names)
-	leaving := 0
-	for _, n := range nodes {
-		if slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint) {
-			leaving++
-		}
-	}
 	stage.DetailEach(f, nodes, func(n *corev1.Node) string { return unfit(c, n) })
-	first, fix := nodes[0], "repair "
-	if leaving == len(nodes) {
-		fix = "prevent the removal of "
-		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, repair))
+	f.See("v1", "Node", nodes[0], ".status.conditions").Run(command.Kubectl("", "describe", "node", nodes[0].Name))
+	stay := slices.DeleteFunc(slices.Clone(nodes), stage.Leaves)
+	if len(stay) < len(nodes) {
+		f.Detail("a node that is about to be removed does not come back: its autoscaler adds another where members need one")
 	}
-	return f.See("v1", "Node", first, ".status.conditions").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: fix + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(s, only(names, c.Repaired)) },
-	})
+	if len(stay) == 0 {
+		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, repair))
+		return f
+	}
+	return f.Fix(stage.Repair(c.View, nodeNames(stay)))
 }
 
 // unfit is what is wrong with a node: its Ready condition, or else its taints.
@@ -171,7 +172,7 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	return f.See("v1", "Node", first, ".status.allocatable").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Nodes(s, only(names, placement.AtCapacity))
+			return whatif.Nodes(s, stage.Only(names, placement.AtCapacity))
 		},
 	})
 }
@@ -252,9 +253,20 @@ func withheld(c *stage.Context, s shortfall) *stage.Finding {
 }
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
-	names := nodeNames(useful(c, uncordoned(c)))
-	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c)))
-	return f.Fact("nodes", names).Fix(stage.Uncordon(names))
+	nodes := useful(c, uncordoned(c))
+	names := nodeNames(nodes)
+	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c))).Fact("nodes", names)
+	for _, n := range nodes[:min(len(nodes), mostDescribed)] {
+		for _, report := range stage.Reports(n) {
+			f.Detail("%s", report)
+		}
+	}
+	closed := slices.DeleteFunc(slices.Clone(nodes), stage.Upgraded)
+	if len(closed) == 0 {
+		f.Message = fmt.Sprintf("%s cordoned while a driver is upgraded, %s", phrase.AreNames(names), others(c, s, uncordoned(c)))
+		return f.As(answer.Waiting, answer.Nobody)
+	}
+	return f.Fix(stage.Uncordon(c.View, nodeNames(closed)))
 }
 
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.

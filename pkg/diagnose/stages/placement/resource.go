@@ -81,10 +81,20 @@ func vendor(name corev1.ResourceName) string {
 	return v
 }
 
+// meant are the offered resources that may have been meant by a name: of the same vendor, and not requested already. The memory that a slice has depends on the GPU, its
+// size is what was chosen.
+func meant(c *stage.Context, role placement.Role, name corev1.ResourceName) []string {
+	size := podrequest.MIGSize(name)
+	return slices.DeleteFunc(devices(c), func(text string) bool {
+		other := corev1.ResourceName(text)
+		return vendor(other) != vendor(name) || podrequest.OfResource(role.Pod, other) > 0 || size != "" && size != podrequest.MIGSize(other)
+	})
+}
+
 // nearestResource is the offered resource of which a name is a slip; "" if there is none.
-func nearestResource(c *stage.Context, name corev1.ResourceName) string {
-	have := devices(c)
-	if n := suggest.Nearest(string(name), have); n != "" && vendor(corev1.ResourceName(n)) == vendor(name) {
+func nearestResource(c *stage.Context, role placement.Role, name corev1.ResourceName) string {
+	have := meant(c, role, name)
+	if n := suggest.Nearest(string(name), have); n != "" {
 		return n
 	}
 	return ""
@@ -108,13 +118,14 @@ func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName)
 	same := func(r placement.Role) bool { return podrequest.OfResource(r.Pod, name) > 0 }
 	f := stage.Found(answer.ResourceNotOffered, "no node offers %s%s; there are: %s", name, onlyFor(c, role, "requested by", same), phrase.Names(countOffers(c, have))).
 		Fact("resource", string(name)).Fact("have", have).Fact("role", phrase.Role(role.Name))
-	nearest := nearestResource(c, name)
+	slicing(c, f, name)
+	nearest := nearestResource(c, role, name)
 	if nearest == "" {
-		gpus := slices.DeleteFunc(slices.Clone(have), func(n string) bool { return vendor(corev1.ResourceName(n)) != vendor(name) })
-		if len(gpus) != 1 {
+		only := meant(c, role, name)
+		if len(only) != 1 {
 			return f
 		}
-		nearest = gpus[0]
+		nearest = only[0]
 	}
 	to := corev1.ResourceName(nearest)
 	return f.Detail("did you mean %s?", nearest).

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -51,6 +52,9 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	for _, line := range byContainer(role, r) {
 		f.Detail("%s", line)
 	}
+	if podrequest.IsGPU(r.Resource) {
+		uncut(c, f)
+	}
 	defaulted(c, f, role, r)
 	misread(c, f, role, r)
 	for _, line := range c.DaemonsOn(r) {
@@ -59,7 +63,9 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	if excluded := excluded(c, cluster, role); excluded != "" {
 		f.Detail("%s", excluded)
 	}
-	autoscaler(c, f)
+	if autoscaler(c, f); retried(c) {
+		f.As(answer.Blocked, answer.Admin).Never = false
+	}
 	return tolerationHints(c, f, role)
 }
 

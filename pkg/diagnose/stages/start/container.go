@@ -9,13 +9,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // initContainer finds what keeps an init container from ending; nil if nothing does.
@@ -246,6 +250,9 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 			if slices.Contains(byNodeItself, reason) {
 				return f.Detail("%s is not, or not any more, what the scheduler took it for: see its labels, its taints and its other pods", node).Run(command.Kubectl("", "describe", "node", node))
 			}
+			if shared := tooLarge.FindStringSubmatch(pod.Status.Message); shared != nil {
+				return sharedTooLarge(c, f, corev1.ResourceName(shared[1]), resource.MustParse(shared[2]))
+			}
 			return f.Detail("the scheduler counts on more than %s has: keep new pods off it until it is repaired", node).Run(command.Kubectl("", "cordon", node))
 		}
 	}
@@ -258,6 +265,25 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 		}
 	}
 	return nil
+}
+
+// tooLarge is how NVIDIA's device plugin refuses more than one share of its devices, or of how many it is set to give.
+var tooLarge = regexp.MustCompile(`request for '([^:' ]+): \d+' too large: maximum request size for shared resources is (\d{1,9})\b`)
+
+// sharedTooLarge completes the refusal of a pod that requests more of a shared device than one pod may have: every node refuses that.
+func sharedTooLarge(c *stage.Context, f *stage.Finding, name corev1.ResourceName, most resource.Quantity) *stage.Finding {
+	text := fmt.Sprintf("request %s %s for each member", most.String(), name)
+	return f.As(answer.Blocked, answer.User).Detail("%s is shared, and one pod may have %s of it: shares do not add up to a larger part of a device", name, most.String()).
+		Fix(patch.Job(c.Gang, answer.Fix, text, map[string]any{"resource": string(name), "each": most.String()}, func(spec *whatif.Spec) {
+			for i := range spec.Roles {
+				containers := spec.Roles[i].Template.Spec.Containers
+				for j := range containers {
+					if has := containers[j].Resources.Limits[name]; has.Cmp(most) > 0 {
+						podrequest.Set(&containers[j].Resources, name, most)
+					}
+				}
+			}
+		}))
 }
 
 // displaced reports whether a pod has ended because others had it end: its kubelet, or who evicted or preempted it.

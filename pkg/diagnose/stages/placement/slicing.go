@@ -1,0 +1,49 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+)
+
+// sliced is the state of cutting GPUs that are cut.
+const sliced = "success"
+
+// slicing adds to a finding that no node offers a kind of slices which nodes have their GPUs cut into it: that brings them, or has failed.
+func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
+	var cutting, failed []string
+	for _, n := range c.Cluster().Nodes() {
+		layout, state := podrequest.Slicing(n)
+		if !podrequest.SlicedInto(layout, name) || state == sliced {
+			continue
+		}
+		if state == "failed" {
+			failed = append(failed, n.Name)
+			continue
+		}
+		cutting = append(cutting, n.Name)
+	}
+	switch {
+	case len(cutting) > 0:
+		f.As(answer.Waiting, answer.Nobody).Message += fmt.Sprintf("; the GPUs of %s are being cut into it", phrase.Names(cutting))
+	case len(failed) > 0:
+		f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf("; cutting the GPUs of %s into it has failed", phrase.Names(failed))
+		f.Run(command.Kubectl("", "describe", "node", failed[0]))
+	}
+}
+
+// uncut adds the nodes whose GPUs are neither whole nor cut yet: they offer none.
+func uncut(c *stage.Context, f *stage.Finding) {
+	for _, n := range c.Cluster().Nodes() {
+		if layout, state := podrequest.Slicing(n); podrequest.Sliced(n) && state != sliced && len(f.Details) < mostDescribed {
+			f.Detail("the GPUs of %s are to be cut (nvidia.com/mig.config=%s, state %s): it offers no whole ones", n.Name, layout, cmp.Or(state, "pending"))
+		}
+	}
+}
