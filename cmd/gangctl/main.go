@@ -20,7 +20,7 @@ import (
 func main() {
 	// Libraries of the scheduler put flags of theirs there, and cobra would show them as gangctl's.
 	pflag.CommandLine = pflag.NewFlagSet("gangctl", pflag.ContinueOnError)
-	f := &cmdutil.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv, Version: version.Get()}
+	f := &cmdutil.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv, Environ: os.Environ, Version: version.Get()}
 	os.Exit(int(root.Execute(interruptible(f.IO), f, root.NewCommand(f, scheduler.NewCommand()))))
 }
 

@@ -88,6 +88,16 @@ func (s *Server) Refuse(pattern string, code int, reason metav1.StatusReason, me
 	s.Answer(pattern, code, Status(code, reason, message, details))
 }
 
+// NoJobs has the server serve Jobs, as every cluster does, and have none.
+func (s *Server) NoJobs() *Server {
+	const path = "GET /apis/batch/v1/namespaces/{namespace}/jobs"
+	s.Answer(path, 200, map[string]any{"apiVersion": "batch/v1", "kind": "JobList", "metadata": map[string]any{}, "items": []any{}})
+	s.HandleFunc(path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		Write(w, 404, Status(404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: r.PathValue("name"), Kind: "jobs"}))
+	})
+	return s
+}
+
 // Status is a failure as an API server reports it.
 func Status(code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

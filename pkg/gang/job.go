@@ -264,6 +264,9 @@ type JobReader struct {
 	Labels func(job *Job, p RoleIndex) map[string]string
 	// PodName is the name that the controller gives a member's pod; nil where it is random.
 	PodName func(job string, p RoleIndex) string
+	// LongestName is the longest name that is made from that of a job for a role, of a kind whose pods have random names and that refuses a job
+	// for which it is too long; nil for other kinds.
+	LongestName func(job string, role Role) string
 	// Template is the path of the pod template of a role in the newest version of the kind. What follows a list is the name of its item.
 	Template func(role string) []string
 	// WriteRoles writes templates and numbers of members of roles that a job has, as far as the kind can have such numbers; nil for kinds

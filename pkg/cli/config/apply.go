@@ -87,6 +87,25 @@ func set(flag *pflag.Flag, value any) error {
 	return flagvalue.Explain(flag, flag.Value.Set(text))
 }
 
+// CheckEnvironment warns about variables that look like settings, and are none. Other programs may have some of such names: they are of interest to
+// those who look at the settings, and no more.
+func CheckEnvironment(root *cobra.Command, environ []string, warnings io.Writer) {
+	prefix, known := variable(""), Keys(root)
+	for _, entry := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(entry, "=")
+		suffix, ours := strings.CutPrefix(name, prefix)
+		key := strings.ReplaceAll(strings.ToLower(suffix), "_", "-")
+		if !ours || value == "" || key == profileKey || slices.Contains(known, key) || slices.Contains(typedOnly, key) {
+			continue
+		}
+		hint := ""
+		if nearest := suggest.Nearest(key, known); nearest != "" {
+			hint = ": did you mean " + variable(nearest) + "?"
+		}
+		fmt.Fprintf(warnings, "warning: %s is no setting%s\n", name, hint)
+	}
+}
+
 // Check warns about what has no effect: keys in the file that are no flag of any command under root, each with the nearest
 // that is, and flags that can only be typed, in the file and in the environment.
 func (c *Config) Check(root *cobra.Command, warnings io.Writer) {

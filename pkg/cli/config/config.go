@@ -5,6 +5,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,13 +28,26 @@ const (
 )
 
 // Path is where the settings are: $XDG_CONFIG_HOME/gangctl/config.yaml, with the fallback that the XDG Base Directory
-// Specification names, ~/.config.
+// Specification names, ~/.config. It is empty without either: what the current directory holds may be anybody's.
 func Path(getenv func(string) string) string {
-	dir := getenv("XDG_CONFIG_HOME")
-	if dir == "" || !filepath.IsAbs(dir) { // the specification ignores relative paths
-		dir = filepath.Join(getenv("HOME"), ".config")
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) { // the specification ignores relative paths
+		return filepath.Join(dir, "gangctl", "config.yaml")
 	}
-	return filepath.Join(dir, "gangctl", "config.yaml")
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "gangctl", "config.yaml")
+	}
+	return ""
+}
+
+// Name is how messages name the settings file at path, also where there can be none.
+func Name(path string) string { return cmp.Or(path, "$XDG_CONFIG_HOME/gangctl/config.yaml") }
+
+// Locate is path, or an error that there can be no settings file.
+func Locate(path string) (string, error) {
+	if path == "" {
+		return "", failure.Errorf("there is no settings file: neither HOME nor XDG_CONFIG_HOME is set to an absolute path").WithHint("set one of them")
+	}
+	return path, nil
 }
 
 // Config are the settings of one run.
@@ -62,7 +76,7 @@ func Load(path string, getenv func(string) string, profile string) (*Config, err
 	}
 	profile = strings.ToLower(profile) // as viper does to the keys of the file
 	if profile != "" && !slices.Contains(c.Profiles(), profile) {
-		return nil, failure.Usagef("profile %q (from %s) is not in %s", profile, source, path).WithHint("%s", c.profileHint())
+		return nil, failure.Usagef("profile %q (from %s) is not in %s", profile, source, Name(path)).WithHint("%s", c.profileHint())
 	}
 	c.profile = profile
 	return c, nil
@@ -122,6 +136,9 @@ const maxFile = 1 << 20
 
 // readFile reads a settings file; one that is not there is empty.
 func readFile(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
 	in, err := localfile.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,24 @@ func TestPath(t *testing.T) {
 		env := map[string]string{"HOME": "/home/ann", "XDG_CONFIG_HOME": tt.xdg}
 		if got := Path(func(k string) string { return env[k] }); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.xdg, got, tt.want)
+		}
+	}
+}
+
+// Without a home there is no settings file: the current directory is none.
+func TestNoHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.MkdirAll(".config/gangctl", 0o700), os.WriteFile(".config/gangctl/config.yaml", []byte("image: evil\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []string{"", "."} {
+		path := Path(func(name string) string { return map[string]string{"HOME": home}[name] })
+		c, err := Read(path)
+		if err != nil || path != "" || len(c.Held("")) > 0 {
+			t.Errorf("HOME=%q: %q, %v", home, path, err)
+		}
+		if _, err := Open(path); err == nil || !strings.HasPrefix(err.Error(), "there is no settings file: ") {
+			t.Errorf("HOME=%q: %v", home, err)
 		}
 	}
 }
@@ -134,6 +153,17 @@ func TestTypedOnly(t *testing.T) {
 	}
 	if err := c.Apply(submit); err != nil || submit.Flag("output").Value.String() != "built-in" {
 		t.Errorf("got %s, %v", submit.Flag("output").Value, err)
+	}
+}
+
+// Who looks at the settings sees what looks like one.
+func TestCheckEnvironment(t *testing.T) {
+	var s settings
+	root, _ := newTree(&s)
+	var out bytes.Buffer
+	CheckEnvironment(root, []string{"PATH=/", "GANGCTL_ZZZZZZZZZ=1", "GANGCTL_IMAEG=x", "GANGCTL_IMAGE=x", "GANGCTL_PROFILE=p", "GANGCTL_WAIT=done", "GANGCTL_EMPTY="}, &out)
+	if want := "warning: GANGCTL_IMAEG is no setting: did you mean GANGCTL_IMAGE?\nwarning: GANGCTL_ZZZZZZZZZ is no setting\n"; out.String() != want {
+		t.Errorf("got %s", &out)
 	}
 }
 

@@ -25,6 +25,10 @@ type Edit struct {
 
 // Open reads the file at path, which need not exist. A file that Load would refuse is an error.
 func Open(path string) (*Edit, error) {
+	path, err := Locate(path)
+	if err != nil {
+		return nil, err
+	}
 	e := &Edit{path: path}
 	content, err := readFile(path)
 	if err != nil {

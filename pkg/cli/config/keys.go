@@ -78,6 +78,16 @@ func Usage(root *cobra.Command, key string) string {
 	return usage
 }
 
+// Completion completes the values of the flag of a key; nil if nothing does.
+func Completion(root *cobra.Command, key string) (complete cobra.CompletionFunc) {
+	visit(root, key, func(cmd *cobra.Command, _ *pflag.Flag) {
+		if own, ok := cmd.GetFlagCompletionFunc(key); ok && complete == nil {
+			complete = own
+		}
+	})
+	return complete
+}
+
 // Plain reports whether the values of a flag are written without quotes: numbers and yes or no.
 func Plain(root *cobra.Command, key string) bool {
 	is := false

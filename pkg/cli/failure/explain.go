@@ -3,8 +3,10 @@ package failure
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"regexp"
@@ -21,6 +23,9 @@ var pathDenial = regexp.MustCompile(`User "[^"]*" cannot \S+ path "`)
 // explain fills in the message and hint for what API servers and the network answer.
 func explain(e *Error, op *opError) {
 	switch {
+	case isResourceAbsent(op.err) && op.op.always():
+		e.Message = op.prefix() + "what answers is no Kubernetes API server: it does not know what each of them serves (404)"
+		e.Hint = "check the server address of your context, its port and its path: kubectl config view --minify"
 	case meta.IsNoMatchError(op.err), isResourceAbsent(op.err):
 		e.Message = op.prefix() + "the cluster does not serve " + op.op.served()
 		e.Hint = installHint(op.op)
@@ -36,6 +41,8 @@ func explain(e *Error, op *opError) {
 		if e.Hint == "" && pathDenial.MatchString(op.err.Error()) {
 			e.Hint = "ask an administrator to bind the ClusterRole system:public-info-viewer to you, as Kubernetes does for everybody"
 		}
+	case OutcomeOf(op.err) == OutcomeUntried:
+		e.Hint = "nothing can be tried while that webhook takes no dry runs: ask who runs it to declare sideEffects None or NoneOnDryRun in its configuration, or do it without a dry run"
 	case apierrors.IsNotFound(op.err) && isNamespace(op.err):
 		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":
@@ -93,9 +100,12 @@ func Transient(err error) bool {
 	return errors.As(err, &request) && !errors.Is(err, context.Canceled) && !misled(err)
 }
 
+const moreTime = "try again, or allow more time with --request-timeout 60s"
+
 func explainNetwork(e *Error, op *opError) {
 	var request *url.Error
 	if !errors.As(op.err, &request) {
+		explainBody(e, op)
 		return
 	}
 	server := request.URL
@@ -104,10 +114,16 @@ func explainNetwork(e *Error, op *opError) {
 	}
 	var dial *net.OpError
 	var dns *net.DNSError
-	var unknownCA x509.UnknownAuthorityError
+	var expired x509.CertificateInvalidError
 	var wrongHost x509.HostnameError
 	switch {
-	case errors.As(op.err, &unknownCA), errors.As(op.err, &wrongHost):
+	case errors.As(op.err, &expired) && expired.Reason == x509.Expired:
+		e.Message = fmt.Sprintf("%sthe certificate of the API server at %s has expired, or is not valid yet: %v", op.prefix(), server, request.Err)
+		e.Hint = "whoever runs the cluster renews it; check the clock of this machine first"
+	case errors.As(op.err, &wrongHost):
+		e.Message = fmt.Sprintf("%sthe certificate of the API server at %s is for another name: %v", op.prefix(), server, request.Err)
+		e.Hint = "use an address that it names, or pass --tls-server-name NAME with one of its names: kubectl config view --minify"
+	case distrusted(op.err):
 		e.Message = fmt.Sprintf("%sthe certificate of the API server at %s is not trusted: %v", op.prefix(), server, request.Err)
 		e.Hint = "check certificate-authority in your kubeconfig, or pass --certificate-authority FILE"
 	case errors.As(op.err, &dns), errors.As(op.err, &dial) && dial.Op == "dial":
@@ -115,10 +131,24 @@ func explainNetwork(e *Error, op *opError) {
 		e.Hint = "check that the cluster is up and that its address is right, which your context has, or --server: kubectl config get-contexts"
 	case request.Timeout():
 		e.Message = fmt.Sprintf("%sno answer from the API server at %s in time: %v", op.prefix(), server, request.Err)
-		e.Hint = "try again, or allow more time with --request-timeout 60s"
+		e.Hint = moreTime
 	default:
 		e.Message = fmt.Sprintf("%sthe connection to the API server at %s failed: %v", op.prefix(), server, request.Err)
 		e.Hint = "try again; if it persists, check the server address of your context: kubectl config view --minify"
+	}
+}
+
+// explainBody fills in the message and hint for an answer that has begun, and cannot be read.
+func explainBody(e *Error, op *opError) {
+	var late net.Error
+	var syntax *json.SyntaxError
+	switch {
+	case op.op.Verb == "": // it may be no answer at all
+	case errors.As(op.err, &late) && late.Timeout():
+		e.Message = op.prefix() + "the API server did not complete its answer in time"
+		e.Hint = moreTime
+	case errors.As(op.err, &syntax), errors.Is(op.err, io.ErrUnexpectedEOF):
+		e.Hint = "try again; if it persists, a proxy or its login page may answer in place of the API server: check the address of your context: kubectl config view --minify"
 	}
 }
 

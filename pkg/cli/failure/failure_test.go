@@ -2,7 +2,9 @@ package failure
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,11 +56,17 @@ func TestFrom(t *testing.T) {
 			"list TFJobs in all namespaces: tfjobs.kubeflow.org is forbidden: " + denied.Error(), "a ClusterRole, bound to", CodeError},
 		{"403 by quota", getJob.Wrap(apierrors.NewForbidden(tfjobs.GroupResource(), "llama", errors.New("exceeded quota: q"))),
 			`get TFJob research/llama: tfjobs.kubeflow.org "llama" is forbidden: exceeded quota: q`, "", CodeError},
+		{"no dry run", getJob.Wrap(apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)),
+			`get TFJob research/llama: admission webhook "w" does not support dry run`, "sideEffects", CodeError},
 		{"404 object", getJob.Wrap(apierrors.NewNotFound(tfjobs.GroupResource(), "llama")), "get TFJob research/llama: not found", "", CodeError},
 		{"404 namespace", getJob.Wrap(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "research")),
 			`get TFJob research/llama: namespaces "research" not found`, "kubectl create namespace research", CodeError},
 		{"404 CRD", listOne.Wrap(apierrors.NewGenericServerResponse(404, "GET", tfjobs.GroupResource(), "", "404 page not found", 0, true)),
 			"list TFJobs in namespace research: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", CodeError},
+		{"404 of what every server has", Op{Verb: "list", Kind: "Lease"}.Wrap(apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{}, "", "<html>", 0, true)),
+			"list Leases in all namespaces: what answers is no Kubernetes API server: it does not know what each of them serves (404)", "kubectl config view", CodeError},
+		{"404 of Jobs", Op{Verb: "list", Kind: "Job", Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}}.Wrap(apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{}, "", "<html>", 0, true)),
+			"list Jobs in all namespaces: what answers is no Kubernetes API server: it does not know what each of them serves (404)", "kubectl config view", CodeError},
 		{"no match", getJob.Wrap(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "TFJob"}}),
 			"get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "gangctl-sandbox up", CodeError},
 		{"no operator", Op{Verb: "create", Kind: "RayJob", Resource: schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}}.Wrap(&meta.NoKindMatchError{}),
@@ -77,6 +85,16 @@ func TestFrom(t *testing.T) {
 		{"certificate", getJob.Wrap(request(x509.UnknownAuthorityError{})),
 			"get TFJob research/llama: the certificate of the API server at https://10.0.0.1:6443 is not trusted: x509: certificate signed by unknown authority",
 			"--certificate-authority", CodeError},
+		{"expired certificate", getJob.Wrap(request(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}})),
+			"get TFJob research/llama: the certificate of the API server at https://10.0.0.1:6443 has expired, or is not valid yet: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: ",
+			"renews it", CodeError},
+		{"certificate of another name", getJob.Wrap(request(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"kube"}}, Host: "localhost"})),
+			"get TFJob research/llama: the certificate of the API server at https://10.0.0.1:6443 is for another name: x509: certificate is valid for kube, not localhost", "--tls-server-name", CodeError},
+		{"late body", listOne.Wrap(fmt.Errorf("read list: %w", os.ErrDeadlineExceeded)),
+			"list TFJobs in namespace research: the API server did not complete its answer in time", "--request-timeout", CodeError},
+		{"page with 200", listOne.Wrap(fmt.Errorf("read list: %w", json.Unmarshal([]byte("<html>"), new(any)))),
+			"list TFJobs in namespace research: read list: invalid character '<' looking for beginning of value", "login page", CodeError},
+		{"a file", json.Unmarshal([]byte("<html>"), new(any)), "invalid character '<' looking for beginning of value", "", CodeError},
 		{"no login", getJob.Wrap(request(errors.New("getting credentials: exec: executable aws failed with exit code 7"))),
 			"get TFJob research/llama: cannot get credentials: exec: executable aws failed with exit code 7", "log in to the cluster again", CodeError},
 		{"timeout", getJob.Wrap(request(context.DeadlineExceeded)),
@@ -134,6 +152,7 @@ func TestTransient(t *testing.T) {
 		"connection lost":  {request(io.ErrUnexpectedEOF), true},
 		"interrupted":      {request(context.Canceled), false},
 		"no such host":     {request(&net.DNSError{Err: "no such host", Name: "x"}), false},
+		"expired":          {request(x509.CertificateInvalidError{Reason: x509.Expired}), false},
 		"not trusted":      {request(x509.UnknownAuthorityError{}), false},
 		"no login":         {request(errors.New("getting credentials: exec: executable aws failed with exit code 7")), false},
 		"refused":          {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil), false},

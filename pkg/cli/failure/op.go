@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,6 +54,11 @@ func (o Op) served() string {
 		return "this resource"
 	}
 	return fmt.Sprintf("%s (%s)", o.Resource.GroupResource(), o.Resource.Version)
+}
+
+// always reports whether every API server serves its resource. What has none, its version and its discovery, is such, too.
+func (o Op) always() bool {
+	return o.Verb != "" && (o.Resource.Empty() || slices.Contains([]string{"", "apps", "batch", "coordination.k8s.io"}, o.Resource.Group))
 }
 
 // Wrap names the request that failed; From then explains why. Wrap(nil) is nil.

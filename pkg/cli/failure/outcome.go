@@ -27,6 +27,8 @@ const (
 	// OutcomeNotStored: it was not evaluated, and is not stored: the request was not sent, or answered without a look at the object. The
 	// next one may be accepted.
 	OutcomeNotStored
+	// OutcomeUntried: an admission webhook that takes no dry runs keeps the object from being tried. Only a create that is none shows more.
+	OutcomeUntried
 	// OutcomeAmbiguous: it may be stored all the same: the connection was lost, a proxy answered, or the API server gave up waiting
 	// for the store.
 	OutcomeAmbiguous
@@ -42,6 +44,9 @@ func (o Outcome) Unseen() bool {
 // admission recognises a refusal by admission, which may have any status, and a webhook without whose answer nothing is accepted.
 var admission = regexp.MustCompile(`(?:admission webhook|ValidatingAdmissionPolicy) .*denied (?:the )?request|failed calling (?:admission )?webhook`)
 
+// noDryRun recognises what the API server itself answers to a dry run that a webhook may not see, because of its sideEffects.
+var noDryRun = regexp.MustCompile(`^admission webhook "[^"]*" does not support dry run$`)
+
 // OutcomeOf is what the answer to a create shows. A refusal counts only where the API server evaluated the object: a status such as 500, 503 or
 // 409 is about the server.
 func OutcomeOf(err error) Outcome {
@@ -55,6 +60,8 @@ func OutcomeOf(err error) Outcome {
 		return OutcomeNotStored
 	case !answered || answer.Code < http.StatusBadRequest:
 		return OutcomeAmbiguous
+	case apierrors.IsBadRequest(err) && noDryRun.MatchString(answer.Message):
+		return OutcomeUntried
 	case admission.MatchString(answer.Message):
 		return OutcomeRefused
 	case apierrors.IsAlreadyExists(err):
@@ -84,7 +91,13 @@ func neverSent(err error) bool {
 // misled reports whether a request failed because its address leads nowhere, or to a server that is not trusted.
 func misled(err error) bool {
 	var dns *net.DNSError
+	return errors.As(err, &dns) || distrusted(err)
+}
+
+// distrusted reports whether a request failed because of the server's certificate. That does not pass by itself.
+func distrusted(err error) bool {
+	var invalid x509.CertificateInvalidError
 	var unknownCA x509.UnknownAuthorityError
 	var wrongHost x509.HostnameError
-	return errors.As(err, &dns) || errors.As(err, &unknownCA) || errors.As(err, &wrongHost)
+	return errors.As(err, &invalid) || errors.As(err, &unknownCA) || errors.As(err, &wrongHost)
 }

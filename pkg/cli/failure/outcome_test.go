@@ -33,6 +33,8 @@ func TestOutcomeOf(t *testing.T) {
 		"bad request":                  {apierrors.NewBadRequest("no"), OutcomeRefused},
 		"quota":                        {apierrors.NewForbidden(pods, "a", errors.New("exceeded quota: q")), OutcomeRefused},
 		"webhook":                      {internal(`admission webhook "w" denied the request: no`), OutcomeRefused},
+		"webhook without dry runs":     {apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), OutcomeUntried},
+		"webhook that speaks of them":  {apierrors.NewBadRequest(`admission webhook "w" denied the request: admission webhook "v" does not support dry run`), OutcomeRefused},
 		"webhook that does not answer": {internal(`failed calling webhook "w": timeout`), OutcomeRefused},
 		"policy":                       {apierrors.NewConflict(pods, "a", errors.New(`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`)), OutcomeRefused},
 		"kind that is not served":      {proxy(http.StatusNotFound), OutcomeRefused},

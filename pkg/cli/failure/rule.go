@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -49,6 +50,18 @@ func Needing(err error, ops ...Op) error {
 		return err
 	}
 	return e.needing(ops...)
+}
+
+// Lacking adds to an error the rules for other requests that were refused, because of which it may have come to it.
+func Lacking(err error, refused ...error) error {
+	for _, r := range refused {
+		if why := From(r); len(why.lacks.ops) > 0 {
+			e := From(err)
+			e.lacks.user = cmp.Or(e.lacks.user, why.lacks.user)
+			err = e.needing(why.lacks.ops...)
+		}
+	}
+	return err
 }
 
 // NeedingVerb is Needing for further requests for what was refused: a job that may not be read may not be changed, either.

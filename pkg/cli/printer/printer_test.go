@@ -107,10 +107,10 @@ func TestTableOfWideText(t *testing.T) {
 
 func TestPrintFields(t *testing.T) {
 	var out strings.Builder
-	if err := PrintFields(&out, "  ", Field{"Name", "llama"}, Field{"Scheduler", "gang"}, Field{"A longer one", ""}); err != nil {
+	if err := PrintFields(&out, "  ", Field{"Name", "llama"}, Field{"Scheduler", "gang"}, Field{"Reason", "no room\n\tAge: 7d"}, Field{"A longer one", ""}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "  Name:         llama\n  Scheduler:    gang\n"; out.String() != want {
+	if want := "  Name:         llama\n  Scheduler:    gang\n  Reason:       no room Age: 7d\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

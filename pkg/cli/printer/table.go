@@ -96,7 +96,7 @@ func widthOfLast(f Flags, width int, columns []Column, rows [][]string) int {
 type Field struct{ Label, Value string }
 
 // PrintFields prints fields, each on a line of its own that begins with the indent, with the values below each other. A field
-// without a value is left out.
+// without a value is left out; one of several lines could be taken for several fields, and is one.
 func PrintFields(out io.Writer, indent string, fields ...Field) error {
 	widest := 0
 	for _, f := range fields {
@@ -105,7 +105,7 @@ func PrintFields(out io.Writer, indent string, fields ...Field) error {
 	var b strings.Builder
 	for _, f := range fields {
 		if f.Value != "" {
-			fmt.Fprintf(&b, "%s%-*s %s\n", indent, widest+1, f.Label+":", f.Value)
+			fmt.Fprintf(&b, "%s%-*s %s\n", indent, widest+1, f.Label+":", strings.Join(strings.Fields(f.Value), " "))
 		}
 	}
 	_, err := io.WriteString(out, b.String())

@@ -60,21 +60,22 @@ func Find(ctx context.Context, client *kube.Client, namespace, arg string) (*gan
 	return job, needingAll(client, err, readers, refused)
 }
 
-// needingAll adds to a refusal the rights to the other kinds that were refused, of those that the cluster has.
+// needingAll adds, to a refusal and to the error that no job was found, the rights to all kinds that were refused, of those that the cluster has.
 func needingAll(client *kube.Client, err error, readers []gang.JobReader, refused []error) error {
-	if !apierrors.IsForbidden(err) {
+	var missing *gang.JobNotFoundError
+	if !apierrors.IsForbidden(err) && !errors.As(err, &missing) {
 		return err
 	}
-	var ops []failure.Op
+	var denied []error
 	for i, r := range readers {
 		if !apierrors.IsForbidden(refused[i]) {
 			continue
 		}
 		if served, unknown := serves(client, r); unknown != nil || served {
-			ops = append(ops, failure.RefusedOp(refused[i]))
+			denied = append(denied, refused[i])
 		}
 	}
-	return failure.Needing(err, ops...)
+	return failure.Lacking(err, denied...)
 }
 
 // unreadable are the kinds, in the plural, that the user may not get.
@@ -99,7 +100,7 @@ func choose(missing *gang.JobNotFoundError, readers []gang.JobReader, found []*g
 		case apierrors.IsForbidden(err):
 			forbidden = cmp.Or(forbidden, err)
 		case unserved(err):
-			nowhere = cmp.Or(nowhere, err)
+			nowhere = moreTelling(r, nowhere, err)
 		case r.Group == "batch" && len(readers) > 1: // served by every cluster: its absence shows nothing about the others
 		default:
 			looked = true
@@ -155,6 +156,14 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 
 // unserved reports whether an error means that the cluster does not have a resource: a 404 that names no object.
 func unserved(err error) bool { return apierrors.IsNotFound(err) && !absent(err) }
+
+// moreTelling is which of two kinds that are not served is to be reported: the first, but for the Job that every cluster serves.
+func moreTelling(r gang.JobReader, first, next error) error {
+	if r.Group == "batch" {
+		return next
+	}
+	return cmp.Or(first, next)
+}
 
 // absent reports whether an error means that an object is not there.
 func absent(err error) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // Op names a request for a job, for errors.
@@ -37,7 +38,7 @@ func Read(object *unstructured.Unstructured) (*gang.Job, error) {
 }
 
 // isGang reports whether a job is one of gangctl's: any kind of job whose members belong together, and a Job of Kubernetes itself if
-// its pods declare that they are a gang. Parts of other jobs, as an MPIJob's launcher and the Jobs of a JobSet, are not.
+// its pods declare that they are a gang, or gangctl has submitted it without one. Parts of other jobs, as an MPIJob's launcher and the Jobs of a JobSet, are not.
 func isGang(j *gang.Job) bool {
 	if j.Kind.Group != batchv1.GroupName {
 		return true
@@ -46,7 +47,7 @@ func isGang(j *gang.Job) bool {
 		return false
 	}
 	_, ok := dialect.OfTemplate(j)
-	return ok
+	return ok || j.Meta.Annotations[provenance.CommandAnnotation] != ""
 }
 
 // sortJobs sorts by namespace, name and kind.

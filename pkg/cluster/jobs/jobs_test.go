@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 const (
@@ -82,6 +83,11 @@ func TestFind(t *testing.T) {
 			s.Answer("GET /apis/kubeflow.org/v2beta1/namespaces/research/mpijobs/llama", 200, of("v2beta1", "MPIJob", "llama"))
 		}, "mpijob.kubeflow.org/llama", "", 0},
 		"a Job that is a gang": {"llama", func(s *kubetest.Server) { s.Answer("GET "+batchPath+"/llama", 200, batch("llama", true, nil)) }, "job.batch/llama", "", 0},
+		"a Job that was submitted without a gang": {"llama", func(s *kubetest.Server) {
+			job := batch("llama", false, nil)
+			job.Annotations = map[string]string{provenance.CommandAnnotation: "gangctl submit job llama --dialect none"}
+			s.Answer("GET "+batchPath+"/llama", 200, job)
+		}, "job.batch/llama", "", 0},
 		"a Job that is none": {"llama", func(s *kubetest.Server) {
 			s.Answer("GET "+batchPath+"/llama", 200, batch("llama", false, nil))
 			notFound(s, kubeflowPath+"tfjobs/llama")

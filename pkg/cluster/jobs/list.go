@@ -75,7 +75,7 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 				served++
 			}
 		case unserved(refused[i]):
-			nowhere = cmp.Or(nowhere, refused[i])
+			nowhere = moreTelling(r, nowhere, refused[i])
 		case r.Group != batchv1.GroupName || len(found[i]) > 0:
 			served++
 		}

@@ -6,9 +6,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
@@ -63,6 +65,10 @@ func (f *Factory) Namespace() (string, error) {
 	namespace, _, err := f.flags.loader().Namespace()
 	if err != nil {
 		return "", f.explainConfig(err)
+	}
+	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+		return "", failure.Errorf("kubeconfig: namespace %q of the context: %s", namespace, strings.Join(problems, "; ")).
+			WithHint("correct it: kubectl config set-context --current --namespace NAME; or choose one with -n")
 	}
 	return namespace, nil
 }

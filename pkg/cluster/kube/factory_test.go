@@ -75,6 +75,14 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
+// The namespace of a context is no other than one that is typed.
+func TestNamespaceOfTheContext(t *testing.T) {
+	f, _ := newFactory(t, strings.Replace(kubeconfig, "namespace: research", "namespace: Foo_Bar", 1))
+	if got, err := f.Namespace(); err == nil || !strings.HasPrefix(err.Error(), `kubeconfig: namespace "Foo_Bar" of the context: `) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestNoCluster(t *testing.T) {
 	tests := []struct {
 		name, config  string
@@ -83,7 +91,8 @@ func TestNoCluster(t *testing.T) {
 	}{
 		{"nothing", "", nil, "no cluster is configured: tried FILE", "gangctl-sandbox up"},
 		{"nothing, and a context", "", []string{"--context", "dev"}, "no cluster is configured: tried FILE", "gangctl-sandbox up"},
-		{"timeout", kubeconfig, []string{"--request-timeout", "abc"}, `--request-timeout "abc": must be a duration, such as 30s`, ""},
+		{"timeout", kubeconfig, []string{"--request-timeout", "abc"}, `--request-timeout "abc": must be a duration from 0 to 2562047h, such as 30s`, ""},
+		{"timeout before it began", kubeconfig, []string{"--request-timeout=-1s"}, `--request-timeout "-1s": must be a duration from 0 to 2562047h, such as 30s`, ""},
 		{"no such file", kubeconfig, []string{"--kubeconfig", "/nowhere"}, "kubeconfig /nowhere does not exist", "gangctl-sandbox up"},
 		{"no namespace", kubeconfig, []string{"-n", "a b"}, `--namespace "a b": ` + validation.IsDNS1123Label("a b")[0], ""},
 		{"no end", kubeconfig, []string{"--kubeconfig", "/dev/zero"}, "read /dev/zero: it has more than 16 MiB", "correct the path"},

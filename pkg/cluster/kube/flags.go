@@ -57,8 +57,8 @@ func (c *connection) checkNamespace() error {
 }
 
 func (c *connection) checkTimeout() error {
-	if _, err := clientcmd.ParseTimeout(c.overrides.Timeout); err != nil {
-		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", c.overrides.Timeout)
+	if limit, err := clientcmd.ParseTimeout(c.overrides.Timeout); err != nil || limit < 0 {
+		return failure.Usagef("--request-timeout %q: must be a duration from 0 to 2562047h, such as 30s", c.overrides.Timeout) // what a time.Duration holds
 	}
 	return nil
 }

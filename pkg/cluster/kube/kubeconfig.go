@@ -25,7 +25,7 @@ import (
 // account and flags. It fails if nothing configures where the cluster is: client-go would silently try localhost:8080. That takes the service account
 // only where no flag changes anything, and takes over none of the flags.
 func (f *Factory) clientConfig() (clientcmd.ClientConfig, error) {
-	if err := f.checkFiles(); err != nil {
+	if err := errors.Join(f.flags.checkTimeout(), f.checkFiles()); err != nil {
 		return nil, err
 	}
 	loader, flags := f.flags.loader(), &f.flags.overrides

@@ -29,16 +29,12 @@ func (o Once) Read(ctx context.Context, sources []Source) []error {
 	var errs []error
 	for i := range opened {
 		s := <-opened[i].ready
-		err := s.err
-		for err == nil {
-			err = s.advance()
-			if err == nil {
-				o.Sink.Line(s.line)
-			}
+		for s.advance() {
+			o.Sink.Line(s.line)
 		}
 		s.finish()
-		if !errors.Is(err, io.EOF) {
-			errs = append(errs, opOf(sources[i]).Wrap(err))
+		if s.err != nil {
+			errs = append(errs, opOf(sources[i]).Wrap(s.err))
 		}
 	}
 	return errs
@@ -53,7 +49,7 @@ type openLog struct {
 	order  int
 	ready  chan *openLog
 	stream *stream
-	err    error
+	err    error // why it could not be opened, or read to its end
 	line   Line
 	free   func()
 }
@@ -87,11 +83,18 @@ func (o Once) open(ctx context.Context, sources []Source) []*openLog {
 	return logs
 }
 
-// advance reads the next line.
-func (s *openLog) advance() error {
+// advance reads the next line, and reports whether there is one. Only what was opened has an end: an io.EOF before it is a connection that was
+// closed without an answer.
+func (s *openLog) advance() bool {
+	if s.err != nil {
+		return false
+	}
 	stamp, at, text, err := s.stream.next()
 	s.line = Line{Source: s.source, Stamp: stamp, Time: at, Text: text}
-	return err
+	if !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return err == nil
 }
 
 func (s *openLog) finish() {
@@ -103,41 +106,29 @@ func (s *openLog) finish() {
 
 // merge gives lines on in the order of their times, and of the sources for the same time.
 func (o Once) merge(sources []Source, opened []*openLog) []error {
-	failed := make([]error, len(sources))
 	var next byTime
-	end := func(s *openLog, err error) {
-		s.finish()
-		if !errors.Is(err, io.EOF) {
-			failed[s.order] = opOf(s.source).Wrap(err)
-		}
-	}
 	for i := range opened {
-		s := <-opened[i].ready
-		err := s.err
-		if err == nil {
-			err = s.advance()
+		if s := <-opened[i].ready; s.advance() {
+			next = append(next, s)
+		} else {
+			s.finish()
 		}
-		if err != nil {
-			end(s, err)
-			continue
-		}
-		next = append(next, s)
 	}
 	heap.Init(&next)
 	for len(next) > 0 {
 		s := next[0]
 		o.Sink.Line(s.line)
-		if err := s.advance(); err != nil {
-			heap.Pop(&next)
-			end(s, err)
+		if s.advance() {
+			heap.Fix(&next, 0)
 			continue
 		}
-		heap.Fix(&next, 0)
+		heap.Pop(&next)
+		s.finish()
 	}
 	var errs []error
-	for _, err := range failed {
-		if err != nil {
-			errs = append(errs, err)
+	for i, s := range opened {
+		if s.err != nil {
+			errs = append(errs, opOf(sources[i]).Wrap(s.err))
 		}
 	}
 	return errs

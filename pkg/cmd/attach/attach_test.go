@@ -154,7 +154,7 @@ func TestErrors(t *testing.T) {
 		{s, "llama --index 7 -- date", 1, "llama has no member worker-7", "gangctl get llama"},
 		{s, "llama --role chief -- date", 1, "llama has no member chief-0", "gangctl get llama"},
 		{s, "llama -c x -- date", 1, `pod research/llama-worker-0 has no container "x"`, "sidecar, tensorflow"},
-		{kubetest.New(t), "llama -- date", 1, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
+		{kubetest.New(t).NoJobs(), "llama -- date", 1, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
 		{forbidden, "llama -- date", 1, `create exec in pod research/llama-worker-0: pods "llama-worker-0" is forbidden: User "bob" cannot create resource "pods/exec" in API group "" in the namespace "research"`, `resources: ["pods/exec"]`},
 	}
 	for _, tt := range tests {

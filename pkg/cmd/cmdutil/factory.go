@@ -17,6 +17,8 @@ type Factory struct {
 	Args []string
 	// Getenv reads the environment.
 	Getenv func(string) string
+	// Environ lists the environment, as NAME=VALUE; nil for no such list.
+	Environ func() []string
 	// Version is the build that runs.
 	Version version.Info
 	// Suffix makes five random characters for a generated name.

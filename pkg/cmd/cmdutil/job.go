@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -126,14 +127,16 @@ func explainNotFound(ctx context.Context, client *kube.Client, err error) error 
 	if errors.As(err, &missing) && missing.Nearest == nil {
 		similar := *missing
 		similar.Nearest = similarJobs(ctx, client, missing.Namespace, missing.Name)
-		err = &similar
+		if len(similar.Nearest) > 0 {
+			err = &similar
+		}
 	}
-	return ExplainName(err)
+	return ExplainName(err, "")
 }
 
-// ExplainName adds a hint to the error for a name that no job has, or jobs of several kinds: what to type instead. Other errors are
-// returned as they are.
-func ExplainName(err error) error {
+// ExplainName adds a hint to the error for a name that no job has, or jobs of several kinds, in the cluster or in the file from: what to type
+// instead. Other errors are returned as they are, and so is one with the rules that the caller lacks for a closer look.
+func ExplainName(err error, from string) error {
 	var missing *gang.JobNotFoundError
 	var ambiguous *gang.AmbiguousJobError
 	switch {
@@ -147,6 +150,10 @@ func ExplainName(err error) error {
 		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Nearest, " or "))
 	case len(missing.Elsewhere) > 0:
 		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
+	case failure.From(err).Hint != "":
+		return err
+	case from != "":
+		return failure.Errorf("%w", err).WithHint("see the jobs in the file with `gangctl top job -A --from %s`, or choose a namespace of it with -n", shell.Quote(from))
 	default:
 		return failure.Errorf("%w", err).WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
@@ -31,13 +34,43 @@ func TestExplainName(t *testing.T) {
 		"two kinds":   {&gang.AmbiguousJobError{Jobs: same[:2]}, "research/llama is the name of several jobs: TFJob, PyTorchJob", "name one: tfjob/llama or pytorchjob/llama", failure.CodeUsage},
 		"three kinds": {&gang.AmbiguousJobError{Jobs: same}, "research/llama is the name of several jobs: TFJob, PyTorchJob, MPIJob", "name one: tfjob/llama or pytorchjob/llama or mpijob/llama", failure.CodeUsage},
 	} {
-		got := failure.From(ExplainName(fmt.Errorf("%w", tt.err)))
+		got := failure.From(ExplainName(fmt.Errorf("%w", tt.err), ""))
 		if got.Message != tt.message || got.Hint != tt.hint || got.Code != tt.code || !errors.Is(got, tt.err) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 	other := errors.New("etcd")
-	if got := ExplainName(other); got != other { //nolint:errorlint // the very same
+	if got := ExplainName(other, ""); got != other { //nolint:errorlint // the very same
 		t.Errorf("got %v", got)
+	}
+	missing := &gang.JobNotFoundError{Namespace: "research", Name: "llama"}
+	if got := failure.From(ExplainName(missing, "a b.yaml")); got.Hint != "see the jobs in the file with `gangctl top job -A --from 'a b.yaml'`, or choose a namespace of it with -n" {
+		t.Errorf("in a file: %s", got.Hint)
+	}
+}
+
+// Where a job may be one that the caller may not read, the rule that is missing comes first.
+func TestUnreadableKind(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /apis/kubeflow.org/v1", 200, metav1.APIResourceList{GroupVersion: "kubeflow.org/v1", APIResources: []metav1.APIResource{{Name: "tfjobs", Kind: "TFJob"}}})
+	at := "GET /apis/kubeflow.org/v1/namespaces/research/"
+	s.Refuse(at+"tfjobs/llama", 403, metav1.StatusReasonForbidden, `User "bob" cannot get resource "tfjobs"`, &metav1.StatusDetails{Name: "llama"})
+	s.Refuse(at+"mpijobs/llama", 403, metav1.StatusReasonForbidden, `User "bob" cannot get resource "mpijobs"`, &metav1.StatusDetails{Name: "llama"})
+	s.Refuse(at+"pytorchjobs/llama", 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "llama"})
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ReadJob(t.Context(), client, "research", "llama")
+	got := failure.From(failure.NeedingVerb(err, "delete"))
+	const rules = `ask an administrator for these rules in a Role in namespace research, bound to user "bob":
+  - apiGroups: ["kubeflow.org"]
+    resources: ["tfjobs"]
+    verbs: ["get"]
+  - apiGroups: ["kubeflow.org"]
+    resources: ["tfjobs"]
+    verbs: ["delete"]`
+	if got == nil || got.Message != "get job research/llama: not found; you may not look for it among TFJobs, MPIJobs" || got.Hint != rules {
+		t.Errorf("got %+v", got)
 	}
 }

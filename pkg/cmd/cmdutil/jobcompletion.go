@@ -8,23 +8,23 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // CompleteJobs completes job names that are not on the command line yet, after KIND/ those of a kind, with the state of each job; at most max
-// names in all, 0 is no limit. It is silent on errors.
-func CompleteJobs(f *Factory, max int) cobra.CompletionFunc {
+// names in all, 0 is no limit. Jobs that the command does not take are left out. It is silent on errors.
+func CompleteJobs(f *Factory, max int, takes ...func(*gang.Job) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if max > 0 && len(args) >= max {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
-			return findJobs(ctx, client, namespace, args, prefix)
+			return findJobs(ctx, client, namespace, args, prefix, takes...)
 		})(cmd, args, prefix)
 	}
 }
@@ -43,12 +43,56 @@ func CompleteMembers(f *Factory) cobra.CompletionFunc {
 
 // CompleteRoles completes the roles of the job on the command line, in lower case, with how many members each has.
 func CompleteRoles(f *Factory) cobra.CompletionFunc {
-	return completeFromCluster(f, findRoles)
+	return completeFromRoles(f, func(roles []gang.Role) (found []cobra.Completion) {
+		for _, role := range roles {
+			members := fmt.Sprintf("%d members", role.Replicas)
+			if role.Replicas == 1 {
+				members = "1 member"
+			}
+			found = append(found, cobra.CompletionWithDesc(strings.ToLower(role.Name), members))
+		}
+		return found
+	})
+}
+
+// CompleteIndexes completes the indexes of the members of the job on the command line, with the roles that have each.
+func CompleteIndexes(f *Factory) cobra.CompletionFunc {
+	return completeFromRoles(f, func(roles []gang.Role) (found []cobra.Completion) {
+		for i := range int32(maxCompletions) {
+			var of []string
+			for _, role := range roles {
+				if i < role.Replicas {
+					of = append(of, strings.ToLower(role.Name))
+				}
+			}
+			if len(of) > 0 {
+				found = append(found, cobra.CompletionWithDesc(fmt.Sprint(i), strings.Join(of, ", ")))
+			}
+		}
+		return found
+	})
+}
+
+// completeFromRoles completes with what a function makes of the roles of the job on the command line.
+func completeFromRoles(f *Factory, of func([]gang.Role) []cobra.Completion) cobra.CompletionFunc {
+	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+		if len(args) == 0 {
+			return nil, nil
+		}
+		if _, byPod := jobs.PodName(args[0]); byPod {
+			return nil, nil // that is a member already
+		}
+		job, err := jobs.Find(ctx, client, namespace, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return of(job.Roles), nil
+	})
 }
 
 // findJobs are the names of the jobs that args lack, each with its state, whatever the time is; if the prefix has one, of a kind and after it. Without
 // the pods the names alone are worth having.
-func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string, prefix string) ([]cobra.Completion, error) {
+func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string, prefix string, takes ...func(*gang.Job) bool) ([]cobra.Completion, error) {
 	typed, _, byKind := strings.Cut(prefix, "/")
 	only, ofKind := kind.ByName(typed)
 	if typed == "job" || typed == "jobs" {
@@ -70,7 +114,7 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 			name = typed + "/" + name
 		}
 		switch {
-		case byKind && ofKind && job.Kind.GroupKind() != only.GroupKind, slices.Contains(args, name):
+		case byKind && ofKind && job.Kind.GroupKind() != only.GroupKind, slices.Contains(args, name), slices.ContainsFunc(takes, func(takes func(*gang.Job) bool) bool { return !takes(job) }):
 		case unknown != nil:
 			found = append(found, name)
 		default:
@@ -108,41 +152,6 @@ func findMembers(ctx context.Context, client *kube.Client, namespace, prefix str
 				found = append(found, cobra.CompletionWithDesc(before+m.Pod.Name, string(m.State)))
 			}
 		}
-	}
-	return found, nil
-}
-
-// findRoles are those of the job that args name.
-func findRoles(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	if _, byPod := jobs.PodName(args[0]); byPod {
-		return nil, nil // that is a member already
-	}
-	job, err := jobs.Find(ctx, client, namespace, args[0])
-	if err != nil {
-		return nil, err
-	}
-	return rolesOf(job.Object)
-}
-
-func rolesOf(job *unstructured.Unstructured) ([]cobra.Completion, error) {
-	reader, known := kind.ByKind(job.GroupVersionKind().GroupKind())
-	if !known {
-		return nil, nil
-	}
-	read, err := reader.Read(job)
-	if err != nil {
-		return nil, err
-	}
-	var found []cobra.Completion
-	for _, role := range read.Roles {
-		members := fmt.Sprintf("%d members", role.Replicas)
-		if role.Replicas == 1 {
-			members = "1 member"
-		}
-		found = append(found, cobra.CompletionWithDesc(strings.ToLower(role.Name), members))
 	}
 	return found, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
@@ -86,6 +87,23 @@ func TestCompleteRoles(t *testing.T) {
 		if got, _ := CompleteRoles(f)(cmd, tt.args, tt.prefix); !slices.Equal(got, tt.want) {
 			t.Errorf("%q, %q: got %q", tt.args, tt.prefix, got)
 		}
+	}
+	if got, _ := CompleteIndexes(f)(cmd, []string{"llama"}, ""); !slices.Equal(got, []string{"0\tps, worker", "1\tworker"}) {
+		t.Errorf("indexes: got %q", got)
+	}
+}
+
+// What a command refuses is not offered.
+func TestCompleteJobsThatItTakes(t *testing.T) {
+	s := kubetest.New(t)
+	suspended := kubetest.Job("research", "mistral", 1)
+	suspended.Spec.RunPolicy.Suspend = new(true)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", suspended, kubetest.Job("research", "llama", 1)))
+	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	if got, _ := CompleteJobs(f, 0, func(job *gang.Job) bool { return job.Suspended })(cmd, nil, ""); !slices.Equal(got, []string{"mistral"}) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 
 // Options are the dependencies and flags of the commands.
 type Options struct {
-	IO     *iostreams.IOStreams
-	Getenv func(string) string
-	Path   string
+	IO      *iostreams.IOStreams
+	Getenv  func(string) string
+	Environ func() []string
+	Path    string
 }
 
 // verbs are the commands.
@@ -46,7 +47,7 @@ over what is built in.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	o := &Options{IO: f.IO, Getenv: f.Getenv}
+	o := &Options{IO: f.IO, Getenv: f.Getenv, Environ: f.Environ}
 	path := func() *Options { // the factory learns it while the tree is made
 		o.Path = f.ConfigPath
 		return o
@@ -94,10 +95,16 @@ func (o *Options) noteOverride(profile, key string) {
 	}
 }
 
-// completeKeys completes what can be set.
+// completeKeys completes what can be set, and after a key the values that its flag has.
 func completeKeys(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		_, name, err := place(cmd, args[0])
+		complete := config.Completion(cmd.Root(), name)
+		if err != nil || complete == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		values, directive := complete(cmd, nil, prefix)
+		return slices.DeleteFunc(slices.Clone(values), func(value string) bool { return !strings.HasPrefix(value, prefix) }), directive
 	}
 	var keys []cobra.Completion
 	for _, key := range config.Keys(cmd.Root()) {

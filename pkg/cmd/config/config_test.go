@@ -85,6 +85,14 @@ func TestUnknownKey(t *testing.T) {
 	}
 }
 
+// After a key come the values that its flag has.
+func TestCompleteValues(t *testing.T) {
+	out, _, code := newHome(t, "", nil).run("__complete config set restart-policy On")
+	if code != failure.CodeOK || !strings.HasPrefix(out, "OnFailure\n") {
+		t.Errorf("exit code %d, got\n%s", code, out)
+	}
+}
+
 func TestView(t *testing.T) {
 	h := newHome(t, "image: i\ntoken: secret\nenv: [A=1, B=2]\n", nil)
 	stdout, _, code := h.run("config view")

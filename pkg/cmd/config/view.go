@@ -63,6 +63,9 @@ func (o *Options) view(cmd *cobra.Command, format printer.Flags, origin bool) er
 		return err
 	}
 	c.Check(cmd.Root(), o.IO.ErrOut)
+	if o.Environ != nil {
+		config.CheckEnvironment(cmd.Root(), o.Environ(), o.IO.ErrOut)
+	}
 	a := answer{APIVersion: apiVersion, Kind: "Settings", File: o.Path, Profile: c.Profile(), Profiles: c.Profiles(), Settings: c.Settings(cmd.Root(), cmd)}
 	if !origin {
 		for i := range a.Settings {
@@ -82,7 +85,7 @@ func (o *Options) view(cmd *cobra.Command, format printer.Flags, origin bool) er
 		}
 	default:
 		if len(a.Settings) == 0 {
-			fmt.Fprintf(o.IO.ErrOut, "nothing is set, neither in %s nor in the environment\n", o.Path)
+			fmt.Fprintf(o.IO.ErrOut, "nothing is set, neither in %s nor in the environment\n", config.Name(o.Path))
 			return nil
 		}
 		err = o.list(a, origin)
@@ -132,7 +135,11 @@ func newPath(options func() *Options) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			o := options()
-			_, err := fmt.Fprintln(o.IO.Out, o.Path)
+			path, err := config.Locate(o.Path)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(o.IO.Out, path)
 			return err
 		},
 	}

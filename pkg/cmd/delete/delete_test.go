@@ -177,7 +177,7 @@ func TestWaitEndsOtherwise(t *testing.T) {
 	client, _, _ := clients(t)
 	stdout, _, err := run(t.Context(), func() (*kube.Client, error) { return client, nil }, "llama", "--timeout", "300ms")
 	got := failure.From(err)
-	if got == nil || got.Code != failure.CodeTimedOut || got.Message != "TFJob research/llama is deleted, but after 300ms there is still 1 pod" || stdout != "" {
+	if got == nil || got.Code != failure.CodeTimedOut || got.Message != "TFJob research/llama is deleted, but not all of it is gone after 300ms: 1 pod" || stdout != "" {
 		t.Errorf("timeout: got %+v, %q", got, stdout)
 	}
 

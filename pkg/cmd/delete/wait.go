@@ -46,7 +46,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 	case timedOut && !seen:
 		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but in %s the API server has not shown what is left of it", job, o.Timeout).WithHint("%s", hint)
 	case timedOut:
-		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but after %s there is still %s", job, o.Timeout, left).WithHint("%s", hint)
+		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but not all of it is gone after %s: %s", job, o.Timeout, left).WithHint("%s", hint)
 	case errors.Is(err, context.Canceled):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; the deletion of %s goes on", job).WithHint("%s", hint)
 	}

@@ -148,7 +148,8 @@ func TestFailures(t *testing.T) {
 		prepare       func(*kubetest.Server)
 		message, hint string
 	}{
-		"404 of the kind": {func(*kubetest.Server) {}, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
+		"404 of everything": {func(*kubetest.Server) {}, "get Job research/llama: what answers is no Kubernetes API server: it does not know what each of them serves (404)", "kubectl config view"},
+		"404 of the kind":   {func(s *kubetest.Server) { s.NoJobs() }, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
 		"401": {func(s *kubetest.Server) {
 			s.Refuse("GET "+jobPath, 401, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
 // query runs the command on a cluster that is a file.
@@ -191,6 +192,16 @@ func TestLimits(t *testing.T) {
 	}
 	if _, _, failed = query(t, clustertest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
 		t.Error("amd.com/gpu is found where there is none")
+	}
+}
+
+// Who may not list nodes learns that, and not that there are none.
+func TestWhatFitsWithoutNodes(t *testing.T) {
+	c := clustertest.New()
+	c.S.Denied = []snapshot.Denial{{Resource: "nodes", Message: `User "ann" cannot list resource "nodes"`}}
+	out, notes, failed := query(t, c, "--what-fits")
+	if code(failed) != 8 || !strings.Contains(out, "NO_PERMISSION") || !strings.Contains(notes, "note: not seen: ") {
+		t.Errorf("got %+v\n%s%s", failed, out, notes)
 	}
 }
 

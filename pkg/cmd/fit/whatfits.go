@@ -76,6 +76,8 @@ func (o *Options) whatFits(ctx context.Context, check *submit.FitCheck) error {
 	}
 	if o.gpus {
 		sizes = []int64{o.flags.GPUs()}
+	} else if len(sizes) == 0 && !check.Snapshot.CanList("nodes", "") {
+		sizes = []int64{1} // what the nodes offer is not known: the answer of any size reports that
 	}
 	if len(sizes) == 0 {
 		return failure.WithCode(failure.Code(answer.ExitNever), "no node of the cluster offers %s", t.Resource).

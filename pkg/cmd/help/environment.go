@@ -12,7 +12,7 @@ var variables = [][2]string{
 	{"KUBECONFIG", "kubeconfig files, parted as in PATH, that are read as one; --kubeconfig wins. Without either: ~/.kube/config. Without a kubeconfig, in a pod, the service account counts"},
 	{"GANGCTL_FLAG", "default of --flag, with underscores for dashes: GANGCTL_IMAGE for --image, GANGCTL_GPU_RESOURCE for --gpu-resource. It wins over the settings file; what is typed wins over it"},
 	{"GANGCTL_PROFILE", "profile of the settings file; --profile wins"},
-	{"XDG_CONFIG_HOME", "where the settings file is, $XDG_CONFIG_HOME/gangctl/config.yaml; ~/.config if it is empty or no absolute path"},
+	{"XDG_CONFIG_HOME", "where the settings file is, $XDG_CONFIG_HOME/gangctl/config.yaml; ~/.config if it is empty or no absolute path; without HOME there are no settings then"},
 	{"HOME", "what ~ is"},
 	{"NO_COLOR", "no colour, if it is not empty; --color wins (https://no-color.org)"},
 	{"TERM", "no colour, if it is dumb; --color wins"},

@@ -3,7 +3,10 @@ package list
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +24,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
+// order is a value of --sort-by.
+type order string
+
+const (
+	byName  order = "name"
+	byKind  order = "kind"
+	byState order = "state"
+	byGPUs  order = "gpus" // the most first
+	byAge   order = "age"  // the oldest first
+)
+
 // Options are the dependencies, flags and arguments of the command.
 type Options struct {
 	IO        *iostreams.IOStreams
@@ -29,6 +43,9 @@ type Options struct {
 
 	AllNamespaces bool
 	Selector      string
+	SortBy        order
+	Watch         bool
+	Interval      time.Duration
 	Output        printer.Flags
 }
 
@@ -40,7 +57,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Aliases: []string{"ls"},
 		Short:   "List jobs, and why those that wait do so",
 		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs, JAXJobs, TrainJobs, JobSets,
-LeaderWorkerSets, RayJobs, RayClusters, Jobs of Volcano, and Jobs of Kubernetes whose pods are a gang.
+LeaderWorkerSets, RayJobs, RayClusters, Jobs of Volcano, and Jobs of Kubernetes whose pods are a gang or that gangctl has submitted.
 
 STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
 Suspended. READY counts the members that run. Each replica of a LeaderWorkerSet is a gang: it
@@ -49,7 +66,10 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
   gangctl list
 
   # those of one team, everywhere, with scheduler and gang size
-  gangctl list -A -l team=vision -o wide`,
+  gangctl list -A -l team=vision -o wide
+
+  # the largest first, as they change
+  gangctl list --sort-by gpus -w`,
 		SuggestFor: []string{"squeue", "sinfo", "qstat", "ps", "status", "jobs"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -71,6 +91,10 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces")
 	cmd.Flags().StringVarP(&o.Selector, "selector", "l", "", "Label selector, such as team=vision,env!=test")
 	flagvalue.Check(cmd.Flags(), o.checkSelector, "selector")
+	flagvalue.Enum(cmd, cmd.Flags(), &o.SortBy, "sort-by", byName, "Order of the jobs, by name where they are equal; gpus has the most first, age the oldest", byName, byKind, byState, byGPUs, byAge)
+	cmd.Flags().BoolVarP(&o.Watch, "watch", "w", false, "Watch, and redraw in place until q is pressed; into a pipe, print one table after the other")
+	cmd.Flags().DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
+	flagvalue.Check(cmd.Flags(), o.checkInterval, "interval")
 	o.Output.AddTableFlags(cmd)
 	return cmd
 }
@@ -79,10 +103,23 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	if o.AllNamespaces && cmd.Flags().Changed("namespace") {
 		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	}
-	if err := o.checkSelector(); err != nil {
+	switch {
+	case o.Watch && !o.Output.IsTable():
+		return failure.Usagef("--watch shows tables, not -o %s", o.Output.Output).WithHint("leave out one of them")
+	case !o.Watch && cmd.Flags().Changed("interval"):
+		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
+	}
+	if err := errors.Join(o.checkSelector(), o.checkInterval()); err != nil {
 		return err
 	}
 	return o.Output.Validate()
+}
+
+func (o *Options) checkInterval() error {
+	if o.Interval < time.Second {
+		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	return nil
 }
 
 func (o *Options) checkSelector() error {
@@ -93,6 +130,16 @@ func (o *Options) checkSelector() error {
 }
 
 func (o *Options) run(ctx context.Context) error {
+	if o.Watch {
+		return o.watch(ctx)
+	}
+	count, done := cmdutil.Collecting(o.IO)
+	defer done()
+	return o.list(ctx, count, done)
+}
+
+// list lists once. Count, if set, counts what is read, and done is called when all is.
+func (o *Options) list(ctx context.Context, count *atomic.Int64, done func()) error {
 	namespace := "" // all
 	if !o.AllNamespaces {
 		var err error
@@ -104,15 +151,13 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	count, done := cmdutil.Collecting(o.IO)
-	defer done()
 	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable(), Count: count})
 	if err != nil {
 		return err
 	}
 	var pods map[types.UID][]*corev1.Pod
 	var unread error
-	if o.Output.IsTable() {
+	if o.Output.IsTable() || o.SortBy == byState {
 		unread = jobs.Minimums(ctx, client, namespace, all.Jobs)
 		if pods, err = jobs.PodsOfAll(ctx, client, namespace, all.Jobs, count); err != nil {
 			return err
@@ -122,7 +167,7 @@ func (o *Options) run(ctx context.Context) error {
 	cmdutil.NoteUnreadMinimums(o.IO, unread)
 	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
 	refused := failure.All(all.Refused...)
-	if o.Output.IsTable() {
+	if o.Output.IsTable() || o.SortBy == byState {
 		refused = failure.Needing(refused, jobs.ListPods(namespace))
 	}
 	if len(all.Jobs) == 0 && refused != nil {
@@ -135,14 +180,15 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 func (o *Options) print(namespace string, all []*gang.Job, pods map[types.UID][]*corev1.Pod) error {
+	rows := o.rows(all, pods)
 	if !o.Output.IsTable() {
-		return o.printObjects(all)
+		return o.printObjects(rows)
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(o.IO.ErrOut, o.nothing(namespace))
 		return nil
 	}
-	return o.printTable(all, pods)
+	return o.printTable(rows)
 }
 
 func (o *Options) nothing(namespace string) string {

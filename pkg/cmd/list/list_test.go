@@ -57,6 +57,10 @@ func TestList(t *testing.T) {
 			"llama     TFJob   Running   4/4   8     5m    4/4   gang-scheduler",
 			"mistral   TFJob   Pending   0/2   4     5m    2/2   gang-scheduler   " + short}},
 		{"name", 0, []string{"-o", "name"}, []string{"tfjob.kubeflow.org/llama", "tfjob.kubeflow.org/mistral"}},
+		{"by state", 0, []string{"--sort-by", "state", "-o", "name"}, []string{"tfjob.kubeflow.org/mistral", "tfjob.kubeflow.org/llama"}},
+		{"by GPUs", 0, []string{"--sort-by", "gpus", "--no-headers"}, []string{
+			"llama     TFJob   Running   4/4   8     5m",
+			"mistral   TFJob   Pending   0/2   4     5m    " + short}},
 		{"jsonpath", 0, []string{"-o", "jsonpath={.items[*].metadata.name}"}, []string{"llama mistral"}},
 		{"custom columns", 0, []string{"-o", "custom-columns=N:.metadata.name,W:.spec.tfReplicaSpecs.Worker.replicas"},
 			[]string{"N         W", "llama     4", "mistral   2"}},
@@ -163,7 +167,7 @@ func TestFailures(t *testing.T) {
 		prepare       func(*kubetest.Server)
 		message, hint string
 	}{
-		{"no CRD", func(*kubetest.Server) {}, "list TFJobs in namespace research: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
+		{"no CRD", func(s *kubetest.Server) { s.NoJobs() }, "list TFJobs in namespace research: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
 		{"401", func(s *kubetest.Server) {
 			s.Refuse("GET "+jobsPath, 401, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
 		},

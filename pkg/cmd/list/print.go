@@ -1,7 +1,9 @@
 package list
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,15 +23,45 @@ var columns = []printer.Column{
 	{Name: "Gang", Wide: true}, {Name: "Scheduler", Wide: true}, {Name: "Reason"},
 }
 
-func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) error {
+// row is one job.
+type row struct {
+	job *gang.Job
+	sum summary.Summary
+}
+
+// rows are the jobs, which come sorted by name, in the order of --sort-by.
+func (o *Options) rows(all []*gang.Job, pods map[types.UID][]*corev1.Pod) []row {
+	now := o.IO.Clock.Now()
+	rows := make([]row, len(all))
+	for i, job := range all {
+		rows[i] = row{job, summary.Of(job, pods[job.Meta.UID], now)}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		switch o.SortBy {
+		case byKind:
+			return strings.Compare(a.job.Kind.Kind, b.job.Kind.Kind)
+		case byState:
+			return strings.Compare(string(a.sum.State), string(b.sum.State))
+		case byGPUs:
+			return cmp.Compare(b.sum.GPUs, a.sum.GPUs)
+		case byAge:
+			return a.job.Meta.CreationTimestamp.Compare(b.job.Meta.CreationTimestamp.Time)
+		default:
+			return 0
+		}
+	})
+	return rows
+}
+
+func (o *Options) printTable(all []row) error {
 	shown := columns
 	if o.AllNamespaces {
 		shown = append([]printer.Column{{Name: "Namespace"}}, columns...)
 	}
 	now := o.IO.Clock.Now()
 	var rows [][]string
-	for _, job := range all {
-		s := summary.Of(job, pods[job.Meta.UID], now)
+	for _, r := range all {
+		job, s := r.job, r.sum
 		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
 			phrase.Since(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
 		if o.AllNamespaces {
@@ -59,14 +91,14 @@ func gangName(s summary.Summary) string {
 }
 
 // printObjects prints the jobs as stored. Names come one a line, and nothing for no jobs; the other formats get a list.
-func (o *Options) printObjects(all []*gang.Job) error {
+func (o *Options) printObjects(all []row) error {
 	p, err := o.Output.Printer()
 	if err != nil {
 		return err
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}, Items: []unstructured.Unstructured{}}
-	for _, job := range all {
-		list.Items = append(list.Items, *job.Object)
+	for _, r := range all {
+		list.Items = append(list.Items, *r.job.Object)
 	}
 	if o.Output.Output != printer.Name {
 		return p.PrintObj(list, o.IO.Out)

@@ -112,6 +112,25 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// A connection that is closed without an answer is no empty log.
+func TestNoAnswer(t *testing.T) {
+	for _, args := range []string{"", "--max-streams 1"} {
+		s := kubetest.New(t)
+		s.Answer("GET "+jobPath, 200, kubetest.Job("research", "llama", 2))
+		s.Answer("GET "+podsPath, 200, kubetest.PodList(worker(0, running(), nil), worker(1, running(), nil)))
+		s.HandleFunc("GET "+podsPath+"/{pod}/log", func(w http.ResponseWriter, r *http.Request) {
+			if r.PathValue("pod") == "llama-worker-0" {
+				panic(http.ErrAbortHandler)
+			}
+			fmt.Fprintln(w, "2026-01-02T03:04:06Z one")
+		})
+		stdout, _, failed := run(t, s.Client, 0, append([]string{"llama"}, strings.Fields(args)...)...)
+		if stdout != "[worker-1] one\n" || failed == nil || failed.Code != failure.CodeError || !strings.HasPrefix(failed.Message, "get log of pod research/llama-worker-0: the connection to the API server at ") {
+			t.Errorf("%q: got %+v, %q", args, failed, stdout)
+		}
+	}
+}
+
 // What is requested of the API server: only what is needed.
 func TestRequests(t *testing.T) {
 	s := gangServer(t)
@@ -216,7 +235,7 @@ func TestFailures(t *testing.T) {
 		prepare       func(*kubetest.Server)
 		message, hint string
 	}{
-		"404 of the kind": {func(*kubetest.Server) {}, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
+		"404 of the kind": {func(s *kubetest.Server) { s.NoJobs() }, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
 		"404 of the job": {func(s *kubetest.Server) {
 			s.Refuse("GET "+jobPath, 404, metav1.StatusReasonNotFound, "x", &metav1.StatusDetails{Name: "llama", Kind: "tfjobs"})
 			s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/tfjobs", 200, kubetest.JobList("", kubetest.Job("research", "llama2", 1)))

@@ -4,6 +4,7 @@ package portforward
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,6 +87,9 @@ func (o *Options) validate() error {
 		if err1 != nil || err2 != nil || to == 0 || from == 0 && !both {
 			return failure.Usagef("port %q: want REMOTE or LOCAL:REMOTE, such as 6006 or 9000:6006", port)
 		}
+	}
+	if o.Address != "localhost" && net.ParseIP(o.Address) == nil {
+		return failure.Usagef("--address %q: must be an IP address of this machine, or localhost", o.Address)
 	}
 	return o.Member.Validate()
 }

@@ -129,9 +129,10 @@ func TestErrors(t *testing.T) {
 		{nil, "llama x", 2, `port "x": want REMOTE or LOCAL:REMOTE, such as 6006 or 9000:6006`, ""},
 		{nil, "llama 0", 2, `port "0": want REMOTE or LOCAL:REMOTE, such as 6006 or 9000:6006`, ""},
 		{nil, "llama 70000", 2, `port "70000": want REMOTE or LOCAL:REMOTE, such as 6006 or 9000:6006`, ""},
+		{nil, "llama --address foo", 2, `--address "foo": must be an IP address of this machine, or localhost`, ""},
 		{nil, "llama --index -1", 2, "--index -1: must be 0 or more", ""},
 		{gang(t), "llama --index 1", 1, "worker-1 of llama does not run: it is Pending: no room", "gangctl get llama"},
-		{kubetest.New(t), "llama", 1, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
+		{kubetest.New(t).NoJobs(), "llama", 1, "get TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator"},
 		{forbidden, "llama 0:6006", 1, `create port-forward to pod research/llama-worker-0: pods "llama-worker-0" is forbidden: User "bob" cannot create resource "pods/portforward" in API group "" in the namespace "research"`, `resources: ["pods/portforward"]`},
 	}
 	for _, tt := range tests {

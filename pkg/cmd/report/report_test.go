@@ -186,7 +186,7 @@ func TestValidate(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	for args, want := range map[string][2]string{
 		"lama":            {`get job team/lama: not found`, "did you mean llama?"},
-		"pytorchjob/zzzz": {`get PyTorchJob team/zzzz: not found`, "gangctl list -A"},
+		"pytorchjob/zzzz": {`get PyTorchJob team/zzzz: not found`, "gangctl top job -A --from "},
 	} {
 		stdout, _, failed := run(t, nil, 0, args, "--from", saved(t))
 		if stdout != "" || failed == nil || failed.Message != want[0] || !strings.Contains(failed.Hint, want[1]) || failed.Code != failure.CodeError {

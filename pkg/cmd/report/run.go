@@ -142,5 +142,5 @@ func (o *Options) notFound(s *snapshot.Snapshot, err error) error {
 	if unknown := cmdutil.CheckJobKinds(s); unknown != nil {
 		return unknown
 	}
-	return cmdutil.ExplainName(err)
+	return cmdutil.ExplainName(err, o.From)
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -43,8 +44,12 @@ func (o *Options) write(text []byte) (err error) {
 		}
 	}
 	f, err := os.CreateTemp(filepath.Dir(o.File), "."+filepath.Base(o.File)+".*") // a name that no other user can prepare
+	var at *fs.PathError
+	if errors.As(err, &at) { // whose path is no name that was typed
+		err = fmt.Errorf("%s: %w", o.File, at.Err)
+	}
 	if err != nil {
-		return failure.Errorf("write report: %w", err)
+		return failure.Errorf("write report: %w", err).WithHint("name a file in a directory that you may write to")
 	}
 	temporary := f.Name()
 	defer func() {

@@ -125,7 +125,7 @@ func (a *applier) rehearse(ctx context.Context) error {
 	if a.plan.Group.Changed() {
 		err := a.retried(ctx, func(ctx context.Context) error {
 			_, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll)
-			return err
+			return tried(a.io, err)
 		})
 		if err != nil {
 			return err
@@ -135,6 +135,15 @@ func (a *applier) rehearse(ctx context.Context) error {
 		return nil // what of its pods can be changed depends on whether it is suspended
 	}
 	return a.rehearseFinish(ctx)
+}
+
+// tried is the error of a dry run. It is noted where an admission webhook takes none: only the write itself shows then whether it is accepted.
+func tried(io *iostreams.IOStreams, err error) error {
+	if failure.OutcomeOf(err) != failure.OutcomeUntried {
+		return err
+	}
+	fmt.Fprintf(io.ErrOut, "note: the API server could not check it before: %s\n", failure.From(err).Message)
+	return nil
 }
 
 // retryTimeout bounds how long a request that changes nothing is made again.
@@ -303,7 +312,7 @@ func (a *applier) rehearseFinish(ctx context.Context) error {
 	}
 	err = a.retried(ctx, func(ctx context.Context) error {
 		_, err := a.jobObject().patch(ctx, a.stored, fields, metav1.DryRunAll)
-		return err
+		return tried(a.io, err)
 	})
 	return explainImmutable(jobs.Op(a.job, "resize"), err)
 }

@@ -46,7 +46,7 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 		return err
 	}
 	record := resize.NewRecord(a.plan, owned)
-	if err := rehearseCreate(ctx, t.client, record.Job); err != nil {
+	if err := tried(o.IO, rehearseCreate(ctx, t.client, record.Job)); err != nil {
 		return err
 	}
 	if o.DryRun == dryRunServer {

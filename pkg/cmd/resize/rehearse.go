@@ -77,7 +77,7 @@ func fit(ctx context.Context, t *target, p *resize.Plan, options diagnose.Option
 	explainer := diagnose.NewExplainer(t.snapshot).Assume(changed)
 	a, err := explainer.Explain(ctx, diagnose.Query{Kind: t.job.Reader.Names[0], Namespace: t.job.Meta.Namespace, Name: t.job.Meta.Name}, options)
 	if err != nil {
-		return nil, cmdutil.ExplainName(err)
+		return nil, cmdutil.ExplainName(err, "")
 	}
 	return a, nil
 }

@@ -86,7 +86,7 @@ func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.Completi
 		}),
 		"namespace": cmdutil.CompleteNamespaces(f), "queue": cmdutil.CompleteQueues(f), "node": cmdutil.CompleteNodes(f),
 		"priority-class": cmdutil.CompletePriorityClasses(f), "service-account": cmdutil.CompleteServiceAccounts(f),
-		"role": cmdutil.CompleteRoles(f), "gpu-resource": cmdutil.CompleteDevices(f), "data": cmdutil.CompleteClaims(f), "template": submit.CompleteTemplates(f),
+		"role": cmdutil.CompleteRoles(f), "index": cmdutil.CompleteIndexes(f), "gpu-resource": cmdutil.CompleteDevices(f), "data": cmdutil.CompleteClaims(f), "template": submit.CompleteTemplates(f),
 	}
 	for _, name := range labelFlags {
 		all[name] = cmdutil.CompleteNodeLabels(f)

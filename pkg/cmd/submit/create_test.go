@@ -359,17 +359,30 @@ func TestInterruptWhileCreating(t *testing.T) {
 	}
 }
 
-// A webhook that has no dry runs leaves a job without hash, and a job all the same.
+// noDryRun is what the API server answers to a dry run that a webhook may not see.
+const noDryRun = `admission webhook "w" does not support dry run`
+
+// A webhook that has no dry runs leaves a job without hash, and a job with its PodGroup all the same. What is only a dry run fails.
 func TestNoDryRuns(t *testing.T) {
 	s := kubetest.New(t)
-	s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("dryRun") != "" {
-			kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, `admission webhook "w" does not support dry run`, nil))
-			return
+	for _, path := range []string{jobsPath, groupsPath} {
+		s.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("dryRun") != "" {
+				kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, noDryRun, nil))
+				return
+			}
+			echo("uid-1")(w, r)
+		})
+	}
+	if _, _, err := submit(t.Context(), s); err != nil || len(creates(s)) != 2 {
+		t.Errorf("got %v, %q", err, s.Requests())
+	}
+	for i, r := range s.Requests() {
+		if strings.Contains(s.Body(i), "spec-hash") {
+			t.Errorf("%s has a hash", r)
 		}
-		echo("uid-1")(w, r)
-	})
-	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || strings.Contains(s.Body(1), "spec-hash") {
-		t.Errorf("got %v, %s", err, s.Body(1))
+	}
+	if _, _, err := submit(t.Context(), s, "--dry-run=server"); err == nil || failure.From(err).Message != "create TFJob research/llama: "+noDryRun || !strings.Contains(failure.From(err).Hint, "sideEffects") {
+		t.Errorf("got %v", err)
 	}
 }

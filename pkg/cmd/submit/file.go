@@ -74,8 +74,10 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	if err := o.refuseOthers(cmd.LocalFlags()); err != nil {
 		return err
 	}
-	if len(slices.Compact(slices.Sorted(slices.Values(o.Files)))) < len(o.Files) {
-		return failure.Usagef("--filename %s is there twice", strings.Join(o.Files, " and ")).WithHint("name each file once")
+	for i, path := range o.Files {
+		if slices.Contains(o.Files[:i], path) {
+			return failure.Usagef("--filename %s is there twice", path).WithHint("name each file once")
+		}
 	}
 	if slices.Contains(o.Files, "-") && o.From == "-" {
 		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")

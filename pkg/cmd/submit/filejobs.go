@@ -2,6 +2,7 @@ package submit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -93,12 +94,14 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
 	}
-	replicas := map[string]int32{}
 	names := reader.RoleNames
 	for _, r := range job.Roles {
 		path := strings.Join(reader.TemplatePath(r), ".")
 		if r.Replicas < 0 {
 			return fmt.Sprintf("%s: %d: must be 0 or more", strings.TrimSuffix(path, "template")+"replicas", r.Replicas), ""
+		}
+		if less := lessThanNothing(&r.Template.Spec); less != "" {
+			return path + ".spec." + less + ": must be 0 or more", ""
 		}
 		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, r.Name) }) {
 			problem = fmt.Sprintf("%s: not a role of a %s: must be one of %s", strings.TrimSuffix(path, ".template"), job.Kind.Kind, strings.Join(names, ", "))
@@ -107,7 +110,6 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 			}
 			return problem, hint
 		}
-		replicas[strings.ToLower(r.Name)] += r.Replicas
 	}
 	if job.Total() == 0 {
 		return "it has no members: every role has 0 replicas", ""
@@ -115,7 +117,28 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	if reader.Controller.Name == "" {
 		return "", "" // the API server checks what it makes itself
 	}
-	return nameProblem(reader, job.Meta.Name, replicas)
+	return nameProblem(reader, job.Meta.Name, job.Roles)
+}
+
+// lessThanNothing is where a container requests less than nothing, and how much; empty if none does.
+func lessThanNothing(spec *corev1.PodSpec) string {
+	for i, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		at := fmt.Sprintf("initContainers[%d]", i)
+		if i >= len(spec.InitContainers) {
+			at = fmt.Sprintf("containers[%d]", i-len(spec.InitContainers))
+		}
+		for _, list := range []struct {
+			name string
+			of   corev1.ResourceList
+		}{{"limits", c.Resources.Limits}, {"requests", c.Resources.Requests}} {
+			for _, resource := range slices.Sorted(maps.Keys(list.of)) {
+				if amount := list.of[resource]; amount.Sign() < 0 {
+					return fmt.Sprintf("%s.resources.%s.%s: %s", at, list.name, resource, amount.String())
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // part is a job of a file.

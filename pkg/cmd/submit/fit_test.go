@@ -111,6 +111,12 @@ func TestFitQueriesTheServer(t *testing.T) {
 		"no right to try a pod":      {podsPath, denied("pods"), 403, metav1.StatusReasonForbidden, 0, []string{"FITS_NOW", "pods in namespace research: you may not create; whether the API server would accept the pods was not tried"}},
 		"no answer to a pod": {podsPath, "etcdserver: leader changed", 500, metav1.StatusReasonInternalError, 0,
 			[]string{"FITS_NOW", "pods unknown 0/2", "Confidence heuristic; not modelled: whether the API server accepts the pods", "create Pod research/llama-worker-0: etcdserver: leader changed"}},
+		"no dry run of a pod": {podsPath, noDryRun, 400, metav1.StatusReasonBadRequest, 0,
+			[]string{"FITS_NOW", "pods unknown 0/2", `create Pod research/llama-worker-0: ` + noDryRun}},
+		"no dry run of the job": {jobsPath, noDryRun, 400, metav1.StatusReasonBadRequest, 0,
+			[]string{"FITS_NOW", "not modelled: whether the API server accepts the TFJob", "create TFJob research/llama: " + noDryRun}},
+		"no dry run of the PodGroup": {groupsPath, noDryRun, 400, metav1.StatusReasonBadRequest, 0,
+			[]string{"FITS_NOW", "not modelled: whether the API server accepts the PodGroup", "create PodGroup research/llama: " + noDryRun}},
 		"no right to make a PodGroup": {groupsPath, denied("podgroups"), 403, metav1.StatusReasonForbidden, 8, []string{"UNKNOWN  llama cannot be submitted: you may not create podgroups.scheduling.x-k8s.io in namespace research"}},
 	}
 	for name, tt := range tests {

@@ -21,7 +21,7 @@ import (
 // checkNeeded lets the server check what a job needs to exist before it does.
 func (c *creator) checkNeeded(ctx context.Context, r *rehearsal) error {
 	for _, object := range r.Needed {
-		if _, err := c.post(ctx, object, true); err != nil {
+		if _, err := c.tried(ctx, object); err != nil {
 			return explainNeeded(err, object)
 		}
 	}

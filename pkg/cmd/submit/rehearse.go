@@ -79,12 +79,15 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 	if !field && d.LocalQueue == "" {
 		return nil, nil
 	}
-	stored, err := c.post(ctx, r.Checked(), true)
+	stored, err := c.tried(ctx, r.Checked())
 	if field && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return explainJob(err, r.Job), nil
 	}
 	if err != nil {
 		return nil, needingCreates(explainJob(err, r.Job), r)
+	}
+	if stored == nil {
+		return nil, nil
 	}
 	r.stored = stored
 	job, err := j.kind.Read(stored)
@@ -140,6 +143,16 @@ func (c *creator) check(ctx context.Context, r *rehearsal) error {
 	return needingCreates(c.checkNeeded(ctx, r), r)
 }
 
+// tried is an object of a job as the server would store it. It is nil where an admission webhook takes no dry runs: whether the object is accepted
+// shows when it is created.
+func (c *creator) tried(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	stored, err := c.post(ctx, obj, true)
+	if failure.OutcomeOf(err) == failure.OutcomeUntried {
+		return nil, nil
+	}
+	return stored, err
+}
+
 // needingCreates adds to a refusal the rights to create everything else of a job.
 func needingCreates(err error, r *rehearsal) error {
 	var ops []failure.Op
@@ -156,7 +169,7 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 		return nil
 	}
 	group := r.Owned[0]
-	_, err := c.post(ctx, group, true)
+	_, err := c.tried(ctx, group)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -168,15 +181,11 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 }
 
 // stamp has the server fill in the defaults of a job, and puts the hash of that spec on the job, by which later changes of it are
-// found. An admission webhook that refuses dry runs, and reports so with a bad request, leaves the job without; one that refuses
-// the job does so again when it is created.
+// found. An admission webhook that takes no dry runs leaves the job without.
 func (c *creator) stamp(ctx context.Context, r *rehearsal) error {
 	if r.stored == nil {
-		stored, err := c.post(ctx, r.Checked(), true)
-		switch {
-		case apierrors.IsBadRequest(err):
-			return nil
-		case err != nil:
+		stored, err := c.tried(ctx, r.Checked())
+		if err != nil || stored == nil {
 			return err
 		}
 		r.stored = stored

@@ -43,6 +43,9 @@ func templatesIn(configPath string) (map[string]template, error) {
 	for name, text := range templates.Jobs() {
 		all[name] = template{name: name, text: text}
 	}
+	if configPath == "" {
+		return all, nil
+	}
 	dir := filepath.Join(filepath.Dir(configPath), "templates")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,6 @@ package submit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -144,43 +144,46 @@ func validateObjectName(flag, value string) error {
 }
 
 func (o *Options) validateName(*pflag.FlagSet) error {
-	replicas := map[string]int32{}
+	var roles []gang.Role
 	for _, r := range o.jobRoles() {
-		replicas[strings.ToLower(r.Name)] = r.Replicas
+		roles = append(roles, gang.Role{Name: r.Name, Replicas: r.Replicas, PartSize: r.Replicas})
 	}
-	problem, hint := nameProblem(o.kind.reader, o.Name, replicas)
+	problem, hint := nameProblem(o.kind.reader, o.Name, roles)
 	if problem == "" {
 		return nil
 	}
 	return failure.Usagef("%s", problem).WithHint("%s", hint)
 }
 
-// nameProblem is the fault of the name of a job, whose roles are given in lower case with their numbers of members; it
-// is empty if nothing is.
-func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) (problem, hint string) {
+// nameProblem is the fault of the name of a job with these roles; it is empty if nothing is.
+func nameProblem(reader gang.JobReader, name string, roles []gang.Role) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
 		return fmt.Sprintf("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
 			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: my-job-1"
 	}
-	for _, role := range slices.Sorted(maps.Keys(replicas)) {
-		if replicas[role] == 0 {
+	for _, role := range slices.SortedFunc(slices.Values(roles), func(a, b gang.Role) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) }) {
+		if role.Replicas <= 0 {
 			continue
 		}
-		last := memberName(reader, name, gang.RoleIndex{Role: role, Index: int(replicas[role]) - 1})
+		what, last := longestName(reader, name, role)
 		if over := len(last) - maxNameLength; over > 0 {
-			return fmt.Sprintf("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
-				name, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
+			return fmt.Sprintf("name %q is too long: %s %s would have %d characters, at most %d are allowed",
+				name, what, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
 		}
 	}
 	return "", ""
 }
 
-// memberName is the name of a member's pod or, of a Job, whose pods have random names, of its host.
-func memberName(reader gang.JobReader, job string, place gang.RoleIndex) string {
-	if reader.PodName == nil {
-		return fmt.Sprintf("%s-%d", job, place.Index)
+// longestName is the longest that is made from the name of a job for a role, and what has it: a member's pod or, of a Job, whose pods have random
+// names, its host.
+func longestName(reader gang.JobReader, job string, role gang.Role) (what, name string) {
+	switch {
+	case reader.LongestName != nil:
+		return "what JobSet makes,", reader.LongestName(job, role)
+	case reader.PodName == nil:
+		return "the pod and service", fmt.Sprintf("%s-%d", job, role.Replicas-1)
 	}
-	return reader.PodName(job, place)
+	return "the pod and service", reader.PodName(job, gang.RoleIndex{Role: strings.ToLower(role.Name), Index: int(role.Replicas) - 1})
 }
 
 // validateKind checks what only one kind has.
@@ -217,7 +220,7 @@ func (o *Options) validateImages(*pflag.FlagSet) error {
 		return o.refuseImages()
 	}
 	return failure.Usagef("no image for: %s", strings.Join(missing, ", ")).
-		WithHint("set one with --image IMAGE, with GANGCTL_IMAGE, or with `image: IMAGE` in %s (also in a profile)", o.ConfigPath)
+		WithHint("set one with --image IMAGE, with GANGCTL_IMAGE, or with `image: IMAGE` in %s (also in a profile)", config.Name(o.ConfigPath))
 }
 
 // refuseImages refuses names of images that no kubelet can pull.

@@ -3,6 +3,7 @@ package submit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -159,6 +160,11 @@ func (w *wizard) flag(name, message, fallback, holds string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			return fmt.Errorf("it needs an answer")
+		}
+		if name == "name" {
+			if problem, _ := nameProblem(w.o.kind.reader, text, nil); problem != "" {
+				return errors.New(problem)
+			}
 		}
 		return flag.Value.Set(text)
 	})

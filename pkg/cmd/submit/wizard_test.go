@@ -116,6 +116,9 @@ func TestWizardPromptsForWhatIsMissing(t *testing.T) {
 
 // A bad answer is refused, with what is accepted.
 func TestWizardRefuses(t *testing.T) {
+	if _, p, _, err := prompted(t, nil, "Bad_Name", "", "1"); err == nil || !strings.Contains(err.Error(), "must start with a lower-case letter") || len(p.Texts) != 2 {
+		t.Errorf("got %v, left %q", err, p.Texts)
+	}
 	for i, answers := range [][]string{{"a", "", "0"}, {"a", "", "x"}, {"a", "", "1", "0", "-1"}} {
 		if _, _, _, err := prompted(t, nil, answers...); err == nil || !strings.Contains(err.Error(), "must be a whole number from") {
 			t.Errorf("%d: got %v", i, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Options are the dependencies, flags and arguments of the two commands.
@@ -67,7 +68,7 @@ func newCommand(f *cmdutil.Factory, o *Options, runF func(context.Context, *Opti
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = cmdutil.CompleteJobs(f, 0)
+	cmd.ValidArgsFunction = cmdutil.CompleteJobs(f, 0, func(job *gang.Job) bool { return job.End == nil && job.Suspended != o.Suspend })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		slices.Sort(args)
 		o.Names = slices.Compact(args)

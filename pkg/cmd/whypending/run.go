@@ -71,7 +71,7 @@ func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace s
 	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name, Portion: o.Replica}
 	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{})
 	if err != nil {
-		return nil, cmdutil.ExplainName(err)
+		return nil, cmdutil.ExplainName(err, o.From)
 	}
 	if o.Node != "" && a.Nodes != nil && !knowsNode(a, o.Node) {
 		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: gangctl top node")

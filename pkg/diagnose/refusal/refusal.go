@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -216,14 +217,24 @@ func Tried(v *view.View, g *gang.Gang) (tried, accepted bool) {
 	return tried, accepted
 }
 
-// Unanswered is why no answer came to a dry run of the gang's pods, each reason once.
-func Unanswered(v *view.View, g *gang.Gang) (reasons []string) {
-	for _, u := range v.Snap.Unanswered {
-		if u.Kind == "Pod" && u.Namespace == g.Meta.Namespace && ownPod(g, u.Name) && !slices.Contains(reasons, u.Message) {
+// Unanswered records that a dry run of the gang's objects of a kind had no answer, each reason once, and reports whether it is so; what names them.
+func Unanswered(c *stage.Context, out *stage.Result, kind, what string) bool {
+	g := c.Gang
+	var reasons []string
+	for _, u := range c.View.Snap.Unanswered {
+		own := u.Name == g.Meta.Name // as a PodGroup is named that is submitted, too
+		if kind == "Pod" {
+			own = ownPod(g, u.Name)
+		}
+		if u.Kind == kind && u.Namespace == g.Meta.Namespace && own && !slices.Contains(reasons, u.Message) {
 			reasons = append(reasons, u.Message)
+			out.Note("whether the API server accepts %s is not known: %s", what, u.Message)
 		}
 	}
-	return reasons
+	if len(reasons) > 0 {
+		out.Unmodelled = append(out.Unmodelled, "whether the API server accepts "+what)
+	}
+	return len(reasons) > 0
 }
 
 // assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole

@@ -104,7 +104,7 @@ func (p *prober) note(probe snapshot.Probe, resource schema.GroupVersionResource
 		return
 	case failure.OutcomeTaken:
 		return // it was made in between: nothing is to be tried
-	default:
+	default: // the server failed, or a webhook takes no dry runs
 		op := failure.Op{Verb: "create", Resource: resource, Kind: probe.Kind, Namespace: probe.Namespace, Name: probe.Name}
 		p.s.Unanswered = append(p.s.Unanswered, snapshot.Unanswered{Kind: probe.Kind, Namespace: probe.Namespace, Name: probe.Name, Message: failure.From(op.Wrap(err)).Message})
 		return

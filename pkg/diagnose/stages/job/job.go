@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -78,6 +79,9 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 				Fact("code", p.Code).Fact("message", p.Message))
 			return stage.OK("")
 		}
+	}
+	for _, kind := range []string{g.Kind.Kind, "PodGroup"} {
+		refusal.Unanswered(c, out, kind, "the "+kind)
 	}
 	switch {
 	case len(g.Problems) > 0:

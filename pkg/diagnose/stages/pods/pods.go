@@ -243,22 +243,10 @@ func unreadable(c *stage.Context, out *stage.Result) stage.State {
 		unseen = true
 	}
 	policies(c, out)
-	if untried(c, out) || unseen {
+	if refusal.Unanswered(c, out, "Pod", "the pods") || unseen {
 		return stage.Unknown(c.Created())
 	}
 	return stage.OK(c.Created())
-}
-
-// untried records that pods of the gang were tried and no answer came, and reports whether it is so.
-func untried(c *stage.Context, out *stage.Result) bool {
-	reasons := refusal.Unanswered(c.View, c.Gang)
-	for _, why := range reasons {
-		out.Note("whether the API server accepts the pods is not known: %s", why)
-	}
-	if len(reasons) > 0 {
-		out.Unmodelled = append(out.Unmodelled, "whether the API server accepts the pods")
-	}
-	return len(reasons) > 0
 }
 
 // policies records what decides whether the API server accepts the pods of a job that has not been submitted, and is not evaluated: a dry run of its pods would show it.

@@ -46,10 +46,23 @@ func Reader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"jobset", "jobsets", "js"},
-		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, RoleIndexOf: roleIndexOf, Labels: labels, Template: template, WriteRoles: writeRoles,
+		Read:  read, NameLabels: []string{NameLabel}, OwnsPart: ownsPart, PartLabel: NameLabel, RoleIndexOf: roleIndexOf, Labels: labels, LongestName: longestName, Template: template, WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "jobset-controller-manager", Images: []string{"jobset"}, Leases: []string{"6d4f6a47.x-k8s.io"},
 			Install: "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/download/v0.12.0/manifests.yaml", ManagedAs: []string{ControllerName}},
 	}
+}
+
+// longestName is that of the last pod of the last Job, or of that Job where pods are not indexed: Kubernetes shortens the names of those.
+func longestName(job string, role gang.Role) string {
+	jobs := int32(1)
+	if role.Multiple > 0 {
+		jobs = role.Replicas / role.Multiple
+	}
+	name := fmt.Sprintf("%s-%s-%d", job, role.Name, jobs-1)
+	if role.PartSize > 0 {
+		name += fmt.Sprintf("-%d-abcde", role.PartSize-1)
+	}
+	return name
 }
 
 // Written is what is read of what users write of a JobSet.

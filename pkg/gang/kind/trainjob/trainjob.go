@@ -36,7 +36,7 @@ func Reader() gang.JobReader {
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: Group, Kind: Kind}, Resource: Resource, Versions: []string{Version},
 		Names: []string{"trainjob", "trainjobs", "train"},
-		Read:  read, Makes: sets.GroupKind, Join: join, NameLabels: sets.NameLabels, OwnsPart: ownsPart, RoleIndexOf: sets.RoleIndexOf, Labels: sets.Labels,
+		Read:  read, Makes: sets.GroupKind, Join: join, NameLabels: sets.NameLabels, OwnsPart: ownsPart, RoleIndexOf: sets.RoleIndexOf, Labels: sets.Labels, LongestName: sets.LongestName,
 		Template:   func(role string) []string { return []string{"spec", "runtimePatches", role} },
 		WriteRoles: writeRoles,
 		Controller: gang.Controller{Name: "trainer-controller-manager", Images: []string{"trainer-controller-manager"}, Leases: []string{Group},
