@@ -177,6 +177,8 @@ func headline(r *stage.Diagnosis) string {
 		return g.Meta.Name + " has succeeded"
 	case done > 0:
 		return fmt.Sprintf("%s: %d %s and %d %s done, of %s", g.Meta.Name, running, phrase.Verb(int(running), "runs", "run"), done, phrase.Verb(int(done), "is", "are"), phrase.Count(g.Total(), "member"))
+	case running == 0 && g.ReportedUp > 0 && len(g.ExistingPods()) == 0: // they are in another cluster
+		return fmt.Sprintf("%s: %d/%d members run, as is reported", g.Title(), g.ReportedUp, g.Total())
 	case running == g.Total():
 		return fmt.Sprintf("%s: %d/%d members run", g.Title(), running, g.Total())
 	}

@@ -39,10 +39,12 @@ type Declared struct {
 	Apart int32
 	// Ignored are further group objects of the job, which the pods' scheduler does not read.
 	Ignored []Declaration
-	// Unjoined are group objects that are meant for the members, and that no pod names: no scheduler counts one for them.
+	// Unjoined are group objects that are meant for the members, and that no pod names, or no scheduler of theirs reads: none counts one for them.
 	Unjoined []Declaration
-	// OfScheduler is true if the group that the pods name was made by their scheduler, as they named none of their own: it has a queue, and holds no member back.
+	// OfScheduler is true if Decl was made by the pods' scheduler, as they named none that it reads: it has a queue, and holds no member back.
 	OfScheduler bool
+	// ByPlaceholders is true if the scheduler of the pods keeps room for the minimum by pods of its own, and counts none of theirs: fewer may ever exist.
+	ByPlaceholders bool
 	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
 	Problem error
 	// TopologyProblem is why the domain that the pods state they share cannot be read, so that they are placed nowhere; usually nil.
@@ -86,7 +88,7 @@ func (g *Gang) Count(states ...State) int32 {
 	return n
 }
 
-// Meant is the group that was meant for the members, where no pod names it nor another one that holds them back; nil if there is none.
+// Meant is the group that was meant for the members, where none that their scheduler reads holds them back; nil if there is none.
 func (g *Gang) Meant() *Declaration {
 	if len(g.Unjoined) == 0 || g.Named.Name != "" && !g.OfScheduler {
 		return nil
@@ -100,10 +102,13 @@ func (g *Gang) minimum() int32 {
 	switch {
 	case g.Whole():
 		return g.Total()
-	case g.OfScheduler:
+	case g.OfScheduler && g.Meant() != nil:
 		return min(g.Total(), g.Meant().MinMember)
-	case g.Decl != nil:
+	case g.Decl != nil && !g.OfScheduler:
 		least := max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
+		if g.ByPlaceholders {
+			least = min(least, g.Total())
+		}
 		if g.Apart == 0 {
 			return least
 		}
@@ -115,6 +120,8 @@ func (g *Gang) minimum() int32 {
 	case g.Meant() != nil:
 		return min(g.Total(), g.Meant().MinMember)
 	case g.Reader.Group == batchv1.GroupName && g.Named.Name == "" && !g.meets():
+		return min(1, g.Total())
+	case g.OfScheduler && (g.BatchJob != nil || g.Bare != nil):
 		return min(1, g.Total())
 	default:
 		return g.Total()

@@ -16,6 +16,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
@@ -272,7 +273,11 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 	}
 	habits := w.habits()
 	for _, h := range x.all {
-		if h.Deadline, h.Source = deadline(h, w.Now); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
+		h.Deadline, h.Source = deadline(h, w.Now)
+		if limit, source := w.executionLimit(h); !limit.IsZero() && (h.Deadline.IsZero() || limit.Before(h.Deadline)) {
+			h.Deadline, h.Source = limit, source
+		}
+		if h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
 			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
 		}
 	}
@@ -361,6 +366,25 @@ func deadline(h *Consumer, now time.Time) (time.Time, string) {
 		}
 	}
 	return end, source
+}
+
+// executionLimit is when Kueue takes back what a job has, which may run for as long as its Workload states, and suspends it; zero for one that states nothing, or is not admitted.
+func (w *View) executionLimit(h *Consumer) (end time.Time, source string) {
+	if h.Job == nil || h.Job.End != nil {
+		return end, ""
+	}
+	type limited struct{}
+	ends := Once(w, limited{}, func() map[gang.Identity]time.Time {
+		all := map[gang.Identity]time.Time{}
+		for _, u := range w.Snap.Custom[kueue.Kind("Workload")] {
+			owner, owned := gang.ControllerOf(u)
+			if at := kueue.ExecutionEnd(u); owned && !at.IsZero() {
+				all[owner] = at
+			}
+		}
+		return all
+	})
+	return ends[gang.IdentityOf(&h.Job.Meta)], "maximumExecutionTimeSeconds of the Workload of " + h.Kind + " " + h.String()
 }
 
 // deadlineOfPods is when the last of the pods ends by their own declarations; zero if one has none, has not started, or has broken its promise.

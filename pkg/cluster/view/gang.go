@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
 )
 
 // Gang returns the gang of a job, or all gangs together of a job of several.
@@ -242,12 +243,12 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	pods := gang.PodsOf(job, members)
 	precedence := w.precedence(gang.SchedulerOf(job, members))
 	membership := commonMembership(pods, precedence)
-	found := w.objectsOf(job, membership, precedence)
+	names := append(membership.Keys(), besides(pods, membership, precedence)...)
+	found := w.objectsOf(job, names, precedence)
 	made := slices.ContainsFunc(members, func(m gang.Member) bool { return m.Pod != nil })
 	apart := made && pods[0].Annotations[gang.DialectAnnotation] == string(gang.None) // its members are meant to be placed one by one
 	var owned []gang.Key
 	var unjoined []gang.Declaration
-	names := membership.Keys()
 	found = slices.DeleteFunc(found, func(d *gang.Declaration) bool {
 		reader, _ := dialect.ReaderOf(d.Key.Dialect)
 		switch {
@@ -284,19 +285,47 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	if reader, ok := dialect.ReaderOf(key.Dialect); ok && all.Decl == nil && reader.FromPods != nil {
 		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem, all.TopologyProblem = &d, err, d.TopologyProblem
+		all.ByPlaceholders = key.Dialect == gang.YuniKorn && gang.SchedulerOf(job, members) == yunikorn.SchedulerName
 	}
-	if made && !apart && all.Decl != nil && volcano.MadeFor(pods[0], *all.Decl) {
-		meant := slices.DeleteFunc(w.meant(job, pods, precedence, unjoined), func(d gang.Declaration) bool { return d.Key == key })
-		all.Unjoined, all.OfScheduler = meant, len(meant) > 0
+	if all.ByPlaceholders {
+		for _, r := range job.Roles {
+			for name, n := range all.Decl.RoleMin {
+				if strings.EqualFold(name, r.Name) {
+					all.Decl.RoleMin[name] = min(n, r.Replicas)
+				}
+			}
+		}
 	}
-	all.FirstPods, all.Apart = dialect.First(job, key), dialect.Apart(members, key)
-	w.addTopology(job, pods, &all)
 	for _, d := range found {
-		if d.Key != key && (all.Decl == nil || d.UID != all.Decl.UID) {
+		if d.Key != key && (all.Decl == nil || !sameObject(*d, *all.Decl)) {
 			all.Ignored = append(all.Ignored, *d)
 		}
 	}
+	if all.OfScheduler = made && !apart && all.Decl != nil && volcano.MadeFor(pods[0], *all.Decl); all.OfScheduler {
+		meant := w.meant(job, pods, precedence, append(all.Ignored, unjoined...))
+		all.Unjoined, all.Ignored = slices.DeleteFunc(meant, func(d gang.Declaration) bool { return d.Key == key }), nil
+	}
+	all.FirstPods, all.Apart = dialect.First(job, key), dialect.Apart(members, key)
+	w.addTopology(job, pods, &all)
 	return all
+}
+
+// sameObject reports whether two dialects read the same object.
+func sameObject(a, b gang.Declaration) bool {
+	return a.UID == b.UID && a.Kind == b.Kind && a.Key.Name == b.Key.Name
+}
+
+// besides are the groups that pods name by labels and annotations besides that of Kubernetes' own field, which alone counts.
+func besides(pods []*corev1.Pod, membership gang.Membership, precedence gang.Precedence) (keys []gang.Key) {
+	if membership.Field == (gang.Key{}) {
+		return nil
+	}
+	for _, r := range precedence.Readers() {
+		if name, ok := r.GroupOf(pods[0]); ok && r.Dialect != gang.Native && len(r.Kinds) > 0 {
+			keys = append(keys, gang.Key{Dialect: r.Dialect, Namespace: pods[0].Namespace, Name: name})
+		}
+	}
+	return keys
 }
 
 // addTopology adds by which labels the pods themselves state that they share a domain, to a declaration that states none; rules for parts are looked for
@@ -360,9 +389,9 @@ func commonMembership(pods []*corev1.Pod, precedence gang.Precedence) (common ga
 
 // objectsOf are the group objects of a job, in the order of the dialects: those that its pods name and, in dialects in which they name
 // none, those that the job owns.
-func (w *View) objectsOf(job *gang.Job, membership gang.Membership, precedence gang.Precedence) []*gang.Declaration {
+func (w *View) objectsOf(job *gang.Job, names []gang.Key, precedence gang.Precedence) []*gang.Declaration {
 	named := map[gang.Dialect]gang.Key{}
-	for _, key := range membership.Keys() {
+	for _, key := range names {
 		named[key.Dialect] = key
 	}
 	var found []*gang.Declaration
@@ -410,9 +439,7 @@ func (w *View) meant(job *gang.Job, pods []*corev1.Pod, precedence gang.Preceden
 	for _, r := range precedence.Readers() {
 		for _, name := range names {
 			d := w.byKey().named[gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}]
-			if d != nil && w.ownedBy(d, job) && len(w.naming(d.Key)) == 0 && !slices.ContainsFunc(all, func(other gang.Declaration) bool {
-				return other.UID == d.UID && other.Kind == d.Kind && other.Key.Name == d.Key.Name
-			}) {
+			if d != nil && w.ownedBy(d, job) && len(w.naming(d.Key)) == 0 && !slices.ContainsFunc(all, func(other gang.Declaration) bool { return sameObject(other, *d) }) {
 				all = append(all, *d)
 			}
 		}

@@ -130,8 +130,17 @@ func (s nodeAdder) nodeLabelKeys() map[string]bool {
 
 func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
+	var with []string
 	if pool := place.PoolOf(model); pool != "" {
-		how += ", with " + pool
+		with = append(with, pool)
+	}
+	for _, key := range s.base.Request.Topology.AllRequired() {
+		if value := model.Labels[key]; value != "" && key != corev1.LabelHostname {
+			with = append(with, key+"="+value)
+		}
+	}
+	if len(with) > 0 {
+		how += ", with " + phrase.And(with)
 	}
 	raise := ""
 	if pool := s.w.NodePoolOf(model); pool != nil {

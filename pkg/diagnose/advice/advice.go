@@ -89,8 +89,14 @@ func keptByScheduler(f *stage.Finding) bool {
 	return f.Code == answer.ReservedByOthers && f.Stage == answer.StageOrder
 }
 
-// paused reports whether a finding is that Kueue tries again at some time: nothing brings that forward.
-func paused(f *stage.Finding) bool { return f.Code == answer.KueueQuota && f.Facts["requeueAt"] != nil }
+// paused reports whether a finding is that Kueue tries again at some time, or when pods that cannot start are ready: nothing brings that forward, and no end of a job does.
+func paused(f *stage.Finding) bool {
+	return f.Code == answer.KueueQuota && (f.Facts["requeueAt"] != nil || f.Facts["unstarted"] == true)
+}
+
+// overstated reports whether a finding is that the gang's PodGroup states more than its members request, and that what they request is there: another size changes no more than
+// what is stated.
+func overstated(f *stage.Finding) bool { return f.Facts["overstated"] == true }
 
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
@@ -151,8 +157,8 @@ func (s *search) alternatives(behind bool) {
 		waiter{s}.wait()
 		s.later(waiter{s}.wait, ", once the nodes that are coming are there")
 	})
-	again := behind // another size or rule would have those start again that run
-	if !behind {
+	again := behind || overstated(s.base.Primary) // another size or rule would have those start again that run, or do what the right numbers do
+	if !again {
 		s.part(answer.Reshape, func() { again = s.startsAgain() })
 	}
 	if !again {

@@ -126,15 +126,18 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	return all
 }
 
-// topology offers to drop the rule of the gang object that all members share a domain.
+// topology offers to drop the rule that all members share a domain: of the gang object, or of Kueue.
 func (s relaxer) topology() bool {
-	d := s.g.Decl
-	if d == nil || d.Topology.Required == "" {
+	d, request := s.g.Decl, s.base.Request.Gang
+	if request.Topology.Required == "" || d != nil && d.Topology.Required == "" {
 		return false
 	}
-	request := s.base.Request.Gang
+	was := request.Topology.Required
 	if request.Topology.Required = ""; !s.room(s.w.Cluster(), request) {
 		return false
+	}
+	if d == nil { // Kueue keeps members together as they are annotated
+		return s.offer(patch.NoRequiredTopology(s.g, was))
 	}
 	return s.offer(patch.GroupTopology(s.g, ""))
 }

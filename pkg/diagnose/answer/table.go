@@ -220,7 +220,7 @@ var entries = []Entry{
 		Remedy:   "Fewer or smaller members, another node selector or toleration where that is named, or a larger limit; lower `minResources` where they state more than the members request.",
 	},
 	{
-		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "Workloads of jobs that are gone keep the quota"}},
+		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "Workloads of jobs that are gone, or that Kueue has evicted, keep the quota"}},
 		Meaning:  "Kueue holds the job: its ClusterQueue has too little left in the flavors that suit the pods, or Kueue pauses after an eviction. Do not resume it by hand. Whom Kueue has preempted for it is named, and whom it may preempt; of a queue with fair sharing that is not evaluated.",
 		Evidence: "`nominalQuota`, `borrowingLimit`, `lendingLimit` and the cohorts, against admitted Workloads; `preemption` of the ClusterQueue, and the condition `Evicted` of Workloads; `requeueState`",
 		Remedy:   "Wait for the jobs that are named, remove the Workloads of jobs that are gone, or raise the quota.",
@@ -239,8 +239,8 @@ var entries = []Entry{
 	},
 	{
 		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  `Idle resources are reserved for an admitted gang that can never start. The scheduler only reports "overused".`,
-		Evidence: "`minResources` of PodGroups in phase `Inqueue` or `Running`, with what is used, against the queue's limit or 1.2 times the cluster, and the reason why each does not start",
+		Meaning:  `Idle resources, or quota of Kueue, are reserved for an admitted gang that can never start. The scheduler only reports "overused".`,
+		Evidence: "`minResources` of PodGroups in phase `Inqueue` or `Running`, with what is used, against the queue's limit or 1.2 times the cluster, or admitted Workloads, and the reason why each does not start",
 		Remedy:   "Fix or delete that gang.",
 	},
 	{
@@ -298,7 +298,7 @@ var entries = []Entry{
 		Remedy:   "Correct the name; the nearest one that exists is named.",
 	},
 	{
-		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "a ResourceFlavor of Kueue has the pods require it"}},
 		Meaning:  "No node has the label, or all labels together, that the pods require, or by which they are to be together or spread.",
 		Evidence: "node labels against nodeSelector, node affinity and topology keys",
 		Remedy:   "Choose a value that exists; all are listed with counts.",
@@ -412,7 +412,7 @@ var entries = []Entry{
 		Remedy:   "See why the gang ahead waits: the answer says so.",
 	},
 	{
-		Code: VictimsTerminating, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Code: VictimsTerminating, Stages: []Stage{StageOrder, StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "Pods are being deleted or preempted, and their room is enough; or they are the gang's own, and those that follow them have room.",
 		Evidence: "`deletionTimestamp` within the grace period",
 		Remedy:   "Wait; the time left is given.",

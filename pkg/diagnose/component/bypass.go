@@ -17,9 +17,10 @@ import (
 
 // Bypass is how members of a gang are placed one by one, although something declares them a gang.
 type Bypass struct {
-	// Group is what declares, or was meant to declare, the gang; Unnamed is true if no pod names it.
-	Group   gang.Declaration
-	Unnamed bool
+	// Group is what declares, or was meant to declare, the gang; Unnamed is true if no pod names it, and Undeclared if nothing declares the gang: Group is what its scheduler
+	// made.
+	Group               gang.Declaration
+	Unnamed, Undeclared bool
 	// Placed are the schedulers that have placed members and do not count them for the group, Waiting those that members wait for; sorted.
 	Placed, Waiting []string
 }
@@ -28,9 +29,9 @@ type Bypass struct {
 func BypassOf(v *view.View, g *gang.Gang) (b Bypass, ok bool) {
 	switch meant := g.Meant(); {
 	case meant != nil:
-		b.Group, b.Unnamed = *meant, true
+		b.Group, b.Unnamed = *meant, !Names(g, *meant)
 	case g.Decl != nil:
-		b.Group = *g.Decl
+		b.Group, b.Undeclared = *g.Decl, g.OfScheduler
 	default:
 		return b, false
 	}
@@ -41,11 +42,11 @@ func BypassOf(v *view.View, g *gang.Gang) (b Bypass, ok bool) {
 		}
 		name := gang.SchedulerName(m.Pod)
 		bypasses, known := by[name]
-		if !known && !b.Unnamed && len(by) == MaxSchedulers {
+		if !known && !b.Unnamed && !b.Undeclared && len(by) == MaxSchedulers {
 			continue
 		}
 		if !known {
-			bypasses = b.Unnamed || bypassedBy(v, g, name)
+			bypasses = b.by(v, g, name)
 			by[name] = bypasses
 		}
 		switch {
@@ -58,6 +59,26 @@ func BypassOf(v *view.View, g *gang.Gang) (b Bypass, ok bool) {
 	}
 	b.Placed, b.Waiting = slices.Sorted(maps.Keys(placed)), slices.Sorted(maps.Keys(waiting))
 	return b, len(placed)+len(waiting) > 0
+}
+
+// by reports whether a scheduler places members one by one.
+func (b Bypass) by(v *view.View, g *gang.Gang, scheduler string) bool {
+	switch {
+	case b.Unnamed || b.Undeclared:
+		return true
+	case g.OfScheduler:
+		return !Reads(v, b.Group.Key.Dialect, scheduler)
+	}
+	return bypassedBy(v, g, scheduler)
+}
+
+// Names reports whether the pods of a gang name a group.
+func Names(g *gang.Gang, d gang.Declaration) bool {
+	reader, ok := dialect.ReaderOf(d.Key.Dialect)
+	return ok && slices.ContainsFunc(g.ExistingPods(), func(pod *corev1.Pod) bool {
+		name, named := reader.GroupOf(pod)
+		return named && name == d.Key.Name
+	})
 }
 
 // Bypassed reports whether the members that wait, or are to be made, use a scheduler that does not read what declares their gang.
@@ -142,7 +163,7 @@ func readsOther(v *view.View, g *gang.Gang, reader gang.Reader, scheduler string
 }
 
 // ReadBy is a scheduler that reads what declares a gang: the one that its operator gives to gangs, or else one that members name, or the usual one of the dialect.
-func ReadBy(v *view.View, g *gang.Gang) string {
+func (b Bypass) ReadBy(v *view.View, g *gang.Gang) string {
 	if name := OperatorScheduler(v, g); name != "" {
 		return name
 	}
@@ -152,22 +173,22 @@ func ReadBy(v *view.View, g *gang.Gang) string {
 			continue
 		}
 		name := gang.SchedulerName(m.Pod)
-		if tried[name] = true; !bypassedBy(v, g, name) {
+		if tried[name] = true; !b.by(v, g, name) {
 			return name
 		}
 	}
-	reader, _ := dialect.ReaderOf(g.Decl.Key.Dialect)
+	reader, _ := dialect.ReaderOf(b.Group.Key.Dialect)
 	for _, name := range reader.Schedulers {
 		if !Unseen(v, g, name) {
 			return name
 		}
 	}
 	for _, name := range append(SchedulerNames(v, g.Meta.Namespace), reader.Schedulers...) {
-		if Reads(v, g.Decl.Key.Dialect, name) {
+		if Reads(v, b.Group.Key.Dialect, name) {
 			return name
 		}
 	}
-	return string(g.Decl.Key.Dialect)
+	return string(b.Group.Key.Dialect)
 }
 
 // ReaderUnknown are the resources that may not be listed and would show whether the default scheduler reads a dialect: what runs under its name, and whose nodes these are. What

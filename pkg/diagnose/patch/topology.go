@@ -141,6 +141,18 @@ func NoTopology(g *gang.Gang) stage.Fix {
 	return Job(g, answer.Relax, "leave the annotations of its topology out", map[string]any{"podGroup.topology": ""}, podTopology(nil, "", gang.TopologyPreferred, gang.TopologyParts, kueue.PreferredTopology, koordinator.TopologyAnnotation))
 }
 
+// NoRequiredTopology makes the domain that Kueue has all members share, by annotations of their pods, one that they should.
+func NoRequiredTopology(g *gang.Gang, key string) stage.Fix {
+	return Job(g, answer.Relax, "have members prefer one "+key+", and not require it ("+kueue.PreferredTopology+")", map[string]any{"podGroup.topology": ""}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			meta := &spec.Roles[i].Template.ObjectMeta
+			if value, ok := meta.Annotations[kueue.RequiredTopology]; ok {
+				meta.Annotations = annotated(annotated(meta.Annotations, kueue.RequiredTopology, ""), kueue.PreferredTopology, value)
+			}
+		}
+	})
+}
+
 // topologyField edits the field of the group object's spec.
 func topologyField(d *gang.Declaration, to string) func(metav1.Object) {
 	path, value := []string{"spec", "topologyConstraint", "requiredTopologyLevel"}, any(to)

@@ -90,9 +90,21 @@ func (n Naming) Budgets(exceeded []view.Exceeded) string {
 	})
 }
 
-// GroupName is NAMESPACE/NAME of a gang to the reader.
+// GroupName is NAMESPACE/NAME of a gang to the reader: that of its job, as users know it, or else that of the group.
 func (n Naming) GroupName(d gang.Declaration) string {
-	return n.Reader.Name(audience.New("gang", d.Key.Namespace, d.Key.Name))
+	name := d.Key.Name
+	var user *view.Consumer
+	if pods := n.View.GroupPods(d); len(pods) > 0 {
+		user = n.View.ConsumerOf(pods[0])
+	}
+	if user != nil && user.Kind != "Pod" {
+		name = user.Name
+	} else if job := n.View.JobOfGroup(d); job != nil {
+		name = job.Meta.Name
+	} else if u := n.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name); u != nil && metav1.GetControllerOf(u) != nil {
+		name = metav1.GetControllerOf(u).Name
+	}
+	return n.Reader.Name(audience.New("gang", d.Key.Namespace, name))
 }
 
 // WhyOther is why another gang waits, as far as the reader of this diagnosis may see it: of one that they may not see, the code alone. Its

@@ -7,9 +7,12 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/job"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/podgroup"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/queue"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/start"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -18,10 +21,15 @@ import (
 func runningNotes(ctx context.Context, v *view.View, g *gang.Gang, opts Options) []string {
 	var r stage.Result
 	job.Notes(g, &r)
+	if g.Decl != nil {
+		podgroup.Ignored(v, g, &r)
+	}
 	if g.Deleted() {
 		r.Note("it is being deleted, for %s", phrase.Age(v.Age(g.Meta.DeletionTimestamp.Time)))
 	}
-	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
+	if queueing.Elsewhere(v, g) {
+		r.Note("%s", queue.RunsElsewhere(v, g))
+	} else if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
 		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
 		notUp(stage.NewContext(v, g, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts)), &r)
 	}

@@ -197,7 +197,7 @@ func TestQuota(t *testing.T) {
 			quota(c, "cpus", list("requests.cpu", "100"), list("requests.cpu", "88"))
 			c.Add(gangOf(1, 8, none, func(g *clustertest.Gang) { g.CPU = "32" }))
 		}},
-		{name: "pods that wait themselves and never start are charged", code: answer.NSQuota, exit: 4, first: "16 of 16 GPUs used, 1 more members need 8", fix: "delete or suspend hog",
+		{name: "pods that wait themselves and never start are charged", code: answer.NSQuota, exit: 4, first: "16 of 16 GPUs used, 1 more member needs 8", fix: "delete or suspend hog",
 			wantText: []string{"TFJob hog is charged 16 for pods without a node", "why hog does not start: "}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8)
 				quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))

@@ -63,6 +63,11 @@ func (o *Owned) Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...gang.Id
 	c.ResourceQuotas = quota.Release(c.ResourceQuotas, pods)
 	c.ResourceClaims = release(c.ResourceClaims, pods)
 	custom := map[schema.GroupKind][]*unstructured.Unstructured{}
+	for _, p := range pods { // Kueue's Workload of a pod by itself
+		if id := gang.IdentityOf(p); id.UID != "" && len(o.custom[id]) > 0 {
+			owners = append(slices.Clip(owners), id)
+		}
+	}
 	var jobs []*batchv1.Job
 	for _, id := range owners {
 		for _, u := range o.custom[id] {

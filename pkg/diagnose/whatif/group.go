@@ -61,6 +61,9 @@ func groupFields(g *gang.Gang, spec *Spec) []field {
 	if class := []string{"spec", "priorityClassName"}; declares(d, class) {
 		fields = append(fields, field{class, cmp.Or(spec.PriorityClass, d.PriorityClass)})
 	}
+	if g.OfScheduler { // which counts its pods one by one
+		return fields
+	}
 	fields = append(fields, field{MinimumPath(d), int64(gang.Sum(spec.Min, g.FirstPods))})
 	if d.Key.Dialect == gang.Native {
 		return fields

@@ -157,7 +157,7 @@ func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []fiel
 // DeclaredByOperator reports whether the operator of the job made the object that declares its gang, from what the job specifies: it would make it so
 // again.
 func DeclaredByOperator(g *gang.Gang) bool {
-	return g.Kind.Group != batchv1.GroupName && g.Decl != nil && g.Decl.Kind.Kind != "" && g.Decl.Owner != "" && g.Decl.Owner == g.Meta.UID
+	return g.Kind.Group != batchv1.GroupName && g.Decl != nil && !g.OfScheduler && g.Decl.Kind.Kind != "" && g.Decl.Owner != "" && g.Decl.Owner == g.Meta.UID
 }
 
 func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {

@@ -61,6 +61,16 @@ func (a *Availability) Clone() *Availability {
 	return &Availability{tree: a.tree, quotas: slices.Clone(a.quotas)}
 }
 
+// Of are the quotas of one resource, in the order in which Kueue tries their flavors.
+func (a *Availability) Of(name corev1.ResourceName) (all []FlavorQuota) {
+	for _, q := range a.quotas {
+		if q.Name == name {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
 // PodSet is the members of one role, with their requests together.
 type PodSet struct {
 	Name     string

@@ -115,7 +115,7 @@ func (c Change) undeclared(g *gang.Gang) string {
 		return "its controller makes its PodGroup, for all of its members, and would make it again as it was"
 	case c.Queue != "" && !queues(g):
 		return "it waits in no queue: its gang is declared in a way that has none"
-	case c.MinAvailable > 0 && g.Decl == nil && g.MinMember == nil:
+	case c.MinAvailable > 0 && (g.Decl == nil || g.OfScheduler) && g.MinMember == nil:
 		return "nothing declares how many of its members must start together"
 	}
 	return ""

@@ -51,7 +51,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	bypass, bypassed := component.BypassOf(c.View, c.Gang)
 	switch lost := lostMembers(c); {
-	case bypassed && (len(bypass.Placed) > 0 || len(lost) == 0):
+	case bypassed && (len(lost) == 0 || len(bypass.Placed) > 0 && !bypass.Undeclared):
 		out.Add(gangBypassed(c, bypass))
 	case len(lost) == 0 && (neverMade(c) || c.Has(answer.SchedulerNotFound)): // earlier stages find why
 		out.Note("%s", holdingLine(c))
@@ -63,7 +63,9 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(incomplete(c))
 	default:
 		f := memberLost(c, lost)
-		if bypassed {
+		if bypassed && bypass.Undeclared {
+			undeclared(c, f, bypass)
+		} else if bypassed {
 			f.Detail("scheduler %s, which its pods name now, does not read %s: it places members one by one", phrase.Names(bypass.Waiting), stage.DescribeGroup(bypass.Group))
 		}
 		out.Add(f)
@@ -134,17 +136,23 @@ func gangBypassed(c *stage.Context, b component.Bypass) *stage.Finding {
 	case b.Unnamed && len(b.Placed) > 0:
 		f.Message = fmt.Sprintf("%s members were placed one by one by %s, as no pod names %s, which waits for %s: they hold %s while %s %s",
 			up, phrase.Names(b.Placed), group, phrase.Count(b.Group.MinMember, "member"), holds, phrase.Names(waiting), wait)
+	case b.Undeclared:
+		f.Message = fmt.Sprintf("%s members were placed one by one by %s, as nothing that it reads declares their gang of %d: they hold %s while %s %s",
+			up, phrase.Names(b.Placed), g.Min, holds, phrase.Names(waiting), wait)
 	case len(b.Placed) == 0:
 		f.Message = fmt.Sprintf("%s members hold %s, and %s %s for %s, which does not read their %s and places members one by one",
 			up, holds, phrase.Names(waiting), wait, phrase.Names(b.Waiting), group)
 	}
 	f.Fact("waiting", waiting).Fact("idleGPUs", idle).Fact("scheduler", phrase.Names(slices.Compact(slices.Sorted(slices.Values(slices.Concat(b.Placed, b.Waiting)))))).SinceTime(since)
-	if b.Unnamed {
+	switch {
+	case b.Undeclared:
+		undeclared(c, f, b)
+	case b.Unnamed:
 		f.Fact("podGroup", b.Group.Key.Name).Detail("a pod names its group itself: %s; set it in the template of the pods, and submit again", component.HowNamed(b.Group))
 		if carried := component.Carried(g.ExistingPods()); carried != "" {
 			f.Detail("%s", carried)
 		}
-	} else {
+	default:
 		readBy(c, f, b)
 	}
 	if c.Placement != nil && len(c.Request.Roles) > 0 {
@@ -156,6 +164,14 @@ func gangBypassed(c *stage.Context, b component.Bypass) *stage.Finding {
 	return f
 }
 
+// undeclared adds to a finding that nothing holds members back until all have a place, and why its operator has made nothing that does.
+func undeclared(c *stage.Context, f *stage.Finding, b component.Bypass) {
+	f.Detail("%s is what Volcano makes for pods that name none: it holds no member back", stage.DescribeGroup(b.Group))
+	if operators := component.Operators(c.View, c.Gang.Job); len(operators) > 0 && len(c.Gang.Reader.Policy) > 0 && !component.MakesGroups(c.View, c.Gang) {
+		f.Detail("%s makes no PodGroup, and ignores the job's schedulingPolicy, as it runs without --gang-scheduler-name", c.TitleOf("Deployment", operators[0]))
+	}
+}
+
 // readBy adds to a finding about members that are placed one by one which scheduler reads what declares their gang.
 func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
 	if b.Group.Key.Dialect == gang.Native && component.NativeOff(c.View) {
@@ -163,7 +179,7 @@ func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
 			Detail("kube-scheduler runs without the feature gate GenericWorkload: it reads no PodGroups then, and the field in pods has no effect")
 		return
 	}
-	reads := component.ReadBy(c.View, c.Gang)
+	reads := b.ReadBy(c.View, c.Gang)
 	f.Fact("gangScheduler", reads).Detail("leave schedulerName out, or set it to %s, and submit again", reads)
 }
 

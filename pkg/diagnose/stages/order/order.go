@@ -194,6 +194,9 @@ func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.D
 			f.Detail("  %s", line)
 		}
 	}
+	if stage.NeverStarts(why) {
+		f.Detail("%s can never start as it is, and keeps those behind it waiting until it is changed or deleted", bare).Fact("neverStarts", name).Fix(c.Drop(r.Job, name))
+	}
 	return f
 }
 

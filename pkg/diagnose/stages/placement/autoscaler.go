@@ -71,7 +71,7 @@ func unreadyPool(c *stage.Context) bool {
 // nodePools adds the NodePools of which Karpenter makes no more nodes: they are not ready, or have all that they may.
 func nodePools(c *stage.Context, f *stage.Finding, orders orders) {
 	limited := slices.ContainsFunc(orders.refusals, func(e view.Event) bool { return strings.Contains(e.Message, "exceed limits") })
-	for _, pool := range c.View.NodePools()[:min(len(c.View.NodePools()), mostDescribed)] {
+	for _, pool := range c.View.NodePools()[:min(len(c.View.NodePools()), stage.MaxLines)] {
 		if why := pool.Unready(); why != "" {
 			f.Detail("NodePool %s is not ready, and gets no nodes: %s", pool.GetName(), why).Run(command.Kubectl("", "describe", "nodepool", pool.GetName()))
 		}
@@ -101,7 +101,11 @@ func wouldTolerate(c *stage.Context, f *stage.Finding, refusal string) {
 			of.Tolerations = append(of.Tolerations, corev1.Toleration{Key: m[1], Operator: corev1.TolerationOpExists})
 		}
 	})
-	f.Detail("it would add nodes with taint %s, which members do not tolerate", keyValue(m[1], m[2]))
+	taint := m[1]
+	if m[2] != "" {
+		taint += "=" + m[2]
+	}
+	f.Detail("it would add nodes with taint %s, which members do not tolerate", taint)
 	if run := cmp.Or(edit.Resize, edit.Command); run != "" {
 		f.Run(run)
 	}

@@ -88,9 +88,28 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	case r.PerMember > r.LargestFree:
 		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedOnLargest(c, cluster, r))
 	case r.Free < r.Requested:
-		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), all, phrase.Amount(r.Resource, r.Free), nodes+phrase.Elsewhere(r))
+		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), besidesOwn(c, cluster, r)+all, phrase.Amount(r.Resource, r.Free), nodes+phrase.Elsewhere(r))
 	}
-	return fmt.Sprintf("it needs %s%s, and %s room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), all, placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), nodes, phrase.Gaps(r), phrase.Elsewhere(r))
+	return fmt.Sprintf("it needs %s%s, and %s room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), besidesOwn(c, cluster, r)+all, placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), nodes, phrase.Gaps(r), phrase.Elsewhere(r))
+}
+
+// besidesOwn leaves out, at the beginning of a clause, what members with a node use on the nodes of a room, with a space behind it; it is empty where they use nothing.
+func besidesOwn(c *stage.Context, cluster *placement.Cluster, r placement.Room) string {
+	if len(c.Request.Bound) == 0 {
+		return ""
+	}
+	own, bound := int64(0), sets.New(c.Request.Bound...)
+	for _, node := range r.NodeNames() {
+		for _, p := range cluster.PodsOn(node) {
+			if bound.Has(p.UID) {
+				own = request.Sum(own, request.OfResource(p, r.Resource))
+			}
+		}
+	}
+	if own == 0 {
+		return ""
+	}
+	return fmt.Sprintf("besides the %s of its members with a node ", phrase.Amount(r.Resource, own))
 }
 
 // besidesRole names the members of other roles that request the resource on the same nodes. It reads like: and 1 launcher with 40 cpu, with a space

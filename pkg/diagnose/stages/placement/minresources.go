@@ -91,7 +91,7 @@ func gap(c *stage.Context, name corev1.ResourceName, stated, need, free, total i
 		Fact("resource", string(name)).Fact("requested", stated).Fact("available", free).Fact("total", total).
 		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minResources")
 	if need < stated {
-		f.Fix(patch.LowerMinResources(d, name, need))
+		f.Fix(patch.LowerMinResources(c.View, c.Gang, name, need)).Fact("overstated", need <= free)
 	}
 	return f
 }

@@ -11,12 +11,18 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement/disruption"
 )
 
 // preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
 func preemption(c *stage.Context, f *stage.Finding) {
+	if name, ok := f.Facts["resource"].(string); ok {
+		if text := queueing.Deserved(c.View, c.Gang, corev1.ResourceName(name)); text != "" {
+			f.Detail("%s", text)
+		}
+	}
 	mine := stage.TermsOf(c.Gang, c.Request)
 	lower := below(c, mine.Priority)
 	if len(lower) == 0 {

@@ -256,7 +256,7 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, uncordoned(c))
 	names := nodeNames(nodes)
 	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c))).Fact("nodes", names)
-	for _, n := range nodes[:min(len(nodes), mostDescribed)] {
+	for _, n := range nodes[:min(len(nodes), stage.MaxLines)] {
 		for _, report := range stage.Reports(n) {
 			f.Detail("%s", report)
 		}

@@ -40,7 +40,7 @@ func shortFor(c *stage.Context, cluster *placement.Cluster, role placement.Role)
 func scattered(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, alone bool, all []placement.Shortage) *stage.Finding {
 	f := stage.Found(answer.Shortage(string(r.Resource), r.Requested <= r.Usable), "%s", phrase.Scattered(r, all, alone)).DescribeRoom(c, cluster, r)
 	f.Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
-	defaulted(c, f, r.Role, r)
+	c.Defaulted(f, phrase.Role(r.Role.Name), r.Resource)
 	var facts []map[string]any
 	for _, s := range all {
 		first := s.Nodes[:min(len(s.Nodes), answer.PublishedNodes)]

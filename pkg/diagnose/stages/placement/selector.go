@@ -12,9 +12,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -208,6 +211,9 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	if len(values) > mostHad {
 		f.Fact("haveCount", len(values))
 	}
+	if flavor := flavorOf(c, w); flavor != "" {
+		return ofFlavor(c, f, w, flavor, have)
+	}
 	if len(have) == 0 {
 		f.Detail("no node has a label %s at all", w.Key)
 		if nearest := suggest.Nearest(w.Key, labelsOf(c)); nearest != "" {
@@ -234,6 +240,25 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 		return f
 	}
 	return f.Fix(otherLabel(c, role, w, ""))
+}
+
+// flavorOf is the ResourceFlavor for which Kueue, and not the author of the job, has its pods require a label; "" for none.
+func flavorOf(c *stage.Context, w Requirement) string {
+	if w.Field != "nodeSelector" || len(w.Values) != 1 {
+		return ""
+	}
+	return queueing.FlavorOf(c.View, c.Gang, w.Key, w.Values[0])
+}
+
+// ofFlavor makes a finding that no node has a label one about the ResourceFlavor that states it: the job is right.
+func ofFlavor(c *stage.Context, f *stage.Finding, w Requirement, flavor string, have []string) *stage.Finding {
+	f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf(", which ResourceFlavor %s of Kueue has its pods require", flavor)
+	if len(have) > 0 {
+		f.Detail("nodes have %s: %s", w.Key, phrase.Names(have))
+	} else {
+		f.Detail("no node has a label %s at all", w.Key)
+	}
+	return f.Fact("flavor", flavor).Detail("label the nodes of the flavor, or correct its spec.nodeLabels").Run(command.Kubectl("", "describe", "resourceflavor."+kueue.Group, flavor))
 }
 
 // mostHad is how many values that a label has are listed for programs: it may have as many as there are nodes.

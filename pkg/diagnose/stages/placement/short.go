@@ -97,7 +97,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	if len(nodes) > 0 {
 		f.Detail("short on %s", phrase.Names(nodes))
 	}
-	defaulted(c, f, r.Role, r)
+	c.Defaulted(f, phrase.Role(r.Role.Name), r.Resource)
 	if device := c.MainRoom(cluster, r.Role); strings.Contains(string(device.Resource), "/") {
 		f.Detail("%s are free there", phrase.Amount(device.Resource, freeOn(device, r.NodeNames())))
 	}

@@ -55,7 +55,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	if podrequest.IsGPU(r.Resource) {
 		uncut(c, f)
 	}
-	defaulted(c, f, role, r)
+	c.Defaulted(f, phrase.Role(role.Name), r.Resource)
 	misread(c, f, role, r)
 	for _, line := range c.DaemonsOn(r) {
 		f.Detail("%s", line)

@@ -15,32 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// defaulted adds the LimitRanges whose defaults are what a container requests of a resource: its template does not have it.
-func defaulted(c *stage.Context, f *stage.Finding, role placement.Role, r placement.Room) {
-	template := c.Gang.RoleByName(phrase.Role(role.Name))
-	if template == nil {
-		return
-	}
-	for _, container := range template.Template.Spec.Containers {
-		_, requested := container.Resources.Requests[r.Resource]
-		if _, limited := container.Resources.Limits[r.Resource]; requested || limited {
-			continue
-		}
-		for _, lr := range c.View.Snap.LimitRanges {
-			for _, item := range lr.Spec.Limits {
-				q, ok := item.DefaultRequest[r.Resource]
-				if !ok {
-					q, ok = item.Default[r.Resource]
-				}
-				if ok && lr.Namespace == c.Gang.Meta.Namespace && item.Type == corev1.LimitTypeContainer {
-					f.Detail("container %s states no %s: %s is the default of LimitRange %s", container.Name, r.Resource, q.String(), lr.Name).
-						See("v1", "LimitRange", lr, ".spec.limits").Fact("limitRange", lr.Name)
-				}
-			}
-		}
-	}
-}
-
 // misread adds that cpu was probably meant in thousandths of a core: each member requests more cores than any node has, and a thousandth of that fits.
 func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placement.Room) {
 	if r.Resource != corev1.ResourceCPU || r.PerMember <= r.LargestFree || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 {

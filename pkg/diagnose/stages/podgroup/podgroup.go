@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -36,6 +37,9 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Note("its schedulingPolicy has no effect: the operator runs without --gang-scheduler-name, makes no PodGroup, and members are placed one by one")
 		}
 		byWorkload(c, out)
+		if g.BatchJob != nil && g.Min < g.Total() && g.Named.Name == "" && g.MinMember == nil && g.Meant() == nil {
+			out.Note("nothing declares its %d pods a gang: each starts as soon as it has a place, and numbers are those of the first", g.Total())
+		}
 		minimumOfJob(c, out)
 		if !leftOver(c, out) {
 			missing(c, out)
@@ -45,6 +49,11 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		return stage.OK("no gang is declared")
 	}
 	notes(c, out)
+	if g.OfScheduler { // which is no minimum of the gang
+		minimumOfJob(c, out)
+		quorum(c, out)
+		return stage.OK(c.Created())
+	}
 	if undeclared(c, out) {
 		return stage.OK("")
 	}
@@ -73,19 +82,28 @@ func undeclared(c *stage.Context, out *stage.Result) bool {
 	return true
 }
 
-// notes are remarks on the declaration that block nothing.
-func notes(c *stage.Context, out *stage.Result) {
-	for _, d := range c.Gang.Ignored {
-		if component.Reads(c.View, d.Key.Dialect, c.Gang.Scheduler) {
-			out.Note("%s %s is not read by scheduler %s, which reads %s first", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
+// Ignored remarks which group objects of a gang do not count.
+func Ignored(v *view.View, g *gang.Gang, out *stage.Result) {
+	for _, d := range g.Ignored {
+		if component.Reads(v, d.Key.Dialect, g.Scheduler) {
+			out.Note("%s %s is not read by scheduler %s, which reads %s first", stage.GroupKind(d), d.Key.Name, g.Scheduler, stage.DescribeGroup(*g.Decl))
 			continue
 		}
-		out.Note("%s %s is not read by scheduler %s: %s counts", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
+		out.Note("%s %s is not read by scheduler %s: %s counts", stage.GroupKind(d), d.Key.Name, g.Scheduler, stage.DescribeGroup(*g.Decl))
 	}
-	g := c.Gang
 	for _, d := range g.Unjoined {
-		out.Note("%s is not read, as no pod names it: %s counts", stage.DescribeGroup(d), stage.DescribeGroup(*g.Decl))
+		why := "as no pod names it"
+		if component.Names(g, d) {
+			why = "by scheduler " + g.Scheduler
+		}
+		out.Note("%s is not read, %s: %s counts", stage.DescribeGroup(d), why, stage.DescribeGroup(*g.Decl))
 	}
+}
+
+// notes are remarks on the declaration that block nothing.
+func notes(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	Ignored(c.View, g, out)
 	if kept := c.View.Placeholders(g); len(kept) > 0 {
 		nodes := map[string]bool{}
 		for _, p := range kept {
@@ -99,7 +117,7 @@ func notes(c *stage.Context, out *stage.Result) {
 	if g.Problem != nil && (g.Decl.Key.Dialect != gang.Labels || len(g.ExistingPods()) == 0) {
 		out.Note("%s", phrase.Shorten(g.Problem.Error(), maxProblem))
 	}
-	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
+	if d := g.Decl; !g.OfScheduler && g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
 		out.Note("the job requests a minimum of %d, but %s has %d, which counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
 	}
 	if g.Count(gang.Pending) > 0 {

@@ -56,6 +56,9 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 	if d.Key.Dialect == gang.YuniKorn && d.Queue != "" {
 		lacks("the limits of YuniKorn's queue %s", d.Queue)
 	}
+	if more := d.MinMember - c.Gang.Total(); c.Gang.ByPlaceholders && more > 0 {
+		lacks("the room for %s besides its own pods, which YuniKorn keeps before it starts any", phrase.Count(more, "placeholder"))
+	}
 	if quota := queueing.KoordinatorQuota(c.Gang); quota != "" {
 		lacks("the limits of Koordinator's ElasticQuota %s", quota)
 	}

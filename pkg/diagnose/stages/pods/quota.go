@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -57,6 +58,14 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 	}
 }
 
+// needing begins the clause of what members need that are not there: of a Job whose pods start one by one it is the first.
+func needing(c *stage.Context, missing int64) string {
+	if g := c.Gang; missing == 1 && g.Decl == nil && g.Min == 1 && g.Total() > 1 {
+		return fmt.Sprintf("the first of its %d members needs", g.Total())
+	}
+	return fmt.Sprintf("%s %s", phrase.Count(missing, "more member"), phrase.Verb(int(missing), "needs", "need"))
+}
+
 // charged is what a quota is charged for members.
 func charged(q *corev1.ResourceQuota, key corev1.ResourceName, members []absent) (sum resource.Quantity) {
 	for _, m := range members {
@@ -88,8 +97,8 @@ func alongside(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 func raisedQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, used, limit, raised resource.Quantity, missing int64) *stage.Finding {
 	name := quota.Resource(key)
 	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
-	f := stage.Found(answer.NSQuota, "quota %s of namespace %s was raised to %s, and that is not in force yet: %s of %s used, and %d more members need %s", q.Name, q.Namespace,
-		phrase.Amount(name, amount(raised)), phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), missing, phrase.Quantity(name, amount(want))).
+	f := stage.Found(answer.NSQuota, "quota %s of namespace %s was raised to %s, and that is not in force yet: %s of %s used, and %s %s", q.Name, q.Namespace,
+		phrase.Amount(name, amount(raised)), phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Quantity(name, amount(want))).
 		See("v1", "ResourceQuota", q, ".status.hard").
 		Detail("%d/%d pods exist; requested %s, used %s, limit %s in status, and %s in spec (%s)", c.Gang.Created(), c.Gang.Total(), want.String(), used.String(), limit.String(), raised.String(), key).
 		Detail("kube-controller-manager writes the status, within seconds as a rule").
@@ -114,8 +123,8 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 			phrase.Amount(name, amount(limit)), phrase.Quantity(name, amount(whole)))
 	} else {
 		f = stage.Found(answer.NSQuota,
-			"quota %s of namespace %s is used up: %s of %s used, %d more members need %s", q.Name, q.Namespace,
-			phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), missing, phrase.Quantity(name, amount(want)))
+			"quota %s of namespace %s is used up: %s of %s used, %s %s", q.Name, q.Namespace,
+			phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Quantity(name, amount(want)))
 	}
 	for _, role := range c.Gang.Alongside {
 		f.Detail("its %s counts, too, which is made when the members run", role.Name)
@@ -124,6 +133,11 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
 	if scopes := quota.Scopes(q); len(scopes) > 0 {
 		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
+	}
+	for _, role := range c.Gang.Roles {
+		if !strings.HasPrefix(string(key), "limits.") {
+			c.Defaulted(f, role.Name, name)
+		}
 	}
 	users := quotaUsers(c, q, key)
 	stage.DetailEach(f, users, func(u quotaUser) string { return u.line })

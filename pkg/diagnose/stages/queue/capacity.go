@@ -42,6 +42,23 @@ func needs(c *stage.Context) corev1.ResourceList {
 type share struct {
 	job          string
 	amount, used int64
+	// lasting is what of that no job's end gives back, and of what; remains is why, as the end of a sentence.
+	lasting     int64
+	of, remains string
+}
+
+// lasts finds what of a share no job's end gives back.
+func (s *share) lasts(c *stage.Context, pods []*corev1.Pod, name corev1.ResourceName) {
+	for _, p := range pods {
+		h := c.View.ConsumerOf(p)
+		if n := request.OfResource(p, name); h != nil && n > 0 && !c.EndsAlone(h, p) {
+			s.lasting, s.of, s.remains = request.Sum(s.lasting, n), c.Title(h), c.Prospects(h, p)
+		}
+	}
+	if s.of != "" {
+		s.job = s.of
+	}
+	s.lasting = min(s.lasting, s.amount)
 }
 
 // capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows.
@@ -135,7 +152,9 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 		}
 		pods := c.View.GroupPods(other)
 		if amount := d.of(other, pods); amount > 0 {
-			all = append(all, share{c.GroupName(other), amount, held(pods, limit.name)})
+			s := share{job: c.GroupName(other), amount: amount, used: held(pods, limit.name)}
+			s.lasts(c, pods, limit.name)
+			all = append(all, s)
 		}
 	}
 	return all
@@ -159,17 +178,28 @@ func overQueue(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstruct
 	limit.see(f, q)
 	f.Detail("requested %s, used %s, limit %s (%s): together %s", text(d.want), text(used), text(limit.limit), name, text(request.Sum(used, d.want))).
 		Fact("queue", q.GetName()).Fact("resource", string(name)).Fact("requested", d.want).Fact("used", used).Fact("limit", limit.limit).Fact("available", max(0, limit.limit-used))
+	lasting, of := d.own, []string(nil)
 	for _, s := range shares {
+		if lasting = request.Sum(lasting, s.lasting); s.lasting > 0 {
+			of = append(of, s.of)
+		}
 		if s.amount > s.used {
-			f.Detail("%s has %s reserved and uses %s", s.job, text(s.amount), text(s.used))
+			f.Detail("%s has %s reserved and uses %s%s", s.job, text(s.amount), text(s.used), s.remains)
 			continue
 		}
-		f.Detail("%s uses %s", s.job, text(s.amount))
+		f.Detail("%s uses %s%s", s.job, text(s.amount), s.remains)
+	}
+	if f.Code == answer.QueueQuota && len(of) > 0 && lasting > limit.limit-d.want {
+		noEnd(f, of)
 	}
 	if d.own > 0 {
 		f.Detail("the gang itself uses %s", text(d.own))
 	}
 	d.explain(c, f)
+	if d.stated() && request.Sum(used, d.need) <= limit.limit {
+		f.Fact("overstated", true) // it is enough to state what is needed
+		return f
+	}
 	for _, fix := range limit.fixes(kind, q, request.Sum(used, d.want)) {
 		f.Fix(fix)
 	}

@@ -135,5 +135,5 @@ func (d demand) explain(c *stage.Context, f *stage.Finding) {
 	}
 	f.Detail("the scheduler compares minResources with the queue before it looks at any pod").
 		SeeRef(group.Kind.GroupVersion().String()+"/"+group.Kind.Kind+"/"+group.Key.Namespace+"/"+group.Key.Name, ".spec.minResources").
-		Fix(patch.LowerMinResources(*group, d.name, d.need))
+		Fix(patch.LowerMinResources(c.View, c.Gang, d.name, d.need))
 }

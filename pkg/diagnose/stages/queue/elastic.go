@@ -66,6 +66,8 @@ type quotas struct {
 	of        map[string]*unstructured.Unstructured
 	use       map[string]map[corev1.ResourceName]int64
 	min, used map[corev1.ResourceName]int64
+	// namespaces are those with a quota, sorted.
+	namespaces []string
 }
 
 func elasticQuotas(c *stage.Context) *quotas {
@@ -85,6 +87,7 @@ func elasticQuotas(c *stage.Context) *quotas {
 				all.min[name] = request.Sum(all.min[name], request.Amount(name, amount))
 			}
 		}
+		all.namespaces = slices.Sorted(maps.Keys(all.of))
 		for _, pod := range c.View.Snap.Pods {
 			if use := all.use[pod.Namespace]; use != nil && placement.Holds(pod) {
 				for name, quantity := range request.Of(pod) {
@@ -116,7 +119,7 @@ func aboveMax(c *stage.Context, q *unstructured.Unstructured, use map[corev1.Res
 		f.See(q.GetAPIVersion(), q.GetKind(), q, ".spec.max").
 			Detail("requested %s, used %s, limit %s (%s): together %s", text(want), text(used), text(limit), name, text(request.Sum(used, want))).
 			Fact("quota", q.GetName()).Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", limit).Fact("available", max(0, limit-used))
-		users(c, f, q.GetNamespace(), name)
+		users(c, f, name, q.GetNamespace())
 		total, path, kind := text(request.Sum(used, want)), []string{"spec", "max", string(name)}, q.GroupVersionKind().GroupKind()
 		return f.Fix(stage.Fix{
 			Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise max of %s in ElasticQuota %s to %s", name, q.GetName(), total),
@@ -144,14 +147,14 @@ func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Fi
 			Detail("a namespace that needs more than its min borrows what others leave of theirs").
 			Detail("requested %s, used %s, limit %s (%s): together %s", text(want), text(used), text(least[name]), name, text(request.Sum(used, want))).
 			Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", least[name]).Fact("available", max(0, least[name]-used))
-		users(c, f, c.Gang.Meta.Namespace, name)
+		users(c, f, name, all.namespaces...)
 		return f
 	}
 	return nil
 }
 
-// users adds who uses a resource in a namespace.
-func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.ResourceName) {
+// users adds who uses a resource in some namespaces, the gang's own first.
+func users(c *stage.Context, f *stage.Finding, name corev1.ResourceName, namespaces ...string) {
 	type consumersByNamespace struct{}
 	in := view.Once(c.View, consumersByNamespace{}, func() map[string][]*view.Consumer {
 		in := map[string][]*view.Consumer{}
@@ -160,7 +163,17 @@ func users(c *stage.Context, f *stage.Finding, namespace string, name corev1.Res
 		}
 		return in
 	})
-	using := slices.DeleteFunc(slices.Clone(in[namespace]), func(h *view.Consumer) bool { return h.Total(name) <= 0 })
+	if i := slices.Index(namespaces, c.Gang.Meta.Namespace); i > 0 {
+		namespaces = slices.Concat(namespaces[i:i+1], namespaces[:i], namespaces[i+1:])
+	}
+	var using []*view.Consumer
+	for _, namespace := range namespaces {
+		for _, h := range in[namespace] {
+			if h.Total(name) > 0 {
+				using = append(using, h)
+			}
+		}
+	}
 	stage.DetailEach(f, using, func(h *view.Consumer) string {
 		return fmt.Sprintf("%s uses %s", c.Name(h), phrase.Quantity(name, h.Total(name)))
 	})

@@ -33,6 +33,10 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		}
 	}
 	name := queueing.LocalQueue(c.View, c.Gang, workload)
+	if workload == nil && unmanaged(c) {
+		out.Note("it has the label of LocalQueue %s, and Kueue does not manage it: it is not suspended, has pods and no Workload. What it uses is in no quota; Kueue may be configured without %ss", name, c.Gang.Kind.Kind)
+		return stage.OK("not managed by Kueue")
+	}
 	if out.Denied(c, "localqueues."+kueue.Group, c.Gang.Meta.Namespace) || out.Denied(c, "clusterqueues."+kueue.Group, "") {
 		return stage.Unknown("Kueue's queues may not be listed")
 	}
@@ -54,7 +58,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(f)
 	}
 	if f := kueueStopped(out, cluster); f != nil {
-		out.Add(missingFlavors(c, f, cluster))
+		out.Add(inactiveChecks(c, missingFlavors(c, f, cluster), cluster))
 	}
 	if f := namespaceNotSelected(c, cluster, workload); f != nil {
 		out.Add(f)
@@ -71,6 +75,12 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	}
 	laterChecks(out, workload)
 	return stage.OK(name + " in " + clusterName)
+}
+
+// unmanaged reports whether a job that names a queue runs without Kueue having made a Workload of it.
+func unmanaged(c *stage.Context) bool {
+	return c.Gang.Bare == nil && !kueue.Holds(c.Gang.Job) && !c.View.Assumed && len(c.Gang.ExistingPods()) > 0 && !queueing.HeldByGate(c.Gang) &&
+		c.View.Snap.CanList("workloads."+kueue.Group, c.Gang.Meta.Namespace)
 }
 
 // topologies are the annotations of pods by which Kueue keeps them in one domain. Its preferences keep no gang waiting.

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -49,16 +51,33 @@ func checked(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, 
 	}
 	if by := checkedBy(c, check.Name, check.Message); by != "" {
 		f.Fact("controller", by).Detail("that is what %s reports, the controller of the check", by)
+		if by == kueue.Provisioning {
+			provisioning(c, f, u)
+		}
 	}
 	return f
+}
+
+// provisioning adds what is reported of the requests for nodes that were made for a Workload.
+func provisioning(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
+	kind := schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "ProvisioningRequest"}
+	for _, request := range c.View.Snap.Custom[kind] {
+		if request.GetNamespace() != u.GetNamespace() || !metav1.IsControlledBy(request, u) {
+			continue
+		}
+		for _, name := range []string{"Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"} {
+			if condition, status := stage.Condition(request, name); status != "" && condition.Message != "" {
+				f.Detail("ProvisioningRequest %s: %s is %s, reported %s ago: %s", request.GetName(), name, status, phrase.Age(c.View.Age(condition.At)), condition.Message)
+				break
+			}
+		}
+	}
+	f.Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
 }
 
 // rejected is the finding that a check has rejected the Workload: Kueue does not have it made again by itself.
 func rejected(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, eviction gang.Condition) *stage.Finding {
 	f := checked(c, u, check, eviction).As(answer.Blocked, answer.Admin)
-	if f.Facts["controller"] == kueue.Provisioning {
-		f.Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
-	}
 	return f.Run(command.Kubectl("", "describe", "admissioncheck."+kueue.Group, check.Name))
 }
 
@@ -104,7 +123,7 @@ func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
 		if check.Before != "" && check.Before != kueue.CheckReady {
 			text += fmt.Sprintf(" (it was %s before)", check.Before)
 		}
-		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota }); i >= 0 {
+		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota || x.Code == answer.ReservedByStuck }); i >= 0 {
 			out.Findings[i].Detail("then %s", text)
 			continue
 		}
@@ -122,4 +141,35 @@ func checkedBy(c *stage.Context, name, message string) string {
 		return kueue.Provisioning
 	}
 	return ""
+}
+
+// inactiveChecks adds which admission checks of a ClusterQueue that is not active are not active either, and why.
+func inactiveChecks(c *stage.Context, f *stage.Finding, queue *unstructured.Unstructured) *stage.Finding {
+	fields := gang.Fields{Object: queue}
+	names := fields.Strings("spec", "admissionChecks")
+	for _, item := range fields.List("spec", "admissionChecksStrategy", "admissionChecks") {
+		if name, _ := item["name"].(string); name != "" {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		check := queueing.Object(c.View, "AdmissionCheck", "", name)
+		if check == nil {
+			continue
+		}
+		condition, active := stage.Condition(check, "Active")
+		if active != "False" {
+			continue
+		}
+		f.Detail("AdmissionCheck %s is not active: %s", name, condition.Message).Run(command.Kubectl("", "describe", "admissioncheck."+kueue.Group, name))
+		if by := checkedBy(c, name, ""); by == kueue.MultiKueue {
+			for _, cluster := range c.View.Snap.Custom[kueue.Kind("MultiKueueCluster")] {
+				if condition, active := stage.Condition(cluster, "Active"); active == "False" {
+					f.Detail("MultiKueueCluster %s is not active: %s", cluster.GetName(), condition.Message)
+				}
+			}
+			f.Run(command.Kubectl("", "get", "multikueueclusters."+kueue.Group, "-o", "wide"))
+		}
+	}
+	return f
 }

@@ -3,11 +3,13 @@ package queue
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -26,6 +28,7 @@ func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohor
 		names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
 		f.Message = fmt.Sprintf("Kueue has preempted %s for it, and waits until %s pods are gone%s", names, phrase.Verb(len(going), "its", "their"), strings.TrimPrefix(f.Message, "Kueue holds it"))
 		f.Fact("preempting", names)
+		leaving(c, f, going)
 		return nil
 	}
 	switch {
@@ -72,6 +75,25 @@ func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohor
 		}}
 	}
 	return nil
+}
+
+// leaving makes a finding one that passes in a moment, where all pods of those whom Kueue has preempted are being deleted: their grace periods end at a known time.
+func leaving(c *stage.Context, f *stage.Finding, going []*unstructured.Unstructured) {
+	var last time.Time
+	for _, u := range going {
+		pods := podsOf(c.View, u, queueing.JobOf(c.View, u))
+		for _, p := range pods {
+			if p.DeletionTimestamp == nil || c.View.Stuck(p) {
+				return
+			}
+			last = view.Later(last, p.DeletionTimestamp.Time)
+		}
+	}
+	if last.IsZero() {
+		return
+	}
+	f.Become(answer.VictimsTerminating).At(answer.StageQueue).Fact("until", last.UTC().Format(time.RFC3339)).
+		Detail("their grace periods end at %s, in %s at most", phrase.Clock(last, c.View.Now), phrase.Age(max(0, last.Sub(c.View.Now))))
 }
 
 // otherPolicy is a policy of a queue in which one field has another value.

@@ -5,11 +5,13 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -80,7 +82,9 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
 	if s.Uncovered {
 		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
-		return f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0))
+		return f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0)).
+			Detail("an administrator can cover it in spec.resourceGroups, or have Kueue leave it out of account (resources.excludeResourcePrefixes of its configuration)").
+			Fix(without(c, s.Name))
 	}
 	others := usable(c, queue, tree.Potential(name).Exclusions(s.Name, s.PodSet, sets...))
 	if s.Unsuited {
@@ -90,6 +94,9 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 				f.See(u.GetAPIVersion(), u.GetKind(), u, ".spec")
 			}
 		}
+	}
+	if !s.Unsuited {
+		ofFlavors(f, tree, name, s)
 	}
 	if len(others) > 0 { // the queue is large enough: the rules of the job are what is in the way
 		f.As(answer.Blocked, answer.User)
@@ -109,6 +116,25 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
 }
 
+// without requests none of a resource.
+func without(c *stage.Context, name corev1.ResourceName) stage.Fix {
+	change := map[string]any{}
+	for _, role := range c.Gang.Roles {
+		change[role.Name+"."+string(name)] = nil
+	}
+	return patch.Job(c.Gang, answer.Fix, fmt.Sprintf("request no %s", name), change, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			pod := &spec.Roles[i].Template.Spec
+			for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+				for j := range containers {
+					delete(containers[j].Resources.Requests, name)
+					delete(containers[j].Resources.Limits, name)
+				}
+			}
+		}
+	})
+}
+
 // kueueShort finds that others use what the gang needs.
 func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) *stage.Finding {
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
@@ -117,6 +143,7 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 		name, text(max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, text(s.Requested), text(s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
+	ofFlavors(f, tree, name, s)
 	for _, other := range usable(c, queue, tree.Available(name).Exclusions(s.Name, s.PodSet, sets...)) {
 		other.add(c, f)
 	}
@@ -134,12 +161,30 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 			}
 		}
 	}
+	if f.Code == answer.VictimsTerminating {
+		return f
+	}
 	f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
 	for _, policy := range policies {
 		f.Fix(policy)
 	}
 	return f
 }
+
+// ofFlavors adds what each of several flavors has of the resource that is short: Kueue divides no role over them.
+func ofFlavors(f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage) {
+	all := tree.Available(queue).Of(s.Name)
+	if len(all) < 2 {
+		return
+	}
+	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
+	f.Detail("of its flavors %s left; all pods of %s are of one", phrase.NamesOf(all[:min(len(all), maxFlavors)], func(q cohort.FlavorQuota) string {
+		return fmt.Sprintf("%s has %s of %s", q.Flavor, text(max(0, q.Available)), text(q.Potential))
+	}), s.PodSet)
+}
+
+// maxFlavors is how many flavors are named.
+const maxFlavors = 8
 
 func elsewhere(queue, own string) string {
 	if queue == own {

@@ -207,6 +207,7 @@ func unready(c *stage.Context, out *stage.Result, u *unstructured.Unstructured, 
 			continue
 		}
 		if why := c.Diagnose(job); why.Primary != nil {
+			f.Fact("unstarted", true)
 			text, details := c.WhyOther(why)
 			f.Detail("why the pods of %s are not ready: %s", name, text)
 			for _, line := range details {
@@ -217,7 +218,7 @@ func unready(c *stage.Context, out *stage.Result, u *unstructured.Unstructured, 
 	switch {
 	case len(names) > 0:
 		f.Message = fmt.Sprintf("Kueue admits nothing until the pods of %s are ready (waitForPodsReady.blockAdmission)", phrase.Names(names))
-		f.Fact("unready", names)
+		f.Fact("unready", names).Detail("it goes on when they are ready, or when Kueue takes back what those have whose pods are not in time (waitForPodsReady.timeout)")
 	case c.View.Assumed:
 		return // they are gone
 	}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -19,11 +20,7 @@ func dispatched(c *stage.Context, u *unstructured.Unstructured) *stage.Finding {
 	if u == nil || queueing.ClusterOf(u) == "" && !kueue.Admitted(u) {
 		return stage.Found(answer.KueueCheck, "MultiKueue has not dispatched it to another cluster yet").See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec")
 	}
-	cluster := queueing.ClusterOf(u)
-	where := "another cluster"
-	if cluster != "" {
-		where = "cluster " + cluster
-	}
+	cluster, where := clusterOf(u)
 	f := stage.Found(answer.KueueCheck, "MultiKueue has dispatched it to %s, where %d of %d members run, as far as is reported: why they wait is to be seen there", where, g.ReportedUp, g.Total()).
 		See(u.GetAPIVersion(), u.GetKind(), u, ".status").Fact("cluster", cluster)
 	fields := gang.Fields{Object: u}
@@ -39,4 +36,18 @@ func dispatched(c *stage.Context, u *unstructured.Unstructured) *stage.Finding {
 		f.Run(fmt.Sprintf("gangctl why-pending %s -n %s --context %s", name, g.Meta.Namespace, shell.Quote(cluster)))
 	}
 	return f
+}
+
+// clusterOf is the cluster to which a Workload is dispatched, if that is known, and what it is called in a sentence.
+func clusterOf(u *unstructured.Unstructured) (name, title string) {
+	if u == nil || queueing.ClusterOf(u) == "" {
+		return "", "another cluster"
+	}
+	return queueing.ClusterOf(u), "cluster " + queueing.ClusterOf(u)
+}
+
+// RunsElsewhere is how many members run of a job that MultiKueue has dispatched: none of its pods is here.
+func RunsElsewhere(v *view.View, g *gang.Gang) string {
+	_, where := clusterOf(queueing.Workload(v, g))
+	return fmt.Sprintf("MultiKueue has dispatched it to %s, where %d of %d members run, as is reported; none of its pods is here", where, g.ReportedUp, g.Total())
 }

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -18,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -115,7 +119,7 @@ func overused(c *stage.Context, out *stage.Result) bool {
 			Detail("requested %s, used %s, limit %s", text(a.want), text(a.used), a.limited()).
 			Fact("queue", c.Gang.Decl.Queue).Fact("resource", string(name)).Fact("requested", a.want).Fact("used", a.used).Fact("limit", a.limit).Fact("available", max(0, a.limit-a.used))
 		d.explain(c, f)
-		out.Add(f)
+		out.Add(f.Fact("overstated", true))
 		return true
 	}
 	return false
@@ -123,15 +127,17 @@ func overused(c *stage.Context, out *stage.Result) bool {
 
 // reservation is an admitted gang that reserves resources without using them.
 type reservation struct {
-	d      gang.Declaration
-	job    *gang.Job
+	d   gang.Declaration
+	job *gang.Job
+	// owner is what has made it, where that is of a kind that is not read.
+	owner  *metav1.OwnerReference
 	amount int64
 	why    *stage.Diagnosis
 }
 
-// stuck reports whether it will not start without anyone's action. One that fits needs none, however long its scheduler takes.
+// stuck reports whether it will not start without anyone's action.
 func (r reservation) stuck() bool {
-	return r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked && r.why.Primary.Code != answer.FitsNotPlaced
+	return r.job == nil || r.job.End != nil || stage.NeverStarts(r.why)
 }
 
 // reservations are the admitted gangs that hold more than their pods use, of some queues or of all, and why each does not start.
@@ -140,6 +146,9 @@ func reservations(c *stage.Context, a admission, queues map[string]bool) []reser
 	for _, r := range everyReservation(c.View, a) {
 		if queues != nil && !queues[r.d.Queue] || c.Gang.Decl != nil && r.d.Key == c.Gang.Decl.Key {
 			continue
+		}
+		if r.job == nil {
+			r.owner, r.job = unreadOwner(c, r.d), madeUp(c, c.View.GroupPods(r.d))
 		}
 		if r.job != nil && c.Diagnose != nil {
 			r.why = c.Diagnose(r.job)
@@ -172,6 +181,33 @@ func everyReservation(v *view.View, a admission) []reservation {
 		}
 		return all
 	})
+}
+
+// madeUp is the gang that pods are which no job is read of; nil without pods.
+func madeUp(c *stage.Context, pods []*corev1.Pod) *gang.Job {
+	if len(pods) == 0 {
+		return nil
+	}
+	type madeUpOf struct{ *corev1.Pod }
+	return view.Once(c.View, madeUpOf{pods[0]}, func() *gang.Job {
+		job, err := c.View.Find(view.Query{Kind: "pod", Namespace: pods[0].Namespace, Name: pods[0].Name})
+		if err != nil {
+			return nil // it is not known
+		}
+		return job
+	})
+}
+
+// unreadOwner is what controls a group object, if that is of a kind that is not read: whether it is still there is not known, and it makes the object again.
+func unreadOwner(c *stage.Context, d gang.Declaration) *metav1.OwnerReference {
+	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	if u == nil {
+		return nil
+	}
+	if _, reader := kinds.WholeOf(u); reader.Kind != "" {
+		return nil
+	}
+	return metav1.GetControllerOf(u)
 }
 
 // keptBy is the finding that reservations keep the PodGroup from being admitted; nil if they do not, or something else does, too.
@@ -211,9 +247,11 @@ func reservedBy(c *stage.Context, a admission, reservations []reservation) *stag
 		"%s reserved for %s, which can never start", a.idleBut(idle, r.amount), consumer).
 		Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
 	if c.Reader.Sees(r.d.Key.Namespace) {
-		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+consumer, ".spec.minResources")
+		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+r.d.Key.Namespace+"/"+r.d.Key.Name, ".spec.minResources")
 	}
 	switch {
+	case r.job == nil && r.owner != nil:
+		f.Detail("it has no pods; %s %s has made it, and would make it again", r.owner.Kind, r.owner.Name)
 	case r.job == nil:
 		f.Detail("no job stands behind it any more")
 	case r.job.End != nil:
@@ -253,9 +291,13 @@ func bareName(c *stage.Context, d gang.Declaration, name string) string {
 func dropGang(c *stage.Context, r reservation) stage.Fix {
 	name := c.GroupName(r.d)
 	pods := c.View.GroupPods(r.d)
+	if r.job != nil && r.owner == nil { // which may have another name than its gang
+		return c.Drop(r.job, name)
+	}
 	remove, owner := command.Kubectl(r.d.Key.Namespace, "delete", "podgroup."+r.d.Kind.Group, r.d.Key.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: r.d.UID}
-	if r.job != nil { // which may have another name than its gang
-		remove, owner = command.Delete(r.job), gang.IdentityOf(&r.job.Meta)
+	if of := r.owner; of != nil {
+		kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+		remove, owner = command.Kubectl(r.d.Key.Namespace, "delete", strings.ToLower(kind.Kind)+"."+kind.Group, of.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: of.UID}
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",

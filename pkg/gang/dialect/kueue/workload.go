@@ -77,6 +77,17 @@ func Precedes(u, other *unstructured.Unstructured) bool {
 	return rank(u) < rank(other)
 }
 
+// ExecutionEnd is when Kueue evicts a Workload that it has admitted, which may run for no longer than it states; zero where it states nothing.
+func ExecutionEnd(u *unstructured.Unstructured) time.Time {
+	f := gang.Fields{Object: u}
+	admitted, status := gang.ConditionIn(u, "Admitted")
+	limit := f.Seconds("spec", "maximumExecutionTimeSeconds")
+	if limit <= 0 || status != "True" || admitted.At.IsZero() {
+		return time.Time{}
+	}
+	return admitted.At.Add(limit - f.Seconds("status", "accumulatedPastExecutionTimeSeconds"))
+}
+
 // Queued reports whether Kueue tries to admit a Workload at a time, so that others may come after it: it has no quota, and nothing has it set aside.
 func Queued(u *unstructured.Unstructured, now time.Time) bool {
 	f := gang.Fields{Object: u}

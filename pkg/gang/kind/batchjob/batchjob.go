@@ -62,6 +62,8 @@ func Convert(j *batchv1.Job) gang.Job {
 	job.Roles = []gang.Role{role}
 	if n, err := strconv.ParseInt(j.Annotations[minParallelism], 10, 32); err == nil && n > 0 && n < int64(replicas) {
 		job.MinMember = new(int32(n))
+	} else if _, queued := kueue.QueueOf(&j.ObjectMeta); queued && job.Suspended {
+		job.Elastic = &replicas // Kueue admits all of them, or none
 	}
 	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName {
 		job.LeftTo = *by

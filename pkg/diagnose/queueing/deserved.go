@@ -1,0 +1,68 @@
+package queueing
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// desert is what a queue of Volcano deserves of a resource, and uses.
+type desert struct {
+	queue          string
+	deserves, uses int64
+}
+
+// Deserved is what Volcano could take back for a gang from queues that have more of a resource than they deserve, while its own has less, in a sentence; "" where it is not so.
+func Deserved(v *view.View, g *gang.Gang, name corev1.ResourceName) string {
+	kind, queue, ok := Queue(v, g)
+	if !ok || kind != volcano.QueueKind() || g.Scheduler != volcano.SchedulerName {
+		return ""
+	}
+	all := deserts(v, name)
+	i := slices.IndexFunc(all, func(d desert) bool { return d.queue == queue })
+	if i < 0 || all[i].uses >= all[i].deserves {
+		return ""
+	}
+	text := func(n int64) string { return phrase.Quantity(name, n) }
+	above := slices.DeleteFunc(slices.Clone(all), func(d desert) bool { return d.uses <= d.deserves })
+	if len(above) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("queue %s uses %s of the %s that it deserves, and %s: Volcano takes that back only with action reclaim, which is off by default", queue, text(all[i].uses), phrase.Amount(name, all[i].deserves),
+		phrase.NamesOf(above, func(d desert) string {
+			return fmt.Sprintf("queue %s %s of %s", d.queue, text(d.uses), text(d.deserves))
+		}))
+}
+
+// deserts are all queues that deserve some of a resource, with what pods of their gangs use.
+func deserts(v *view.View, name corev1.ResourceName) []desert {
+	type desertsOf struct{ corev1.ResourceName }
+	return view.Once(v, desertsOf{name}, func() (all []desert) {
+		uses := map[string]int64{}
+		for _, d := range v.Groups() {
+			if d.Key.Dialect != gang.Volcano {
+				continue
+			}
+			for _, pod := range v.GroupPods(d) {
+				if placement.Holds(pod) {
+					uses[d.Queue] = request.Sum(uses[d.Queue], request.OfResource(pod, name))
+				}
+			}
+		}
+		for _, u := range v.Snap.Custom[volcano.QueueKind()] {
+			f := gang.Fields{Object: u}
+			if n, stated := f.Resources("spec", "deserved")[name]; stated {
+				all = append(all, desert{u.GetName(), request.Amount(name, n), uses[u.GetName()]})
+			}
+		}
+		return all
+	})
+}

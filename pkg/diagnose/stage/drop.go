@@ -1,0 +1,28 @@
+package stage
+
+import (
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// NeverStarts reports whether a gang will not start without anyone's action, by its diagnosis: what it reserves, and its place in a queue, it keeps. One that fits needs none, however
+// long its scheduler takes.
+func NeverStarts(d *Diagnosis) bool {
+	return d != nil && d.Verdict == answer.Blocked && d.Primary.Code != answer.FitsNotPlaced
+}
+
+// Drop is the fix that a job which can never start is fixed or deleted, so that it keeps nothing from others.
+func (c *Context) Drop(job *gang.Job, name string) Fix {
+	pods, owner, by := c.View.Gang(job).ExistingPods(), gang.IdentityOf(&job.Meta), answer.Admin
+	if job.Meta.Namespace == c.Gang.Meta.Namespace {
+		by = answer.User
+	}
+	return Fix{
+		Action: answer.Action{Kind: answer.Evict, By: by, Text: "fix or delete " + name, Cost: name + " loses its place; it cannot start anyway",
+			Change: map[string]any{"jobs": []string{name}}, Command: command.Delete(job)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owner) },
+	}
+}
