@@ -14,8 +14,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// desert is what a queue of Volcano deserves of a resource, and uses.
-type desert struct {
+// deservedShare is what a queue of Volcano deserves of a resource, and uses.
+type deservedShare struct {
 	queue          string
 	deserves, uses int64
 }
@@ -26,26 +26,26 @@ func Deserved(v *view.View, g *gang.Gang, name corev1.ResourceName) string {
 	if !ok || kind != volcano.QueueKind() || g.Scheduler != volcano.SchedulerName {
 		return ""
 	}
-	all := deserts(v, name)
-	i := slices.IndexFunc(all, func(d desert) bool { return d.queue == queue })
+	all := deservedShares(v, name)
+	i := slices.IndexFunc(all, func(d deservedShare) bool { return d.queue == queue })
 	if i < 0 || all[i].uses >= all[i].deserves {
 		return ""
 	}
 	text := func(n int64) string { return phrase.Quantity(name, n) }
-	above := slices.DeleteFunc(slices.Clone(all), func(d desert) bool { return d.uses <= d.deserves })
+	above := slices.DeleteFunc(slices.Clone(all), func(d deservedShare) bool { return d.uses <= d.deserves })
 	if len(above) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("queue %s uses %s of the %s that it deserves, and %s: Volcano takes that back only with action reclaim, which is off by default", queue, text(all[i].uses), phrase.Amount(name, all[i].deserves),
-		phrase.NamesOf(above, func(d desert) string {
+		phrase.NamesOf(above, func(d deservedShare) string {
 			return fmt.Sprintf("queue %s %s of %s", d.queue, text(d.uses), text(d.deserves))
 		}))
 }
 
-// deserts are all queues that deserve some of a resource, with what pods of their gangs use.
-func deserts(v *view.View, name corev1.ResourceName) []desert {
-	type desertsOf struct{ corev1.ResourceName }
-	return view.Once(v, desertsOf{name}, func() (all []desert) {
+// deservedShares are all queues that deserve some of a resource, with what pods of their gangs use.
+func deservedShares(v *view.View, name corev1.ResourceName) []deservedShare {
+	type deservedSharesOf struct{ corev1.ResourceName }
+	return view.Once(v, deservedSharesOf{name}, func() (all []deservedShare) {
 		uses := map[string]int64{}
 		for _, d := range v.Groups() {
 			if d.Key.Dialect != gang.Volcano {
@@ -60,7 +60,7 @@ func deserts(v *view.View, name corev1.ResourceName) []desert {
 		for _, u := range v.Snap.Custom[volcano.QueueKind()] {
 			f := gang.Fields{Object: u}
 			if n, stated := f.Resources("spec", "deserved")[name]; stated {
-				all = append(all, desert{u.GetName(), request.Amount(name, n), uses[u.GetName()]})
+				all = append(all, deservedShare{u.GetName(), request.Amount(name, n), uses[u.GetName()]})
 			}
 		}
 		return all

@@ -13,7 +13,7 @@ import (
 // FlavorOf is the ResourceFlavor for which Kueue has the pods of a gang require a label of nodes; "" where the job requires it itself, or no flavor does that they have, or may
 // get where they wait.
 func FlavorOf(v *view.View, g *gang.Gang, key, value string) string {
-	wl := Workload(v, g)
+	wl := v.Workload(g.Job)
 	if wl == nil {
 		return ""
 	}

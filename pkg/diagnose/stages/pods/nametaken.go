@@ -125,7 +125,7 @@ func freed(c *stage.Context, f *stage.Finding, all []taker, title, resource stri
 		return a
 	}
 	clear := c.Clear(pods)
-	if clear.Change["nodes"] != nil || clear.Command == "" { // they may still run there, or a controller of Kubernetes has to end them
+	if clear.Change["nodes"] != nil || len(pods) > 0 && clear.Command == "" { // they may still run there, or a controller of Kubernetes has to end them
 		c.BringBackNodes(f, pods)
 		a.Text = "submit under another name, or have an administrator " + clear.Text
 		return a

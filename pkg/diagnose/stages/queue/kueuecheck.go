@@ -66,7 +66,7 @@ func provisioning(c *stage.Context, f *stage.Finding, u *unstructured.Unstructur
 			continue
 		}
 		for _, name := range []string{"Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"} {
-			if condition, status := stage.Condition(request, name); status != "" && condition.Message != "" {
+			if condition, status := gang.ConditionIn(request, name); status != "" && condition.Message != "" {
 				f.Detail("ProvisioningRequest %s: %s is %s, reported %s ago: %s", request.GetName(), name, status, phrase.Age(c.View.Age(condition.At)), condition.Message)
 				break
 			}
@@ -157,14 +157,14 @@ func inactiveChecks(c *stage.Context, f *stage.Finding, queue *unstructured.Unst
 		if check == nil {
 			continue
 		}
-		condition, active := stage.Condition(check, "Active")
+		condition, active := gang.ConditionIn(check, "Active")
 		if active != "False" {
 			continue
 		}
 		f.Detail("AdmissionCheck %s is not active: %s", name, condition.Message).Run(command.Kubectl("", "describe", "admissioncheck."+kueue.Group, name))
 		if by := checkedBy(c, name, ""); by == kueue.MultiKueue {
 			for _, cluster := range c.View.Snap.Custom[kueue.Kind("MultiKueueCluster")] {
-				if condition, active := stage.Condition(cluster, "Active"); active == "False" {
+				if condition, active := gang.ConditionIn(cluster, "Active"); active == "False" {
 					f.Detail("MultiKueueCluster %s is not active: %s", cluster.GetName(), condition.Message)
 				}
 			}

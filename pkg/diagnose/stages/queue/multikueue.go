@@ -48,6 +48,6 @@ func clusterOf(u *unstructured.Unstructured) (name, title string) {
 
 // RunsElsewhere is how many members run of a job that MultiKueue has dispatched: none of its pods is here.
 func RunsElsewhere(v *view.View, g *gang.Gang) string {
-	_, where := clusterOf(queueing.Workload(v, g))
+	_, where := clusterOf(v.Workload(g.Job))
 	return fmt.Sprintf("MultiKueue has dispatched it to %s, where %d of %d members run, as is reported; none of its pods is here", where, g.ReportedUp, g.Total())
 }
