@@ -580,6 +580,7 @@ func TestAGroupThatIsEvictedAsAWhole(t *testing.T) {
 		if !ok {
 			t.Fatal("the group is not known")
 		}
+		group = group.DeepCopy() // what is stored is shared
 		group.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}
 		group.Spec.DisruptionMode = &c.mode
 		r.Groups.Set(group)
