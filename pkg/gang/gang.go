@@ -121,7 +121,7 @@ func (g *Gang) minimum() int32 {
 		return min(g.Total(), g.Meant().MinMember)
 	case g.Reader.Group == batchv1.GroupName && g.Named.Name == "" && !g.meets():
 		return min(1, g.Total())
-	case g.OfScheduler && (g.BatchJob != nil || g.Bare != nil):
+	case g.OfScheduler && (g.BatchJob != nil && !g.meets() || g.Bare != nil):
 		return min(1, g.Total())
 	default:
 		return g.Total()

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The pods of a job that has none yet are in its namespace, by which their group is found; templates have no namespace.
@@ -56,6 +58,20 @@ func TestMeant(t *testing.T) {
 	} {
 		if got := (&Gang{Declared: test.of}).Meant() != nil; got != test.want {
 			t.Errorf("%+v: %v", test.of, got)
+		}
+	}
+}
+
+// Pods of a Job that find each other are of no use alone, also where their scheduler has made a group for them.
+func TestPodsThatFindEachOther(t *testing.T) {
+	for subdomain, want := range map[string]int32{"": 1, "gang": 4} {
+		j := &batchv1.Job{Spec: batchv1.JobSpec{CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(4)), Parallelism: new(int32(4))}}
+		j.Spec.Template.Spec.Subdomain = subdomain
+		job := &Job{BatchJob: j, Reader: JobReader{GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}}, Roles: []Role{{Name: "Pod", Replicas: 4}}}
+		for _, of := range []Declared{{}, {Decl: &Declaration{MinMember: 1}, Named: Key{Name: "podgroup-uid"}, OfScheduler: true}} {
+			if got := (&Gang{Job: job, Declared: of}).minimum(); got != want {
+				t.Errorf("subdomain %q, made by the scheduler %v: %d, want %d", subdomain, of.OfScheduler, got, want)
+			}
 		}
 	}
 }

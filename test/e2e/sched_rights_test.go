@@ -216,7 +216,8 @@ func thirdParty() (kinds []apiKind) {
 	add("scheduling.incubator.k8s.io", "v1alpha1", false, "Queue")
 	add("scheduling.sigs.dev", "v1alpha2", false, "Queue")
 	add("kueue.x-k8s.io", "v1beta1", true, "Workload", "LocalQueue")
-	add("kueue.x-k8s.io", "v1beta1", false, "ClusterQueue", "Cohort", "ResourceFlavor", "AdmissionCheck", "WorkloadPriorityClass")
+	add("kueue.x-k8s.io", "v1beta1", false, "ClusterQueue", "Cohort", "ResourceFlavor", "AdmissionCheck", "MultiKueueCluster", "WorkloadPriorityClass")
+	add("autoscaling.x-k8s.io", "v1", true, "ProvisioningRequest")
 	return kinds
 }
 

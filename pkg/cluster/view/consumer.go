@@ -373,18 +373,11 @@ func (w *View) executionLimit(h *Consumer) (end time.Time, source string) {
 	if h.Job == nil || h.Job.End != nil {
 		return end, ""
 	}
-	type limited struct{}
-	ends := Once(w, limited{}, func() map[gang.Identity]time.Time {
-		all := map[gang.Identity]time.Time{}
-		for _, u := range w.Snap.Custom[kueue.Kind("Workload")] {
-			owner, owned := gang.ControllerOf(u)
-			if at := kueue.ExecutionEnd(u); owned && !at.IsZero() {
-				all[owner] = at
-			}
-		}
-		return all
-	})
-	return ends[gang.IdentityOf(&h.Job.Meta)], "maximumExecutionTimeSeconds of the Workload of " + h.Kind + " " + h.String()
+	u := w.Workload(h.Job)
+	if u == nil {
+		return end, ""
+	}
+	return kueue.ExecutionEnd(u), "maximumExecutionTimeSeconds of the Workload of " + h.Kind + " " + h.String()
 }
 
 // deadlineOfPods is when the last of the pods ends by their own declarations; zero if one has none, has not started, or has broken its promise.

@@ -220,6 +220,37 @@ func TestKueueGatesPods(t *testing.T) {
 	}
 }
 
+// Where a webhook takes no dry runs, it is not known whether the field of native gangs is kept, and the next dialect is taken; that Kueue may not manage a kind is noted.
+func TestProbeIsNotTried(t *testing.T) {
+	untried := func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("dryRun") != "" {
+			kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, noDryRun, nil))
+			return
+		}
+		echo("uid-1")(w, r)
+	}
+	for args, tt := range map[string]struct {
+		served         []string
+		created, noted string
+	}{
+		"":                 {[]string{nativeGroups, volcanoGroups}, "podgroup.scheduling.volcano.sh/llama created\n", ""},
+		"--queue research": {[]string{spGroups, localQueues}, "tfjob.kubeflow.org/llama created\n", "note: whether Kueue manages a TFJob here could not be tried: "},
+	} {
+		s := offering(t, tt.served...)
+		if args == "" {
+			s.Refuse(deploymentsPath, 403, metav1.StatusReasonForbidden, "no", nil)
+			s.Refuse(leasesPath, 403, metav1.StatusReasonForbidden, "no", nil)
+		} else {
+			running(s, "gang-scheduler=gangctl")
+		}
+		s.on("POST "+jobsPath, untried)
+		out, notes, failed := typeLine(t.Context(), s.Client, "", append([]string{"submit", "tf", "llama", "--image", "i"}, strings.Fields(args)...)...)
+		if failed != nil || !strings.Contains(out, tt.created) || !strings.Contains(notes, tt.noted) {
+			t.Errorf("%q: got %v, %s%s", args, failed, notes, out)
+		}
+	}
+}
+
 // An API server that drops the field of native gangs is not trusted with one: the next dialect is taken, or none.
 func TestFieldIsDropped(t *testing.T) {
 	for name, tt := range map[string]struct {

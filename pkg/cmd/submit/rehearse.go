@@ -79,15 +79,15 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 	if !field && d.LocalQueue == "" {
 		return nil, nil
 	}
-	stored, err := c.tried(ctx, r.Checked())
-	if field && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+	stored, err := c.post(ctx, r.Checked(), true)
+	switch {
+	case field && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)): // or it could not be tried: another way needs no proof
 		return explainJob(err, r.Job), nil
-	}
-	if err != nil {
-		return nil, needingCreates(explainJob(err, r.Job), r)
-	}
-	if stored == nil {
+	case failure.OutcomeOf(err) == failure.OutcomeUntried:
+		fmt.Fprintf(c.io.ErrOut, "note: whether Kueue manages a %s here could not be tried: %s\n", r.Job.GetKind(), failure.From(err).Message)
 		return nil, nil
+	case err != nil:
+		return nil, needingCreates(explainJob(err, r.Job), r)
 	}
 	r.stored = stored
 	job, err := j.kind.Read(stored)

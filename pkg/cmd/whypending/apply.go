@@ -74,12 +74,12 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 		text += " (" + x.Cost + ")"
 	}
 	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, o.IO.Commands(x.Resize))
-	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: fmt.Sprintf("gangctl why-pending %s -n %s --apply %s", named(a), a.Job.Namespace, shell.Quote(x.Text)),
+	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: fmt.Sprintf("gangctl why-pending %s -n %s --apply %s", o.named(a), a.Job.Namespace, shell.Quote(x.Text)),
 		Stays: fmt.Sprintf("%s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)}
 	if err := confirmation.Prompt(o.Prompter); err != nil {
 		return err
 	}
-	return o.Resize(ctx, append([]string{named(a)}, resize.ArgsIn(x.Resize)[1:]...))
+	return o.Resize(ctx, append([]string{o.named(a)}, resize.ArgsIn(x.Resize)[1:]...))
 }
 
 // chosen is the action of --apply, if gangctl can do it.
@@ -92,7 +92,7 @@ func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 	})
 	if i < 0 && o.Apply.text != "" {
 		return nil, failure.Errorf("--apply: the answer for %s offers no way %q (any more); it offers %s", subject, o.Apply.text, offered(a)).
-			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)
+			WithHint("see them all: gangctl why-pending %s -n %s -v", o.named(a), a.Job.Namespace)
 	}
 	if i < 0 {
 		count := 0
@@ -100,7 +100,7 @@ func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 			count = max(count, x.Number)
 		}
 		return nil, failure.Errorf("--apply %s: the answer for %s offers %d", &o.Apply, subject, count).
-			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)
+			WithHint("see them all: gangctl why-pending %s -n %s -v", o.named(a), a.Job.Namespace)
 	}
 	x := &a.Unblock[i]
 	if resize.ArgsIn(x.Resize) != nil {
@@ -125,7 +125,10 @@ func offered(a *answer.Answer) string {
 }
 
 // named is the job of an answer as KIND/NAME: another kind may have a job of the name.
-func named(a *answer.Answer) string {
+func (o *Options) named(a *answer.Answer) string {
+	if typed, ok := kind.ByName(o.Kind); ok && typed.Kind == a.Job.Kind {
+		return typed.Argument(a.Job.Name)
+	}
 	of := slices.DeleteFunc(kind.Readers(), func(r gang.JobReader) bool { return r.Kind != a.Job.Kind })
 	if len(of) != 1 {
 		return a.Job.Name

@@ -82,3 +82,14 @@ func TestApplyALineAsItWasPrinted(t *testing.T) {
 		t.Errorf("got %+v, %v", x, err)
 	}
 }
+
+// A job is named with its kind, as it was typed where two kinds are called the same.
+func TestNamed(t *testing.T) {
+	for _, tt := range []struct{ typed, kind, want string }{
+		{"", "TFJob", "tfjob/llama"}, {"pod", "TFJob", "tfjob/llama"}, {"job.batch", "Job", "batchjob/llama"}, {"vcjob", "Job", "vcjob/llama"}, {"", "Job", "llama"},
+	} {
+		if got := (&Options{Kind: tt.typed}).named(&answer.Answer{Job: answer.Job{Kind: tt.kind, Name: "llama"}}); got != tt.want {
+			t.Errorf("%s, a %s: %s, want %s", tt.typed, tt.kind, got, tt.want)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func (s evictor) evict() {
 	mine, preempts := s.priority()
 	partner := s.base.Primary.Partner
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
-		if slices.ContainsFunc(s.g.Job.Bare, func(p *corev1.Pod) bool { return s.w.Includes(h, p) }) || partner != nil && h.String() == partner.String() {
+		if h.Namespace == s.g.Meta.Namespace && slices.ContainsFunc(s.g.Job.Bare, func(p *corev1.Pod) bool { return s.w.Includes(h, p) }) || partner != nil && h.String() == partner.String() {
 			return false // the pods of the gang would go with it; and the finding that they wait for each other offers it
 		}
 		return h.Priority() < criticalPriority && !slices.ContainsFunc(h.Pods, s.w.Stuck) && (!h.Ends || s.base.Stalled(h) || preempts && h.Priority() < mine)

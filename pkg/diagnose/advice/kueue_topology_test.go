@@ -51,7 +51,7 @@ func TestOverstatedIsLowered(t *testing.T) {
 	}
 }
 
-// How long Kueue lets a job run is when it ends at the latest.
+// How long Kueue lets a job run is when it ends at the latest, by the Workload that counts: what was left of an earlier one is not.
 func TestExecutionTimeIsAnEnd(t *testing.T) {
 	c := clustertest.New()
 	c.Nodes(4, 8).LocalQueue("lq", "cq")
@@ -60,6 +60,13 @@ func TestExecutionTimeIsAnEnd(t *testing.T) {
 	u := c.Workload("other", "lq", 2*time.Hour)
 	clustertest.Admit(u, "cq", "f", "8")
 	clustertest.Set(int64(7200), "spec", "maximumExecutionTimeSeconds")(u.Object)
+	earlier := u.DeepCopy()
+	earlier.SetName("tfjob-other-replaced")
+	earlier.SetUID("replaced")
+	clustertest.Set(int64(5400), "spec", "maximumExecutionTimeSeconds")(earlier.Object)
+	clustertest.Set([]any{clustertest.Condition("Admitted", "True", "Admitted", "", time.Hour), clustertest.Condition("Finished", "True", "WorkloadSliceReplaced", "", time.Minute)},
+		"status", "conditions")(earlier.Object)
+	c.Object(earlier.Object)
 	c.Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, NoGroup: true, Job: func(j map[string]any) {
 		clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(j)
 		clustertest.Set(true, "spec", "runPolicy", "suspend")(j)

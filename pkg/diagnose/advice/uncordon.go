@@ -24,10 +24,9 @@ const downFor = 5 * time.Minute
 
 // repair offers the smallest set of nodes that take no pods and have to be well.
 func (s uncordoner) repair() {
+	down := stage.WellAgain(s.w)
 	well := func(names []string) func(*corev1.Node) *corev1.Node { return stage.Well(s.w, names) }
-	s.fewest(func(n *corev1.Node) bool {
-		return placement.Repaired(s.w.Started(n)) != n && s.w.Age(placement.ReadyChangedAt(n)) > downFor
-	}, well, stage.Repair)
+	s.fewest(func(n *corev1.Node) bool { return down[n] != nil && s.w.Age(placement.ReadyChangedAt(n)) > downFor }, well, stage.Repair)
 }
 
 // fewest offers the smallest set of some nodes that has to change. Those that leave are none of them.

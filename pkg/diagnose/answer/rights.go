@@ -38,7 +38,7 @@ func (r Right) Name() string {
 func (r Right) OfCluster() bool {
 	switch r.Resource {
 	case "nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments", "priorityclasses",
-		"runtimeclasses", "resourceslices", "deviceclasses", "devicetaintrules", "queues", "clusterqueues", "resourceflavors", "admissionchecks", "workloadpriorityclasses",
+		"runtimeclasses", "resourceslices", "deviceclasses", "devicetaintrules", "queues", "clusterqueues", "resourceflavors", "admissionchecks", "multikueueclusters", "workloadpriorityclasses",
 		"hypernodes", "clusternetworktopologies", "clustertrainingruntimes", "nodeclaims", "nodepools",
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "clusterroles", "clusterrolebindings":
 		return true

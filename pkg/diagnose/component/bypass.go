@@ -66,7 +66,7 @@ func (b Bypass) by(v *view.View, g *gang.Gang, scheduler string) bool {
 	switch {
 	case b.Unnamed || b.Undeclared:
 		return true
-	case g.OfScheduler:
+	case g.OfScheduler || g.Decl == nil:
 		return !Reads(v, b.Group.Key.Dialect, scheduler)
 	}
 	return bypassedBy(v, g, scheduler)

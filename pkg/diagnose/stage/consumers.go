@@ -136,6 +136,9 @@ func (c *Context) usesNoNode() bool {
 	if c.Gang.Count(gang.Missing, gang.NotDue, gang.Gated, gang.Pending) != c.Gang.Total() || len(c.View.Placeholders(c.Gang)) > 0 {
 		return false
 	}
+	if c.Gang.Meta.UID == "" { // as in a file; others have none, too
+		return !slices.ContainsFunc(c.ofJob(), c.isOf)
+	}
 	type usesNodes struct{ types.UID }
 	return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.ofJob(), c.isOf) })
 }

@@ -8,10 +8,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// NeverStarts reports whether a gang will not start without anyone's action, by its diagnosis: what it reserves, and its place in a queue, it keeps. One that fits needs none, however
-// long its scheduler takes.
-func NeverStarts(d *Diagnosis) bool {
+// Stuck reports whether a gang will not start without anyone's action, by its diagnosis: what it reserves it keeps. One that fits needs none, however long its scheduler takes.
+func Stuck(d *Diagnosis) bool {
 	return d != nil && d.Verdict == answer.Blocked && d.Primary.Code != answer.FitsNotPlaced
+}
+
+// NeverStarts reports whether a gang is stuck and its own user has to change it: where an administrator has to act, it may start yet.
+func NeverStarts(d *Diagnosis) bool {
+	return Stuck(d) && (d.Who == answer.User || d.Primary.Never)
 }
 
 // Drop is the fix that a job which can never start is fixed or deleted, so that it keeps nothing from others.

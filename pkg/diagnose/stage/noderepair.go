@@ -44,7 +44,27 @@ func Repair(v *view.View, names []string) Fix {
 
 // Well repairs the nodes of some names.
 func Well(v *view.View, names []string) func(*corev1.Node) *corev1.Node {
-	return Only(names, func(n *corev1.Node) *corev1.Node { return placement.Repaired(v.Started(n)) })
+	known := WellAgain(v)
+	return Only(names, func(n *corev1.Node) *corev1.Node {
+		if well := known[n]; well != nil {
+			return well
+		}
+		return placement.Repaired(v.Started(n))
+	})
+}
+
+// WellAgain are the nodes of a view that take no pods, each with what it is when it does: in an outage there are many, and they are the same for all gangs.
+func WellAgain(v *view.View) map[*corev1.Node]*corev1.Node {
+	type wellAgain struct{}
+	return view.Once(v, wellAgain{}, func() map[*corev1.Node]*corev1.Node {
+		all := map[*corev1.Node]*corev1.Node{}
+		for _, n := range v.Cluster().Nodes() {
+			if well := placement.Repaired(v.Started(n)); well != n {
+				all[n] = well
+			}
+		}
+		return all
+	})
 }
 
 // Only restricts a change to the nodes of some names.

@@ -94,7 +94,7 @@ func Lost(r answer.Right, stage answer.Stage) string {
 		return "whether the nodes that were ordered come is not all known"
 	case "hypernodes", "clusternetworktopologies":
 		return "which nodes are together in the network is unknown"
-	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors", "admissionchecks", "workloadpriorityclasses":
+	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors", "admissionchecks", "multikueueclusters", "provisioningrequests", "workloadpriorityclasses":
 		return "what the queue allows is unknown"
 	case "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "csidrivers", "volumeattachments":
 		return "where volumes can be used is not all known"

@@ -195,6 +195,10 @@ func TestAutoscalerCannot(t *testing.T) {
 			nodePool(c, "16", "0", "False")
 			c.Nodes(1, 0).Add(gangOf(1, 8))
 		}},
+		{name: "a slip, whatever pools there are", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"did you mean nvidia.com/gpu?"}, build: func(c *clustertest.Cluster) {
+			nodePool(c, "16", "8", "False")
+			c.Nodes(1, 8).Add(gangOf(1, 0, spec(requests("nvidia.com/gpus", "8"))))
+		}},
 		{name: "its pool is ready", code: answer.ResourceNotOffered, exit: 4, not: []string{"NodePool"}, build: func(c *clustertest.Cluster) {
 			nodePool(c, "16", "16", "True")
 			c.Nodes(1, 0).Add(gangOf(1, 8))

@@ -343,6 +343,13 @@ func TestReserved(t *testing.T) {
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
 			c.S.Custom[kindOf("kubeflow.org", "TFJob")] = c.S.Custom[kindOf("kubeflow.org", "TFJob")][1:]
 		}},
+		{name: "for a gang whose pods may be about to be made", code: answer.ReservedByOthers, exit: 3, build: func(c *clustertest.Cluster) {
+			stuck(func(g *clustertest.Gang) { g.Missing = 2 })(c)
+			group := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0]
+			group.SetCreationTimestamp(clustertest.Ago(10 * time.Second))
+			set(map[string]any{"phase": "Inqueue"}, "status")(group.Object)
+			c.S.Custom[kindOf("kubeflow.org", "TFJob")] = c.S.Custom[kindOf("kubeflow.org", "TFJob")][1:]
+		}},
 		{name: "for a job that has ended", code: answer.ReservedByStuck, exit: 5, wantText: []string{"stuck has ended"}, build: func(c *clustertest.Cluster) {
 			stuck(func(g *clustertest.Gang) {
 				g.Missing, g.Job = 2, set([]any{clustertest.Condition("Succeeded", "True", "", "", time.Hour)}, "status", "conditions")

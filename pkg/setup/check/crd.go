@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
@@ -78,7 +79,8 @@ func podGroupsBefore(f *Facts) []Finding {
 }
 
 // jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing is reported even where
-// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by no user.
+// others are served, as most of the documentation is about them. Kinds that gangctl installs no operator for are missed by no user, and the further
+// ones of the operator by few.
 func jobKinds(f *Facts) []Finding {
 	var findings []Finding
 	var absent []string
@@ -90,7 +92,7 @@ func jobKinds(f *Facts) []Finding {
 		switch {
 		case found:
 			findings = append(findings, finding)
-		case slices.Contains(operator.Kinds(), r.Resource):
+		case slices.Contains(operator.Kinds(), r.Resource) && !isFurther(r):
 			absent = append(absent, r.Resource)
 		}
 	}
@@ -104,6 +106,11 @@ func jobKinds(f *Facts) []Finding {
 		return append(findings, okf("not there: %s; gangctl install operator --kinds %s brings them", strings.Join(absent, ", "), strings.Join(append([]string{tfjob.GVR().Resource}, absent...), ",")))
 	}
 	return findings
+}
+
+// isFurther reports whether a kind of job is one of those that few use: an operator without it lacks nothing.
+func isFurther(r gang.JobReader) bool {
+	return slices.ContainsFunc(kubeflow.Further(), func(further gang.JobReader) bool { return further.GroupKind == r.GroupKind })
 }
 
 // servedAs is a kind of job in the version that gangctl would submit.

@@ -113,7 +113,8 @@ func TestOptionalKindsAreRead(t *testing.T) {
 		s.Answer("GET /apis/"+v.GroupVersion, 200, metav1.APIResourceList{GroupVersion: v.GroupVersion, APIResources: []metav1.APIResource{{Name: resource, Kind: kind, Namespaced: true, Verbs: []string{"list"}}}})
 		return "/apis/" + v.GroupVersion + "/" + resource
 	}
-	for _, path := range []string{serve("batch.volcano.sh", "v1alpha1", "jobs", "Job"), serve("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota"), serve("kubeflow.org", "v1", "jaxjobs", "JAXJob")} {
+	for _, path := range []string{serve("batch.volcano.sh", "v1alpha1", "jobs", "Job"), serve("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota"), serve("kubeflow.org", "v1", "jaxjobs", "JAXJob"),
+		serve("autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest"), serve("kueue.x-k8s.io", "v1beta1", "multikueueclusters", "MultiKueueCluster")} {
 		s.Answer("GET "+path, 200, map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{map[string]any{"metadata": map[string]any{"namespace": "team", "name": "llama"}}}})
 	}
 	refused(s, serve("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota"), "elasticquotas")
@@ -122,7 +123,8 @@ func TestOptionalKindsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []schema.GroupKind{volcanojob.GroupKind(), schedulerplugins.QuotaKinds()[0], {Group: "kubeflow.org", Kind: "JAXJob"}} {
+	for _, kind := range []schema.GroupKind{volcanojob.GroupKind(), schedulerplugins.QuotaKinds()[0], {Group: "kubeflow.org", Kind: "JAXJob"},
+		{Group: "autoscaling.x-k8s.io", Kind: "ProvisioningRequest"}, {Group: "kueue.x-k8s.io", Kind: "MultiKueueCluster"}} {
 		if all := got.Custom[kind]; len(all) != 1 || all[0].GetName() != "llama" || all[0].GetKind() != kind.Kind {
 			t.Errorf("%s: %v", kind, all)
 		}

@@ -42,7 +42,7 @@ func custom(served []metav1.APIResource) []resource {
 		}
 	}
 	for _, kind := range []schema.GroupKind{native.CompositeKind(), volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor"),
-		kueue.Kind("AdmissionCheck"), kueue.Kind("WorkloadPriorityClass")} {
+		kueue.Kind("AdmissionCheck"), kueue.Kind("MultiKueueCluster"), kueue.RequestKind(), kueue.Kind("WorkloadPriorityClass")} {
 		requiredKinds[kind] = true
 	}
 	for _, k := range networktopology.Kinds() {

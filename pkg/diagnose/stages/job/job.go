@@ -55,6 +55,10 @@ func attempts(g *gang.Gang) (used, allowed int64, field string) {
 		return 0, 0, ""
 	}
 	used, _, _ = unstructured.NestedInt64(g.Object.Object, "status", "restarts")
+	counted, known, _ := unstructured.NestedInt64(g.Object.Object, "status", "restartsCountTowardsMax")
+	if _, rules, _ := unstructured.NestedFieldNoCopy(g.Object.Object, "spec", "failurePolicy", "rules"); known || rules { // which may leave some out of account
+		used = counted
+	}
 	allowed, limited, _ := unstructured.NestedInt64(g.Object.Object, "spec", "failurePolicy", "maxRestarts")
 	if !limited {
 		return 0, 0, ""
@@ -81,7 +85,9 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		}
 	}
 	for _, kind := range []string{g.Kind.Kind, "PodGroup"} {
-		refusal.Unanswered(c, out, kind, "the "+kind)
+		if kind != "Pod" { // of which the stage of pods reports it
+			refusal.Unanswered(c, out, kind, "the "+kind)
+		}
 	}
 	switch {
 	case len(g.Problems) > 0:
@@ -97,7 +103,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.NoPods = true
 		f := stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0)
-		if g.BatchJob != nil {
+		if j := g.BatchJob; j != nil && j.Spec.Parallelism != nil && *j.Spec.Parallelism == 0 {
 			f.Message = g.Meta.Name + " requests no pods: its parallelism is 0"
 			f.Run(command.MergePatch(g.Meta.Namespace, "job", g.Meta.Name, map[string]any{"spec": map[string]any{"parallelism": 1}}))
 		}

@@ -76,13 +76,14 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 	return request, true
 }
 
-// byAutoscaler adds what autoscalers do about what is absent. Where one would bring a resource, and has not, or cannot, that is for administrators; rules are the user's own.
+// byAutoscaler adds what autoscalers do about what is absent. Where one would bring a resource, and has not, or cannot, that is for administrators; rules are the user's own, and so is a slip in the name of a resource that there is: no other
+// pool helps that.
 func byAutoscaler(c *stage.Context, f *stage.Finding) {
 	if late := overdue(c, ordersOf(c)); late != "" {
 		f.Message += "; and " + late
 	}
 	autoscaler(c, f)
-	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || unreadyPool(c)) {
+	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || len(f.Fixes) == 0 && unreadyPool(c)) {
 		f.As(answer.Blocked, answer.Admin)
 	}
 }

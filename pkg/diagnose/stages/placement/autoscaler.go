@@ -25,8 +25,10 @@ import (
 // autoscaler adds what autoscalers report: what they order and what comes of it, and why they order nothing.
 func autoscaler(c *stage.Context, f *stage.Finding) {
 	orders := ordersOf(c)
-	if late := overdue(c, orders); late != "" && !strings.HasSuffix(f.Message, late) {
-		f.Detail("%s", late).Fact("autoscaler", orders.failed[0].failure)
+	if late := overdue(c, orders); late != "" {
+		if f.Fact("autoscaler", orders.failed[0].failure); !strings.HasSuffix(f.Message, late) {
+			f.Detail("%s", late)
+		}
 	}
 	nodePools(c, f, orders)
 	if unknown := undetermined(c, orders); unknown != nil {

@@ -27,6 +27,9 @@ func groupNodes(v *view.View, id string) []*corev1.Node {
 // ofNodeGroup reports whether a node is of a node group: a label has the id, or the id is what its cloud makes of what is on the node.
 func ofNodeGroup(n *corev1.Node, id string) bool {
 	id = id[strings.LastIndexByte(id, '/')+1:] // Google's are URLs
+	if id == "" {
+		return false // many labels have no value
+	}
 	for _, value := range n.Labels {
 		if value == id {
 			return true

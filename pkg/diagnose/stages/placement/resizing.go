@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -65,17 +66,20 @@ func resizing(c *stage.Context) []*stage.Finding {
 		return found
 	}
 	name, _ := causes.First().Constraint.ResourceName()
-	for _, h := range c.View.Consumers() {
-		var has, gets int64
-		for _, p := range h.Pods {
-			if slices.Contains(shrinking(c.View), p) {
-				has, gets = has+request.OfResource(p, name), gets+request.Amount(name, request.Of(p)[name])
-			}
-		}
-		if has > gets {
-			found[0].Message += fmt.Sprintf("; %s is being resized from %s to %s, and then it fits", c.Title(h), phrase.Quantity(name, has), phrase.Amount(name, gets))
-			break
+	has := func(p *corev1.Pod) int64 { return request.OfResource(p, name) }
+	gets := func(p *corev1.Pod) int64 { return request.Amount(name, request.Of(p)[name]) }
+	pods := shrinking(c.View)
+	i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return has(p) > gets(p) && c.View.ConsumerOf(p) != nil })
+	if i < 0 {
+		return found
+	}
+	h, going := c.View.ConsumerOf(pods[i]), sets.New(pods...)
+	var from, to int64
+	for _, p := range h.Pods {
+		if going.Has(p) {
+			from, to = request.Sum(from, has(p)), request.Sum(to, gets(p))
 		}
 	}
+	found[0].Message += fmt.Sprintf("; %s is being resized from %s to %s, and then it fits", c.Title(h), phrase.Quantity(name, from), phrase.Amount(name, to))
 	return found
 }

@@ -1,10 +1,9 @@
 package placement
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -20,7 +19,8 @@ import (
 // new ones are Ready.
 func rollout(c *stage.Context, f *stage.Finding) *stage.Finding {
 	old := rolledOver(c)
-	if len(old) == 0 || !c.Fit(c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return slices.Contains(old, p) || c.EndsAlone(h, p) }), nil).Fits() {
+	gone := sets.New(old...)
+	if len(old) == 0 || !c.Fit(c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return gone.Has(p) || c.EndsAlone(h, p) }), nil).Fits() {
 		return f
 	}
 	name, ns := c.View.ConsumerOf(old[0]).Name, c.Gang.Meta.Namespace

@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -251,19 +250,19 @@ func quorum(c *stage.Context, out *stage.Result) {
 // leavingPart is a Job of an earlier attempt of the gang's job that is being deleted: what it is replaced by is made after that. It is nil if there is none.
 func leavingPart(c *stage.Context) *batchv1.Job {
 	type leavingParts struct{}
-	of := view.Once(c.View, leavingParts{}, func() map[types.UID]*batchv1.Job {
-		of := map[types.UID]*batchv1.Job{}
+	of := view.Once(c.View, leavingParts{}, func() map[gang.Identity]*batchv1.Job {
+		of := map[gang.Identity]*batchv1.Job{}
 		for _, j := range c.View.Snap.Jobs {
-			if ref := metav1.GetControllerOfNoCopy(j); ref != nil && j.DeletionTimestamp != nil {
-				of[ref.UID] = j
+			if id, ok := gang.ControllerOf(j); ok && j.DeletionTimestamp != nil {
+				of[id] = j
 			}
 		}
 		return of
 	})
 	if made := c.Gang.Made; made != nil {
-		return of[made.Meta.UID]
+		return of[gang.IdentityOf(&made.Meta)]
 	}
-	return of[c.Gang.Meta.UID]
+	return of[gang.IdentityOf(&c.Gang.Meta)]
 }
 
 // notDue is how many members have no pod and come after others which are not so far.

@@ -3,6 +3,7 @@ package pods
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,7 +44,7 @@ func takerOf(c *stage.Context, obj metav1.Object) taker {
 
 // goes reports whether it goes for good when it is deleted: nothing makes it again under its name, and it was not deleted before.
 func (t taker) goes() bool {
-	return t.emptied || t.GetDeletionTimestamp() == nil && (t.owner == nil || t.owner.Kind == "ReplicaSet" || t.owner.Kind == "Job")
+	return t.emptied || t.GetDeletionTimestamp() == nil && (t.owner == nil || t.owner.Kind == "ReplicaSet" || t.owner.Kind == "Job" && strings.HasPrefix(t.owner.APIVersion, batchv1.GroupName+"/"))
 }
 
 // nameTaken finds that pods or Jobs that are none of the gang's have the names of members, or of the Jobs that would make members. It is nil where something

@@ -126,8 +126,10 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 			"quota %s of namespace %s is used up: %s of %s used, %s %s", q.Name, q.Namespace,
 			phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Quantity(name, amount(want)))
 	}
-	for _, role := range c.Gang.Alongside {
-		f.Detail("its %s counts, too, which is made when the members run", role.Name)
+	if more := alongside(c, q, key); !more.IsZero() {
+		for _, role := range c.Gang.Alongside {
+			f.Detail("its %s counts, too, which is made when the members run", role.Name)
+		}
 	}
 	f.See("v1", "ResourceQuota", q, ".status.used").Detail("%s; requested %s, used %s, limit %s (%s)", exist, want.String(), used.String(), limit.String(), key).
 		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())

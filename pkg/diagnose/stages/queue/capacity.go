@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -49,16 +51,19 @@ type share struct {
 
 // lasts finds what of a share no job's end gives back.
 func (s *share) lasts(c *stage.Context, pods []*corev1.Pod, name corev1.ResourceName) {
+	var of *view.Consumer
+	var last *corev1.Pod
 	for _, p := range pods {
 		h := c.View.ConsumerOf(p)
 		if n := request.OfResource(p, name); h != nil && n > 0 && !c.EndsAlone(h, p) {
-			s.lasting, s.of, s.remains = request.Sum(s.lasting, n), c.Title(h), c.Prospects(h, p)
+			s.lasting, of, last = request.Sum(s.lasting, n), h, p
 		}
 	}
-	if s.of != "" {
-		s.job = s.of
+	if of == nil {
+		return
 	}
-	s.lasting = min(s.lasting, s.amount)
+	s.of, s.remains, s.lasting = c.Title(of), c.Prospects(of, last), min(s.lasting, s.amount)
+	s.job = s.of
 }
 
 // capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows.
@@ -183,12 +188,13 @@ func overQueue(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstruct
 		if lasting = request.Sum(lasting, s.lasting); s.lasting > 0 {
 			of = append(of, s.of)
 		}
-		if s.amount > s.used {
-			f.Detail("%s has %s reserved and uses %s%s", s.job, text(s.amount), text(s.used), s.remains)
-			continue
-		}
-		f.Detail("%s uses %s%s", s.job, text(s.amount), s.remains)
 	}
+	stage.DetailEach(f, shares, func(s share) string {
+		if s.amount > s.used {
+			return fmt.Sprintf("%s has %s reserved and uses %s%s", s.job, text(s.amount), text(s.used), s.remains)
+		}
+		return fmt.Sprintf("%s uses %s%s", s.job, text(s.amount), s.remains)
+	})
 	if f.Code == answer.QueueQuota && len(of) > 0 && lasting > limit.limit-d.want {
 		noEnd(f, of)
 	}

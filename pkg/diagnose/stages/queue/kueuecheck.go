@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -60,19 +58,26 @@ func checked(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, 
 
 // provisioning adds what is reported of the requests for nodes that were made for a Workload.
 func provisioning(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
-	kind := schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "ProvisioningRequest"}
-	for _, request := range c.View.Snap.Custom[kind] {
-		if request.GetNamespace() != u.GetNamespace() || !metav1.IsControlledBy(request, u) {
-			continue
+	type requestsByWorkload struct{}
+	of := view.Once(c.View, requestsByWorkload{}, func() map[gang.Identity][]*unstructured.Unstructured {
+		of := map[gang.Identity][]*unstructured.Unstructured{}
+		for _, request := range c.View.Snap.Custom[kueue.RequestKind()] {
+			if id, ok := gang.ControllerOf(request); ok {
+				of[id] = append(of[id], request)
+			}
 		}
+		return of
+	})
+	var lines []string
+	for _, request := range of[gang.IdentityOf(u)] {
 		for _, name := range []string{"Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"} {
 			if condition, status := gang.ConditionIn(request, name); status != "" && condition.Message != "" {
-				f.Detail("ProvisioningRequest %s: %s is %s, reported %s ago: %s", request.GetName(), name, status, phrase.Age(c.View.Age(condition.At)), condition.Message)
+				lines = append(lines, fmt.Sprintf("ProvisioningRequest %s: %s is %s, reported %s ago: %s", request.GetName(), name, status, phrase.Age(c.View.Age(condition.At)), condition.Message))
 				break
 			}
 		}
 	}
-	f.Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
+	stage.DetailEach(f, lines, func(line string) string { return line }).Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
 }
 
 // rejected is the finding that a check has rejected the Workload: Kueue does not have it made again by itself.
@@ -123,7 +128,9 @@ func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
 		if check.Before != "" && check.Before != kueue.CheckReady {
 			text += fmt.Sprintf(" (it was %s before)", check.Before)
 		}
-		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool { return x.Code == answer.KueueQuota || x.Code == answer.ReservedByStuck }); i >= 0 {
+		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool {
+			return slices.Contains([]answer.Code{answer.KueueQuota, answer.ReservedByStuck, answer.VictimsTerminating}, x.Code)
+		}); i >= 0 {
 			out.Findings[i].Detail("then %s", text)
 			continue
 		}

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
@@ -82,9 +84,15 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
 	if s.Uncovered {
 		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
-		return f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0)).
-			Detail("an administrator can cover it in spec.resourceGroups, or have Kueue leave it out of account (resources.excludeResourcePrefixes of its configuration)").
-			Fix(without(c, s.Name))
+		f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0)).
+			Detail("an administrator can cover it in spec.resourceGroups, or have Kueue leave it out of account (resources.excludeResourcePrefixes of its configuration)")
+		computesOn := func(r gang.Role) bool {
+			return request.Device(request.Of(&corev1.Pod{Spec: r.Template.Spec})) == s.Name
+		}
+		if !slices.ContainsFunc(c.Gang.Roles, computesOn) { // a job is of no use without its accelerator
+			f.Fix(without(c, s.Name))
+		}
+		return f
 	}
 	others := usable(c, queue, tree.Potential(name).Exclusions(s.Name, s.PodSet, sets...))
 	if s.Unsuited {

@@ -130,14 +130,19 @@ type reservation struct {
 	d   gang.Declaration
 	job *gang.Job
 	// owner is what has made it, where that is of a kind that is not read.
-	owner  *metav1.OwnerReference
+	owner *metav1.OwnerReference
+	// young reports that what has made it may be about to make its pods.
+	young  bool
 	amount int64
 	why    *stage.Diagnosis
 }
 
 // stuck reports whether it will not start without anyone's action.
 func (r reservation) stuck() bool {
-	return r.job == nil || r.job.End != nil || stage.NeverStarts(r.why)
+	if r.job == nil {
+		return !r.young
+	}
+	return r.job.End != nil || stage.Stuck(r.why)
 }
 
 // reservations are the admitted gangs that hold more than their pods use, of some queues or of all, and why each does not start.
@@ -149,6 +154,7 @@ func reservations(c *stage.Context, a admission, queues map[string]bool) []reser
 		}
 		if r.job == nil {
 			r.owner, r.job = unreadOwner(c, r.d), madeUp(c, c.View.GroupPods(r.d))
+			r.young = !r.d.Created.IsZero() && c.View.Age(r.d.Created) < stage.CreationGrace
 		}
 		if r.job != nil && c.Diagnose != nil {
 			r.why = c.Diagnose(r.job)
@@ -297,7 +303,7 @@ func dropGang(c *stage.Context, r reservation) stage.Fix {
 	remove, owner := command.Kubectl(r.d.Key.Namespace, "delete", "podgroup."+r.d.Kind.Group, r.d.Key.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: r.d.UID}
 	if of := r.owner; of != nil {
 		kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-		remove, owner = command.Kubectl(r.d.Key.Namespace, "delete", strings.ToLower(kind.Kind)+"."+kind.Group, of.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: of.UID}
+		remove, owner = command.Kubectl(r.d.Key.Namespace, "delete", strings.ToLower(kind.GroupKind().String()), of.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: of.UID}
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",

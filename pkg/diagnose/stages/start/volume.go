@@ -63,7 +63,7 @@ var noAccount = regexp.MustCompile(`serviceaccounts? "([^"]+)" not found`)
 // account is there again.
 func accountMissing(c *stage.Context, e view.Event) *stage.Finding {
 	report := noAccount.FindStringSubmatch(e.Message)
-	if report == nil || slices.ContainsFunc(c.View.Snap.ServiceAccounts, func(a *corev1.ServiceAccount) bool {
+	if report == nil || !c.View.Snap.CanList("serviceaccounts", c.Gang.Meta.Namespace) || slices.ContainsFunc(c.View.Snap.ServiceAccounts, func(a *corev1.ServiceAccount) bool {
 		return a.Namespace == c.Gang.Meta.Namespace && a.Name == report[1]
 	}) {
 		return nil

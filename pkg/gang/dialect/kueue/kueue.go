@@ -69,6 +69,11 @@ func QueueOf(obj metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// RequestKind is the kind of the requests for nodes by which the controller [Provisioning] checks what a Workload needs.
+func RequestKind() schema.GroupKind {
+	return schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "ProvisioningRequest"}
+}
+
 // StopPolicy is the policy by which a queue is stopped; empty for one that is open.
 func StopPolicy(queue *unstructured.Unstructured) string {
 	f := gang.Fields{Object: queue}
