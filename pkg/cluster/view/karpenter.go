@@ -74,7 +74,8 @@ func (w *View) NodePools() []*NodePool {
 		}
 		for _, u := range w.Snap.Custom[nodePoolKind()] {
 			pool := &NodePool{Unstructured: u}
-			if w.readField(u, "spec", &pool.Spec) && w.readField(u, "status", &pool.Status) {
+			if w.readField(u, "spec", &pool.Spec) {
+				w.readField(u, "status", &pool.Status) // what it is made of counts without
 				pools = append(pools, pool)
 			}
 		}

@@ -51,11 +51,7 @@ func deservedShares(v *view.View, name corev1.ResourceName) []deservedShare {
 			if d.Key.Dialect != gang.Volcano {
 				continue
 			}
-			for _, pod := range v.GroupPods(d) {
-				if placement.Holds(pod) {
-					uses[d.Queue] = request.Sum(uses[d.Queue], request.OfResource(pod, name))
-				}
-			}
+			uses[d.Queue] = request.Sum(uses[d.Queue], Held(v.GroupPods(d), name))
 		}
 		for _, u := range v.Snap.Custom[volcano.QueueKind()] {
 			f := gang.Fields{Object: u}
@@ -65,4 +61,14 @@ func deservedShares(v *view.View, name corev1.ResourceName) []deservedShare {
 		}
 		return all
 	})
+}
+
+// Held is the amount of a resource that those of some pods request that have nodes.
+func Held(pods []*corev1.Pod, name corev1.ResourceName) (amount int64) {
+	for _, pod := range pods {
+		if placement.Holds(pod) {
+			amount = request.Sum(amount, request.OfResource(pod, name))
+		}
+	}
+	return amount
 }

@@ -43,16 +43,22 @@ func flavorsOf(v *view.View, wl *unstructured.Unstructured) []string {
 			names[name] = true
 		}
 	}
-	queue := Object(v, "ClusterQueue", "", ClusterQueue(v, wl))
-	if len(names) == 0 && queue != nil {
-		f := gang.Fields{Object: queue}
-		for _, group := range f.List("spec", "resourceGroups") {
-			of := f.Of(group)
-			for _, flavor := range of.List("flavors") {
-				name, _ := flavor["name"].(string)
-				names[name] = true
+	if queue := Object(v, "ClusterQueue", "", ClusterQueue(v, wl)); len(names) == 0 && queue != nil {
+		return slices.Sorted(slices.Values(FlavorNames(queue)))
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// FlavorNames are the ResourceFlavors of which a ClusterQueue has quota, each once, as its spec orders them.
+func FlavorNames(queue *unstructured.Unstructured) (names []string) {
+	f := gang.Fields{Object: queue}
+	for _, group := range f.List("spec", "resourceGroups") {
+		of := f.Of(group)
+		for _, flavor := range of.List("flavors") {
+			if name, _ := flavor["name"].(string); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return names
 }

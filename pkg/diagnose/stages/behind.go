@@ -8,26 +8,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/life"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/order"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/pods"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/queue"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/scheduler"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/start"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // ofBehind are the stages in which members may be held up that a gang which runs does without.
 func ofBehind() []evaluator {
-	return []evaluator{
-		{answer.StagePods, pods.Evaluate},
-		{answer.StageQueue, queue.Evaluate},
-		{answer.StageScheduler, scheduler.Evaluate},
-		{answer.StagePlacement, place.Evaluate},
-		{answer.StageOrder, order.Evaluate},
-		{answer.StageStart, start.Evaluate},
-		{answer.StageLife, life.Behind},
-	}
+	all := slices.DeleteFunc(evaluators(), func(e evaluator) bool {
+		switch e.name {
+		case answer.StageRequest, answer.StageJob, answer.StageController, answer.StagePodGroup, answer.StageLife:
+			return true
+		}
+		return false
+	})
+	return append(all, evaluator{answer.StageLife, life.Behind})
 }
 
 // behind diagnoses the members that a gang which runs does without, as those of a gang that needs all of its members; nil where nothing keeps them. Nothing idles for them.
@@ -40,17 +33,12 @@ func behind(ctx context.Context, v *view.View, g *gang.Gang, opts Options) *stag
 	d := &stage.Diagnosis{Gang: &whole, Who: answer.Nobody}
 	c := stage.NewContext(v, &whole, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts))
 	for _, e := range ofBehind() {
-		r := e.result(c)
-		r.Findings = united(&whole, r.Findings)
-		overheads(c, r.Findings)
-		c = record(d, c, e.name, r)
+		c = record(d, c, e.name, e.ofMembers(c))
 	}
 	found := slices.DeleteFunc(c.Findings, func(f stage.Finding) bool { return f.Code == answer.Fits })
 	if len(found) == 0 {
 		return nil
 	}
-	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
-	d.Cut, d.Stalled = c.Cut(), c.Stalled
-	conclude(d, found)
+	finish(d, c, found)
 	return d
 }

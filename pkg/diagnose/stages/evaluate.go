@@ -64,6 +64,14 @@ func (e evaluator) result(c *stage.Context) (r stage.Result) {
 	return r
 }
 
+// ofMembers is the result of a stage for a gang: what several roles have in their way is one finding.
+func (e evaluator) ofMembers(c *stage.Context) stage.Result {
+	r := e.result(c)
+	r.Findings = united(c.Gang, r.Findings)
+	overheads(c, r.Findings)
+	return r
+}
+
 // evaluators are the stages in their order, which is the precedence of findings.
 func evaluators() []evaluator {
 	return []evaluator{
@@ -131,9 +139,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 			others = helpers(ctx, v, d.Gang, opts)
 			c = record(d, c, e.name, others)
 		}
-		r := e.result(c)
-		r.Findings = united(d.Gang, r.Findings)
-		overheads(c, r.Findings)
+		r := e.ofMembers(c)
 		runtimeRules(c, r)
 		d.Stages = append(d.Stages, summary(e.name, r, others))
 		c = record(d, c, e.name, r)
@@ -141,13 +147,18 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 			break
 		}
 	}
-	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
-	d.Cut, d.Stalled = c.Cut(), c.Stalled
-	conclude(d, c.Findings)
+	finish(d, c, c.Findings)
 	if d.Primary != nil && j.End == nil {
 		deadline(c, d.Primary)
 	}
 	return d
+}
+
+// finish takes over what the last stage knows, and concludes from some findings.
+func finish(d *stage.Diagnosis, c *stage.Context, findings []stage.Finding) {
+	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
+	d.Cut, d.Stalled = c.Cut(), c.Stalled
+	conclude(d, findings)
 }
 
 // deadline adds when a job that does not run yet is ended for its activeDeadlineSeconds, which count from its start.

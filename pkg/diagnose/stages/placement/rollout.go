@@ -24,10 +24,7 @@ func rollout(c *stage.Context, f *stage.Finding) *stage.Finding {
 		return f
 	}
 	name, ns := c.View.ConsumerOf(old[0]).Name, c.Gang.Meta.Namespace
-	names := make([]string, 0, len(old))
-	for _, p := range old {
-		names = append(names, p.Name)
-	}
+	names := c.PodNames(old)
 	f.Message = "the rollout of Deployment " + name + " waits for itself: " + phrase.Names(names) + phrase.Verb(len(names), " goes", " go") + " only when the new pods are Ready; " + f.Message
 	recreate := map[string]any{"spec": map[string]any{"strategy": map[string]any{"type": "Recreate", "rollingUpdate": nil}}}
 	return f.As(answer.Blocked, answer.User).Fact("rollout", name).Fact("old", names).Fix(stage.Fix{

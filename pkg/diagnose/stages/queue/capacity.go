@@ -157,7 +157,7 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 		}
 		pods := c.View.GroupPods(other)
 		if amount := d.of(other, pods); amount > 0 {
-			s := share{job: c.GroupName(other), amount: amount, used: held(pods, limit.name)}
+			s := share{job: c.GroupName(other), amount: amount, used: queueing.Held(pods, limit.name)}
 			s.lasts(c, pods, limit.name)
 			all = append(all, s)
 		}

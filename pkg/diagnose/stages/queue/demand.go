@@ -42,8 +42,8 @@ func (d demand) alone() int64 {
 // demands are what a queue compares of a gang. Volcano compares twice: minResources, when it admits a PodGroup, with what the others of the queue use or have
 // reserved; and each pod, when it places it, with what others use. A PodGroup without minResources, or that leave a resource out, is admitted at once.
 func demands(c *stage.Context, kind schema.GroupKind, name corev1.ResourceName, needs corev1.ResourceList) []demand {
-	need, own := request.Amount(name, needs[name]), held(c.Gang.ExistingPods(), name)
-	place := demand{name: name, want: need - own, own: own, need: need, of: func(_ gang.Declaration, pods []*corev1.Pod) int64 { return held(pods, name) }}
+	need, own := request.Amount(name, needs[name]), queueing.Held(c.Gang.ExistingPods(), name)
+	place := demand{name: name, want: need - own, own: own, need: need, of: func(_ gang.Declaration, pods []*corev1.Pod) int64 { return queueing.Held(pods, name) }}
 	if kind != volcano.QueueKind() {
 		return []demand{place}
 	}
@@ -65,7 +65,7 @@ func demands(c *stage.Context, kind schema.GroupKind, name corev1.ResourceName, 
 // countedOf is what Volcano counts of another PodGroup when it admits one: what its pods use, but none of what is above its minResources, which it may have to
 // give up; and what of these is reserved for it, once it is admitted.
 func countedOf(d gang.Declaration, pods []*corev1.Pod, name corev1.ResourceName) int64 {
-	used, least := held(pods, name), request.Amount(name, d.MinResources[name])
+	used, least := queueing.Held(pods, name), request.Amount(name, d.MinResources[name])
 	return request.Sum(min(used, least), reservedFor(d, pods, name, used))
 }
 
@@ -82,16 +82,6 @@ func reservedFor(d gang.Declaration, pods []*corev1.Pod, name corev1.ResourceNam
 		}
 	}
 	return max(0, request.Amount(name, d.MinResources[name])-used-gated)
-}
-
-// held is the amount of a resource that those of some pods request that have nodes.
-func held(pods []*corev1.Pod, name corev1.ResourceName) (amount int64) {
-	for _, pod := range pods {
-		if placement.Holds(pod) {
-			amount += request.OfResource(pod, name)
-		}
-	}
-	return amount
 }
 
 // bound is how many of some pods have nodes.

@@ -106,7 +106,7 @@ func aboveMax(c *stage.Context, q *unstructured.Unstructured, use map[corev1.Res
 	most := fields.Resources("spec", "max")
 	for _, name := range slices.SortedFunc(maps.Keys(most), devicesFirst) {
 		limit, used, all := request.Amount(name, most[name]), use[name], request.Amount(name, need[name])
-		own := held(c.Gang.ExistingPods(), name)
+		own := queueing.Held(c.Gang.ExistingPods(), name)
 		want := all - own
 		if want <= 0 || request.Sum(used, want) <= limit {
 			continue
@@ -138,7 +138,7 @@ func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Fi
 	least := all.min
 	for _, name := range slices.SortedFunc(maps.Keys(least), devicesFirst) {
 		used := all.used[name]
-		want := request.Amount(name, need[name]) - held(c.Gang.ExistingPods(), name)
+		want := request.Amount(name, need[name]) - queueing.Held(c.Gang.ExistingPods(), name)
 		if want <= 0 || request.Sum(used, want) <= least[name] {
 			continue
 		}

@@ -173,18 +173,7 @@ func missingFlavors(c *stage.Context, f *stage.Finding, queue *unstructured.Unst
 	if f.Facts["state"] != nil || !c.View.Snap.CanList("resourceflavors."+kueue.Group, "") {
 		return f
 	}
-	var missing []string
-	fields := gang.Fields{Object: queue}
-	for _, group := range fields.List("spec", "resourceGroups") {
-		flavors, _, _ := unstructured.NestedSlice(group, "flavors")
-		for _, item := range flavors {
-			flavor, _ := item.(map[string]any)
-			name, _ := flavor["name"].(string)
-			if name != "" && queueing.Object(c.View, "ResourceFlavor", "", name) == nil && !slices.Contains(missing, name) {
-				missing = append(missing, name)
-			}
-		}
-	}
+	missing := slices.DeleteFunc(queueing.FlavorNames(queue), func(name string) bool { return queueing.Object(c.View, "ResourceFlavor", "", name) != nil })
 	if len(missing) == 0 {
 		return f
 	}

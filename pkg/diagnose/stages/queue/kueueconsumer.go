@@ -105,15 +105,15 @@ func usageOf(c *stage.Context, tree *cohort.Tree, queue string, s cohort.Shortag
 func (all *usage) sum(v *view.View) {
 	all.kept = keptOf(all.users)
 	gone := slices.Concat(all.kept.left, all.kept.stuck)
-	idle := slices.Concat(gone, all.kept.idle())
+	idle := slices.Concat(gone, workloadsOf(all.kept.never))
 	if len(gone) > 0 {
 		all.left = queueing.QuotaTreeOf(v, gone)
 	}
 	if len(all.kept.never) > 0 {
 		all.idle = queueing.QuotaTreeOf(v, idle)
 	}
-	if len(all.kept.services) > 0 {
-		all.lasting = queueing.QuotaTreeOf(v, slices.Concat(idle, all.kept.services))
+	if len(all.kept.lasting) > 0 {
+		all.lasting = queueing.QuotaTreeOf(v, slices.Concat(idle, workloadsOf(all.kept.lasting)))
 	}
 }
 
@@ -210,15 +210,14 @@ func stuckPods(c *stage.Context, pods []*corev1.Pod) string {
 // kept is quota that nothing gives back: that of jobs that are gone, or that Kueue has evicted and not taken it from; that of jobs that Kueue evicts and whose pods are stuck; that of
 // jobs that can never start; and that of what does not end.
 type kept struct {
-	left, stuck, services []*unstructured.Unstructured
-	pods                  []*corev1.Pod // which are stuck
-	gone, evicted         bool          // whether some of what is left is so
-	never, lasting        []quotaUser
+	left, stuck    []*unstructured.Unstructured
+	pods           []*corev1.Pod // which are stuck
+	gone, evicted  bool          // whether some of what is left is so
+	never, lasting []quotaUser
 }
 
-// idle are the Workloads of jobs that can never start.
-func (k kept) idle() []*unstructured.Unstructured {
-	return each(k.never, func(u quotaUser) *unstructured.Unstructured { return u.workload })
+func workloadsOf(users []quotaUser) []*unstructured.Unstructured {
+	return each(users, func(u quotaUser) *unstructured.Unstructured { return u.workload })
 }
 
 func keptOf(users []quotaUser) (k kept) {
@@ -232,7 +231,7 @@ func keptOf(users []quotaUser) (k kept) {
 		case u.gives == neverStarts:
 			k.never = append(k.never, u)
 		case u.gives == neverEnds:
-			k.services, k.lasting = append(k.services, u.workload), append(k.lasting, u)
+			k.lasting = append(k.lasting, u)
 		}
 	}
 	return k

@@ -63,7 +63,7 @@ func ofQueue(c *stage.Context, cluster admission, queue string) admission {
 	used := view.Once(c.View, usedOf{queue, cluster.name}, func() (used int64) {
 		for _, d := range c.View.Groups() {
 			if d.Key.Dialect == gang.Volcano && d.Queue == queue {
-				used = request.Sum(used, min(held(c.View.GroupPods(d), cluster.name), request.Amount(cluster.name, d.MinResources[cluster.name])))
+				used = request.Sum(used, min(queueing.Held(c.View.GroupPods(d), cluster.name), request.Amount(cluster.name, d.MinResources[cluster.name])))
 			}
 		}
 		return used
@@ -106,7 +106,7 @@ func overused(c *stage.Context, out *stage.Result) bool {
 	need := needs(c)
 	for _, name := range statedResources(c.Gang.Decl) {
 		a := ofCluster(c, name)
-		if a.used <= a.limit-a.want || held(c.Gang.ExistingPods(), name) > 0 {
+		if a.used <= a.limit-a.want || queueing.Held(c.Gang.ExistingPods(), name) > 0 {
 			continue // its own pods were placed without being admitted, and are among what is used
 		}
 		d := demand{name: name, want: a.want, need: request.Amount(name, need[name]), gate: true}
@@ -176,7 +176,7 @@ func everyReservation(v *view.View, a admission) []reservation {
 				continue
 			}
 			pods := v.GroupPods(d)
-			amount := reservedFor(d, pods, a.name, held(pods, a.name))
+			amount := reservedFor(d, pods, a.name, queueing.Held(pods, a.name))
 			if amount <= 0 {
 				continue
 			}
