@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
@@ -118,6 +119,13 @@ func SetDefaultGates(gate featuregate.MutableFeatureGate) error {
 	if gate.Enabled(features.NominatedNodeNameForExpectation) {
 		if err := gate.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
 			return fmt.Errorf("spare nominations: %w", err)
+		}
+	}
+	// Whether pods may have tolerations that compare values is for the API server
+	// to decide: it refuses those that it does not know.
+	if !gate.Enabled(features.TaintTolerationComparisonOperators) {
+		if err := gate.OverrideDefault(features.TaintTolerationComparisonOperators, placement.Comparing); err != nil {
+			return fmt.Errorf("compare tolerations: %w", err)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// discoverAgain is how often an API server is asked for its APIs that does not answer yet.
+// discoverAgain is how often the APIs of an API server are queried that does not answer yet.
 const discoverAgain = time.Second
 
 // enableComposite has the engine place composite PodGroups where the API server serves them, which an administrator decides: the API is alpha. Where it is not

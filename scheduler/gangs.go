@@ -190,14 +190,17 @@ type controllers struct {
 func (c cluster) newControllers(
 	d decisions, known inventory, statuses *engine.PodStatusWriter, next func(gang.Key) bool, synced *syncs, panics *engine.Panics,
 ) (controllers, error) {
+	activate := func(pod *corev1.Pod) {
+		d.handle.Activate(map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: known.cache.View(pod)})
+	}
 	reports := status.New(status.Config{
 		Client: statuses.Client(c.client), Dynamic: c.dynamic, Gangs: known.cache, Objects: known.objects, VirtualGroup: known.virtualGroups.Get,
-		LastReported: d.reasons.LastReported, Next: next, Idle: c.idle, Synced: synced.done,
+		LastReported: d.reasons.LastReported, Next: next, Activate: activate, Idle: c.idle, Synced: synced.done,
 		Ours:     func(name string) bool { return slices.Contains(c.names, name) },
 		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
 	})
 	suspender := suspend.New(suspend.Config{
-		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: known.pods.OwnedBy, Synced: synced.done, Keep: d.claims.Suspends,
+		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: known.pods.OwnedBy, Synced: synced.done, Keep: d.claims.Suspends, Panics: panics,
 	})
 	policy := belowmin.New(belowmin.Config{
 		Client: c.client, Gangs: known.cache, Objects: known.objects, Claims: d.claims, Jobs: suspender, Synced: synced.done,
@@ -224,6 +227,7 @@ func (c cluster) newEngineAccess(d decisions, known inventory, reports *status.C
 	client := engine.StatusClient(c.client, planner.NewConditions(known.virtualGroups, d.reasons, reports.ReportDecision, reports.Touch))
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
 	engine.WatchDevices(factory, client, c.informerName)
+	known.cache.SetClaims(engine.MissingClaim(factory.Resource().V1().ResourceClaims().Lister()))
 	factory.InformerFor(&corev1.Pod{}, engine.Informer(known.members.Live))
 	factory.InformerFor(&corev1.Node{}, engine.Informer(known.nodes))
 	factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(known.groupView))

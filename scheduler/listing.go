@@ -49,7 +49,7 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		}
 		group := key.VirtualGroup()
 		f := api.Facts{
-			Key: key, Pods: l.cache.Pods(key), MinMember: l.cache.MinCount(key), Incomplete: l.cache.Incomplete(key),
+			Key: key, Pods: l.cache.Pods(key), MinMember: l.cache.MinCount(key), Lack: l.cache.Lack(key),
 			Priority: l.cache.Priority(key), Claims: sorted(replacements[group]), Reservation: reserved[group],
 			Ranking: l.ranking, At: now,
 		}

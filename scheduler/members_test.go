@@ -104,6 +104,57 @@ func TestMixedPriorities(t *testing.T) {
 	}
 }
 
+// Members may have several of the names that we serve, though the engine requires one of a group.
+func TestMembersOfSeveralNamesOfOurs(t *testing.T) {
+	gangCycle(t)
+	r := newRig(t, "volcano", "kube-batch")
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 3) }
+	r.node("n1", 8)
+	r.start()
+	r.create(r.pod("a", "kube-batch", mark), r.pod("b", DefaultName, mark), r.pod("c", "volcano", mark))
+	r.waitPlaced("a", "b", "c")
+	r.create(r.pod("d", DefaultName, mark), r.pod("e", "volcano", mark))
+	r.waitPlaced("d", "e")
+	if name := r.get("a").Spec.SchedulerName; name != "kube-batch" {
+		t.Errorf("the schedulerName of a pod was changed on the server, to %s", name)
+	}
+}
+
+// The engine takes no member of a gang while one of them claims what does not exist, and reports that to nobody.
+func TestClaimsThatDoNotExistAreReported(t *testing.T) {
+	gangCycle(t)
+	r := newRig(t)
+	claim, template := "gpu", "large"
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 2) }
+	claims := func(of corev1.PodResourceClaim) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{of} }
+	}
+	r.node("n1", 4)
+	r.start()
+	r.create(r.pod("a", DefaultName, mark), r.pod("b", DefaultName, mark, claims(corev1.PodResourceClaim{Name: "c", ResourceClaimName: &claim})))
+	r.waitMessage("a", "pod b: ResourceClaim gpu not found")
+	r.waitMessage("b", "pod b: ResourceClaim gpu not found")
+	r.delete("b")
+	r.create(r.pod("c", DefaultName, mark, claims(corev1.PodResourceClaim{Name: "c", ResourceClaimTemplateName: &template})))
+	r.waitMessage("c", "pod c: no ResourceClaim was made for it of ResourceClaimTemplate large")
+}
+
+// The engine keeps a gang aside until the claim of a member comes, also where the member is replaced by one without.
+func TestAMemberThatClaimsWhatDoesNotExistIsReplaced(t *testing.T) {
+	r := newRig(t)
+	claim := "gpu"
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 2) }
+	r.node("n1", 4)
+	r.startWhole()
+	r.create(r.pod("a", DefaultName, mark), r.pod("b", DefaultName, mark, func(pod *corev1.Pod) {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
+	}))
+	r.waitMessage("a", "pod b: ResourceClaim gpu not found")
+	r.delete("b")
+	r.create(r.pod("c", DefaultName, mark))
+	r.waitPlaced("a", "c")
+}
+
 // Controllers for Volcano create no pods before their group is admitted.
 func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
 	gangCycle(t)

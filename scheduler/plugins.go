@@ -104,7 +104,7 @@ func extensions(p parts) []extension {
 func crossNode(rule crossnode.Rule, checks *crossnode.Checks) extension {
 	return extension{
 		name: rule.Name, make: checks.Check(rule).NewPlugin, replacesAt: rule.Replaces, points: crossnode.Points, unless: rule.Configured,
-		after: rule.Replaces, last: preFilter, // where it asks for the plan
+		after: rule.Replaces, last: preFilter, // where it reads the plan
 	}
 }
 

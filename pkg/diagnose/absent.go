@@ -58,8 +58,12 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	case len(installable) > 0:
 		commands = append([]string{component.InstallOperator(installable...)}, commands...)
 	}
-	return unanswerable(s, q, answer.CRDNotInstalled, answer.Blocked,
+	a := unanswerable(s, q, answer.CRDNotInstalled, answer.Blocked,
 		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(operators)+" is installed", commands...)
+	if len(kinds) > 1 { // no kind was named
+		a.Primary.Details = []string{"it has no Job of Kubernetes of this name either; a CronJob has none before it makes its first"}
+	}
+	return a
 }
 
 // custom are the kinds of job that are not built in.

@@ -179,6 +179,9 @@ func headline(r *stage.Diagnosis) string {
 		return fmt.Sprintf("%s: %d %s and %d %s done, of %s", g.Meta.Name, running, phrase.Verb(int(running), "runs", "run"), done, phrase.Verb(int(done), "is", "are"), phrase.Count(g.Total(), "member"))
 	case running == 0 && g.ReportedUp > 0 && len(g.ExistingPods()) == 0: // they are in another cluster
 		return fmt.Sprintf("%s: %d/%d members run, as is reported", g.Title(), g.ReportedUp, g.Total())
+	case running == g.Total() && len(g.FailedIndexes) > 0:
+		n := g.FailedIndexes.Count()
+		return fmt.Sprintf("%s: %d/%d members run, and %d %s failed for good", g.Title(), running, g.Total()+n, n, phrase.Verb(int(n), "has", "have"))
 	case running == g.Total():
 		return fmt.Sprintf("%s: %d/%d members run", g.Title(), running, g.Total())
 	}
@@ -267,6 +270,8 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 		if a.Scheduler != nil && a.Scheduler.Message != "" {
 			c.Level = answer.Inferred
 		}
+	case r.Primary.Reported, r.Primary.Inferred:
+		c.Level = answer.Inferred
 	case !computed:
 	case len(c.Unmodelled) > 0, c.Cut, contradicted(a):
 		c.Level = answer.Heuristic

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
 // In a large cluster the largest consumers are named, and the others summed up.
@@ -74,10 +75,10 @@ func TestManyResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Verdict != answer.Blocked || a.Primary.Code != answer.ResourceNotOffered || len(a.AlsoBlocking) > 2*mostAbsent {
+	if a.Verdict != answer.Blocked || a.Primary.Code != answer.ResourceNotOffered || len(a.AlsoBlocking) > 2*stage.MostAbsent {
 		t.Errorf("%s: %s, and %d findings more", a.Verdict, a.Primary.Code, len(a.AlsoBlocking))
 	}
-	if len(a.Nodes.Excluded) > mostAbsent || len(a.Nodes.Slots) != 1 || len(a.Nodes.Slots[0].Free) > mostAbsent {
+	if len(a.Nodes.Excluded) > stage.MostAbsent || len(a.Nodes.Slots) != 1 || len(a.Nodes.Slots[0].Free) > stage.MostAbsent {
 		t.Errorf("%d reasons of nodes, and %d of %d resources", len(a.Nodes.Excluded), len(a.Nodes.Slots), len(a.Nodes.Slots[0].Free))
 	}
 	for _, x := range a.Nodes.Excluded {

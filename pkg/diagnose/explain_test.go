@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -46,6 +49,21 @@ func TestNotAJob(t *testing.T) {
 		"a CronJob": {build: func(c *clustertest.Cluster) {
 			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn-29394720", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "trn", UID: "c", Controller: &yes}}}})
 		}, want: "CronJob of this name, which has made Job trn-29394720"},
+		"an application of another kind": {build: func(c *clustertest.Cluster) {
+			c.Object(map[string]any{"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": map[string]any{"namespace": "team", "name": "trn", "uid": "s"}})
+			for i, name := range []string{"trn-driver", "trn-exec-1"} {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "sparkoperator.k8s.io/v1beta2", Kind: "SparkApplication", Name: "trn", UID: "s", Controller: &yes}}}}
+				p.Spec.NodeName = []string{"n1", ""}[i]
+				c.Put(p)
+			}
+		}, want: "SparkApplication of this name: give the name of one of its pods, as pod/trn-exec-1"},
+		"an application of a kind that is not collected": {build: func(c *clustertest.Cluster) {
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn-head", OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Trainer", Name: "trn", UID: "t", Controller: &yes}}}})
+		}, want: "there is a Trainer of this name: give the name of one of its pods, as pod/trn-head"},
+		"a StatefulSet whose pods are refused": {build: func(c *clustertest.Cluster) {
+			c.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn"}})
+			c.Event("StatefulSet", "team", "trn", "statefulset-controller", "FailedCreate", "forbidden", time.Minute)
+		}, want: "which has no pods; statefulset-controller reported of it: FailedCreate: forbidden"},
 		"a cluster of Jobs": {build: func(c *clustertest.Cluster) {
 			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}})
 		}},
@@ -175,11 +193,17 @@ func TestPendingWithoutNodes(t *testing.T) {
 	}
 }
 
-// A dry run is the same answer for a job that is not there yet, and exits with 0 where it would start.
-func TestDryRun(t *testing.T) {
+// unsubmitted is a job of two workers with 8 GPUs that is not there yet.
+func unsubmitted() *unstructured.Unstructured {
 	submitted := clustertest.New().Add(with(waiting(2, 8), none))
 	job := submitted.S.Custom[view.New(submitted.Done()).Jobs()[0].Kind.GroupKind()][0]
 	unstructured.RemoveNestedField(job.Object, "status")
+	return job
+}
+
+// A dry run is the same answer for a job that is not there yet, and exits with 0 where it would start.
+func TestDryRun(t *testing.T) {
+	job := unsubmitted()
 	for _, tt := range []struct {
 		nodes, exit int
 		code        answer.Code

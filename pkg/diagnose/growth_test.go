@@ -229,6 +229,32 @@ func growing() map[string]func(n int) *clustertest.Cluster {
 				g.Nodes = []string{c.Node(g.Name, 8).Name}
 			})
 		},
+		"members down of gangs that run": func(n int) *clustertest.Cluster {
+			return crowded(n, filled, func(c *clustertest.Cluster, g *clustertest.Gang) {
+				g.Workers, g.Min = 3, 2
+				for i := range g.Min {
+					g.Nodes = append(g.Nodes, c.Node(fmt.Sprintf("%s-%d", g.Name, i), 8).Name)
+				}
+			})
+		},
+		"gangs that are partly placed": func(n int) *clustertest.Cluster {
+			return crowded(n, func(c *clustertest.Cluster, n int) {
+				filled(c, n)
+				for i := range n / 10 {
+					c.Add(clustertest.Gang{Name: fmt.Sprintf("part%d", i), Workers: 2, GPUs: 8, Nodes: []string{c.Node(fmt.Sprintf("p%d", i), 8).Name}})
+				}
+			}, func(c *clustertest.Cluster, g *clustertest.Gang) {
+				g.Workers, g.Nodes = 100, []string{c.Node(g.Name, 8).Name}
+			})
+		},
+		"volumes that every node reaches": func(n int) *clustertest.Cluster {
+			return crowded(n, filled, func(c *clustertest.Cluster, g *clustertest.Gang) {
+				pv := "pv-" + g.Name
+				c.Put(volume(pv, "net", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/" + pv}}, nil))
+				mounting(c, g, "net", pv)
+				c.S.Claims[len(c.S.Claims)-1].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			})
+		},
 		"bare pods that are too big": func(n int) *clustertest.Cluster {
 			return bare(crowded(n, filled, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.GPUs = 16 }))
 		},
@@ -247,6 +273,34 @@ func growing() map[string]func(n int) *clustertest.Cluster {
 					c.Add(clustertest.Gang{Name: fmt.Sprintf("run%d", i), Workers: 1, GPUs: 8, Volcano: "q", Nodes: []string{c.Node(fmt.Sprintf("n%d", i), 8).Name}, Age: time.Hour})
 				}
 			}, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.Volcano = "q" })
+		},
+		"a queue of Volcano that is not full": func(n int) *clustertest.Cluster {
+			return crowded(n, func(c *clustertest.Cluster, n int) {
+				c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": fmt.Sprint(8*n + 16)})
+				for i := range n {
+					c.Add(clustertest.Gang{Name: fmt.Sprintf("run%d", i), Workers: 1, GPUs: 8, Volcano: "q", Nodes: []string{c.Node(fmt.Sprintf("n%d", i), 8).Name}, Age: time.Hour})
+				}
+			}, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.Volcano = "q" })
+		},
+		"services": func(n int) *clustertest.Cluster {
+			return crowded(n, func(c *clustertest.Cluster, n int) {
+				for i := range n {
+					c.Serves(fmt.Sprintf("web%d", i), 8, c.Node(fmt.Sprintf("n%d", i), 8).Name)
+				}
+			}, plain)
+		},
+		"pods that are being deleted": func(n int) *clustertest.Cluster {
+			c := crowded(n, filled, plain)
+			at := clustertest.Ago(-20 * time.Second)
+			for _, p := range c.S.Pods {
+				if p.Namespace != "team" && p.Spec.NodeName == "n1" {
+					p.DeletionTimestamp = &at
+				}
+			}
+			return c
+		},
+		"room for all": func(n int) *clustertest.Cluster {
+			return crowded(n, func(c *clustertest.Cluster, n int) { c.Nodes(n, 8) }, plain)
 		},
 		"pods that have failed": func(n int) *clustertest.Cluster {
 			c := crowded(n, filled, func(_ *clustertest.Cluster, g *clustertest.Gang) { g.Kind, g.Missing = "Job", 2 })

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) 
 	full := *n
 	for _, role := range r.Request.Roles {
 		for _, row := range r.Matrices[role.Name].Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Undecided: row.Undecided, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Undecided: row.Undecided, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row)}
 			for _, v := range row.Violations {
 				out.Violations = append(out.Violations, violation(v))
 			}
@@ -100,11 +101,24 @@ func violation(v placement.Violation) answer.Violation {
 	return out
 }
 
-func consumersOn(naming stage.Naming, node string) []string {
+// consumersOn are who has pods on a node. Of one that is short of something it is who uses that.
+func consumersOn(naming stage.Naming, row placement.Row) []string {
+	var short []corev1.ResourceName
+	for _, v := range row.Violations {
+		if v.Resource != "" {
+			short = append(short, v.Resource)
+		}
+	}
+	uses := func(p *corev1.Pod) bool {
+		requests := request.Of(p)
+		return len(short) == 0 || slices.ContainsFunc(short, func(name corev1.ResourceName) bool {
+			return name == corev1.ResourcePods || request.Amount(name, requests[name]) > 0
+		})
+	}
 	var names []string
 	seen := map[*view.Consumer]bool{}
-	for _, p := range naming.View.Cluster().PodsOn(node) {
-		if h := naming.View.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] {
+	for _, p := range naming.View.Cluster().PodsOn(row.Node) {
+		if h := naming.View.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] && uses(p) {
 			seen[h] = true
 			names = append(names, naming.Title(h))
 		}
@@ -128,26 +142,30 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 			fits[s.Node][role.Name] = s.Slots
 		}
 	}
-	names := grouping(w.Cluster(), requested)
+	type offeredAnywhere struct{}
+	offered := view.Once(w, offeredAnywhere{}, func() map[corev1.ResourceName]bool { return offeredBy(w.Cluster()) })
+	names := grouping(offered, requested)
+	free := freeKeys(w, slices.DeleteFunc(slices.Clone(names), func(name corev1.ResourceName) bool { return !offered[name] })) // of the others each node has none
 	byShape := map[string]*answer.Slot{}
-	for _, n := range w.Cluster().Nodes() {
-		free := w.Cluster().Free(n.Name)
-		slot := answer.Slot{Free: corev1.ResourceList{}, Fits: map[string]int64{}}
-		key := ""
-		for _, name := range names {
-			amount := request.Amount(name, free[name])
-			slot.Free[name] = request.Quantity(name, amount)
-			key += phrase.Quantity(name, amount) + " "
-		}
+	for i, n := range w.Cluster().Nodes() {
+		key := free[i]
 		for _, role := range r.Request.Roles {
-			slot.Fits[role.Name] = fits[n.Name][role.Name]
-			key += phrase.Count(slot.Fits[role.Name], role.Name)
+			key += phrase.Count(fits[n.Name][role.Name], role.Name)
 		}
-		if byShape[key] == nil {
-			byShape[key] = &slot
+		slot := byShape[key]
+		if slot == nil {
+			slot = &answer.Slot{Free: corev1.ResourceList{}, Fits: map[string]int64{}}
+			free := w.Cluster().Free(n.Name)
+			for _, name := range names {
+				slot.Free[name] = request.Quantity(name, request.Amount(name, free[name]))
+			}
+			for _, role := range r.Request.Roles {
+				slot.Fits[role.Name] = fits[n.Name][role.Name]
+			}
+			byShape[key] = slot
 		}
-		byShape[key].Nodes = append(byShape[key].Nodes, n.Name)
-		byShape[key].Count++
+		slot.Nodes = append(slot.Nodes, n.Name)
+		slot.Count++
 	}
 	all := make([]answer.Slot, 0, len(byShape))
 	for _, s := range byShape {
@@ -157,27 +175,44 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 	return all
 }
 
-// mostAbsent is how many resources are listed that no node has.
-const mostAbsent = 8
-
 // grouping are the resources by which nodes are grouped, ordered by name: those that are requested, but not all of which no node has, as
 // these make no difference and users may request any number of them.
-func grouping(cluster *placement.Cluster, requested map[corev1.ResourceName]bool) []corev1.ResourceName {
-	offered := map[corev1.ResourceName]bool{}
-	for _, n := range cluster.Nodes() {
-		for name := range n.Status.Allocatable {
-			offered[name] = true
-		}
-	}
+func grouping(offered, requested map[corev1.ResourceName]bool) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(requested)) {
 		if !offered[name] {
 			absent++
 		}
-		if offered[name] || absent <= mostAbsent {
+		if offered[name] || absent <= stage.MostAbsent {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// offeredBy are the resources that some node of a cluster offers.
+func offeredBy(cluster *placement.Cluster) map[corev1.ResourceName]bool {
+	offered := map[corev1.ResourceName]bool{}
+	for _, n := range cluster.Nodes() {
+		for name := range n.Status.Allocatable {
+			offered[name] = true
+		}
+	}
+	return offered
+}
+
+// freeKeys are, by node, texts that are equal where as much is free of some resources.
+func freeKeys(w *view.View, names []corev1.ResourceName) []string {
+	type freeOf struct{ names string }
+	return view.Once(w, freeOf{fmt.Sprint(names)}, func() (keys []string) {
+		for _, n := range w.Cluster().Nodes() {
+			key, free := "", w.Cluster().Free(n.Name)
+			for _, name := range names {
+				key += phrase.Quantity(name, request.Amount(name, free[name])) + " "
+			}
+			keys = append(keys, key)
+		}
+		return keys
+	})
 }

@@ -160,7 +160,13 @@ func (w clusterSpec) apply(kind string, change map[string]any) (clusterSpec, boo
 		if !limited {
 			count = len(names)
 		}
-		return n.without(names[:count]), true
+		n = n.without(names[:count])
+		for key, value := range change {
+			if key != "jobs" && key != "count" && !n.set(key, value) {
+				return n, false
+			}
+		}
+		return n, true
 	case "uncordon":
 		for _, name := range change["nodes"].([]string) {
 			n.nodes[nodeIndex(name)].cordoned = false

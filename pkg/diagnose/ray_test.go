@@ -87,6 +87,17 @@ func TestRaySubmitter(t *testing.T) {
 			three := clustertest.List("pods", "3")
 			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: three}, Status: corev1.ResourceQuotaStatus{Hard: three, Used: three}})
 		}},
+		{name: "no node has room for it", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.InsufficientCPU}, offers: []answer.ActionKind{answer.Wait, answer.AddNodes}, wantText: []string{"3 members hold 16 GPUs for nothing, as its submitter finds no node", "research/other ends"},
+			notText: []string{"RayJob team/gang holds", "resize"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, CPU: "40", Memory: "1Gi", Nodes: []string{"n1", "n2"}, Age: 2 * time.Hour})
+				g := waiting(2, 8)
+				g.Kind, g.Nodes, g.More = "RayJob", []string{"n1", "n2"}, []clustertest.Role{{Name: "Head", Replicas: 1, CPU: "1", Memory: "1Gi", Nodes: []string{"n1"}}}
+				c.Add(g)
+				submits(c, func(_ *batchv1.Job, p *corev1.Pod) {
+					p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+					p.Spec.Containers[0].Resources.Requests = clustertest.List("cpu", "60")
+				})
+			}},
 		{name: "it runs", exit: 0, build: func(c *clustertest.Cluster) { up(c, func(*batchv1.Job, *corev1.Pod) {}) }},
 		{name: "it has succeeded", exit: 0, build: func(c *clustertest.Cluster) {
 			up(c, func(j *batchv1.Job, p *corev1.Pod) {

@@ -173,6 +173,22 @@ func placeScenarios() []scenario {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8))
 			c.S.Nodes[1].Spec.Unschedulable = true
 		}},
+		{name: "node cordoned, and a service on it", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodesBusy}, offers: []answer.ActionKind{answer.Evict},
+			wantText: []string{"uncordon n1, and take the room of Deployment serving/web", "kubectl uncordon n1", "scale deployment/web --replicas=0"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Serves("web", 2, "n1").Add(waiting(2, 8))
+				c.S.Nodes[0].Spec.Unschedulable = true
+			}},
+		{name: "a service, and a job that runs", code: answer.NodesBusy, exit: 5, wantText: []string{"take the room of Deployment serving/web, and then it waits: 8 of 16 GPUs free", "scale deployment/web --replicas=0"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 1, "n1").Runs("a", 8, "n2").Add(waiting(2, 8))
+		}},
+		{name: "a node that is down, and a pod that is stuck there", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.StuckTerminating},
+			wantText: []string{"repair n1, and bring back node n1", "or, once n1 is known to be off: kubectl taint nodes n1 node.kubernetes.io/out-of-service"}, notText: []string{"describe node n1\n +kubectl describe node n1"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Pod: func(_ int, p *corev1.Pod) {
+					at := clustertest.Ago(30 * time.Minute)
+					p.DeletionTimestamp = &at
+				}}).Add(waiting(2, 8))
+				clustertest.NotReady(c.S.Nodes[0], 40*time.Minute)
+			}},
 		{name: "two things to repair", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Add(waiting(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], time.Hour)

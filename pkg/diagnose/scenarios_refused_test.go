@@ -31,7 +31,7 @@ func TestAdviceWithinRefusals(t *testing.T) {
 					`Error creating: pods "gang-worker-2" is forbidden: exceeded quota: q, requested: requests.cpu=16,requests.nvidia.com/gpu=8, used: requests.cpu=60,requests.nvidia.com/gpu=24, limited: requests.cpu=64,requests.nvidia.com/gpu=32`, time.Second)
 			}},
 		{name: "a quota of Jobs", code: answer.NSQuotaTooSmall, exit: 6, offers: []answer.ActionKind{answer.Quota}, never: []answer.ActionKind{answer.Reshape, answer.Trim, answer.Fewer},
-			wantText: []string{"allows 1 count/jobs.batch in all, and the gang needs 2"}, build: func(c *clustertest.Cluster) {
+			wantText: []string{"allows 1 jobs.batch in all, and the gang needs 2"}, build: func(c *clustertest.Cluster) {
 				namedQuota(c, "cap", "count/jobs.batch", "1", "1")
 				c.Nodes(4, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 					g.Kind, g.NoGroup, g.More = "JobSet", true, []clustertest.Role{{Name: "Other", Replicas: 2, GPUs: 8, Missing: 2}}
@@ -83,8 +83,8 @@ func TestDryRunOfAdmission(t *testing.T) {
 		text       string
 		unmodelled string
 	}{
-		{name: "no more jobs of the kind", code: answer.NSQuotaTooSmall, exit: 6, text: "allows 0 count/tfjobs.kubeflow.org in all", build: func(c *clustertest.Cluster) { namedQuota(c, "q", "count/tfjobs.kubeflow.org", "0", "0") }},
-		{name: "no more groups", code: answer.NSQuotaTooSmall, exit: 6, text: "allows 0 count/podgroups.scheduling.x-k8s.io in all", build: func(c *clustertest.Cluster) {
+		{name: "no more jobs of the kind", code: answer.NSQuotaTooSmall, exit: 6, text: "allows 0 tfjobs.kubeflow.org in all", build: func(c *clustertest.Cluster) { namedQuota(c, "q", "count/tfjobs.kubeflow.org", "0", "0") }},
+		{name: "no more groups", code: answer.NSQuotaTooSmall, exit: 6, text: "allows 0 podgroups.scheduling.x-k8s.io in all", build: func(c *clustertest.Cluster) {
 			c.GangScheduler("gang")
 			namedQuota(c, "q", "count/podgroups.scheduling.x-k8s.io", "0", "0")
 		}},

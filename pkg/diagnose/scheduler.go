@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -39,17 +38,21 @@ func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	room := r.Placement != nil && r.Placement.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 	switch {
 	case !refuses && !unschedulable.MatchString(message) || r.Verdict == answer.Uncertain || g.Deleted():
-	case r.Primary == nil && g.Count(gang.Pending, gang.Gated) > 0: // about a member that the gang does without
+	case r.Primary == nil: // about a member that the gang does without, or before it ran
 	case room && ofNodes.MatchString(message): // about what is not the reason here, and perhaps about a part of the gang
 	default:
-		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced && !otherReason(r, message)
+		agrees := r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced && !otherReason(r, message)
 		s.Agrees = &agrees
 	}
 	return s
 }
 
-// otherReason reports whether a message about every node names no resource that is short, while that is the reason which was computed.
+// otherReason reports whether a message about every node names no resource that is short, while that is the reason which was computed. A rule that keeps the gang from what is
+// free is none.
 func otherReason(r *stage.Diagnosis, message string) bool {
+	if r.Primary.Facts["rule"] != nil {
+		return false
+	}
 	short := r.Primary.Code == answer.NodesBusy || r.Primary.Code == answer.Fragmented || strings.HasPrefix(string(r.Primary.Code), string(answer.Insufficient("")))
 	return short && ofNodes.MatchString(message) && byRule.MatchString(message) && !lacksResource.MatchString(message)
 }
@@ -83,7 +86,7 @@ func lastMessage(w *view.View, g *gang.Gang) (best string, at time.Time, refuses
 		}
 	}
 	for _, e := range w.PodEvents(g) {
-		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
+		if e.Refuses() {
 			consider(e.Message, e.Last, true)
 		}
 	}
@@ -91,7 +94,7 @@ func lastMessage(w *view.View, g *gang.Gang) (best string, at time.Time, refuses
 		for _, condition := range d.Conditions {
 			consider(condition.Message, condition.At, true)
 		}
-		for _, e := range w.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
+		for _, e := range w.GroupEvents(d) {
 			consider(e.Message, e.Last, e.Warning && e.Reason == "Unschedulable")
 		}
 	}
@@ -102,10 +105,8 @@ func lastMessage(w *view.View, g *gang.Gang) (best string, at time.Time, refuses
 		if m.Pod == nil {
 			continue
 		}
-		for _, c := range m.Pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				consider(c.Message, c.LastTransitionTime.Time, c.Reason == corev1.PodReasonUnschedulable)
-			}
+		if c := gang.Refusal(m.Pod); c != nil && c.Reason != corev1.PodReasonSchedulingGated { // which is the API server's, from the creation of the pod
+			consider(c.Message, c.LastTransitionTime.Time, c.Reason == corev1.PodReasonUnschedulable)
 		}
 	}
 	return best, at, refuses
@@ -113,35 +114,15 @@ func lastMessage(w *view.View, g *gang.Gang) (best string, at time.Time, refuses
 
 // changedSince reports whether something that matters happened after a moment, or whether the moment is long ago.
 func changedSince(w *view.View, at time.Time) bool {
-	return w.Age(at) > fresh || view.Once(w, "last change", func() time.Time { return lastChange(w.Snap) }).After(at)
+	return w.Age(at) > fresh || view.Once(w, "last change", func() time.Time { return lastChange(w) }).After(at)
 }
 
 // lastChange is when something last happened that matters: a pod with a node came or ended, a node came or changed its state.
-func lastChange(s *snapshot.Snapshot) (last time.Time) {
-	at := func(t time.Time) {
-		if t.After(last) {
-			last = t
-		}
-	}
-	for _, n := range s.Nodes {
-		at(n.CreationTimestamp.Time)
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady {
-				at(c.LastTransitionTime.Time)
-			}
-		}
-	}
-	for _, p := range s.Pods {
-		if p.Spec.NodeName == "" {
-			continue
-		}
-		for _, c := range p.Status.ContainerStatuses {
-			if c.State.Terminated != nil {
-				at(c.State.Terminated.FinishedAt.Time)
-			}
-		}
-		if p.Status.StartTime != nil {
-			at(p.Status.StartTime.Time)
+func lastChange(w *view.View) time.Time {
+	last := w.RoomSince()
+	for _, p := range w.Snap.Pods {
+		if p.Spec.NodeName != "" && p.Status.StartTime != nil {
+			last = view.Later(last, p.Status.StartTime.Time)
 		}
 	}
 	return last

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // Composite is a composite PodGroup: of the parts that it has, so many have to be placed together.
@@ -44,7 +45,7 @@ func CompositePart(c *Composite) Part {
 func GroupPart(name string, minimum int32, pods []*corev1.Pod) Part {
 	part := Part{Name: name, Min: minimum}
 	for _, pod := range pods {
-		if Ended(pod) {
+		if podutil.IsPodTerminal(pod) {
 			continue
 		}
 		part.Pods = append(part.Pods, pod)
@@ -60,11 +61,6 @@ func GroupPart(name string, minimum int32, pods []*corev1.Pod) Part {
 		}
 	}
 	return part
-}
-
-// Ended reports whether a pod has run to its end, well or badly.
-func Ended(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // Complete reports whether the scheduler may try as many pods of a part as it needs.

@@ -40,6 +40,8 @@ type Declaration struct {
 	// Parent is the composite group of which the group is a part; empty for none. A scheduler that knows composite groups places the members of
 	// all parts at once.
 	Parent string
+	// Alongside are the other gangs with which the scheduler places this one: all of them at once, or none, until that has been once.
+	Alongside []Key
 	// Together is true for a group of which all members are evicted or none. It counts for one that is no gang, and for a part.
 	Together bool
 	// MinResources is what an admission step reserves for the gang.

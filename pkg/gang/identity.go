@@ -23,3 +23,16 @@ func ControllerOf(obj metav1.Object) (id Identity, ok bool) {
 	}
 	return Identity{obj.GetNamespace(), ref.UID}, true
 }
+
+// Named is the object of a namespace and name in a list; nil if there is none.
+func Named[T any, P interface {
+	*T
+	metav1.Object
+}](list []P, namespace, name string) P {
+	for _, o := range list {
+		if o.GetName() == name && o.GetNamespace() == namespace {
+			return o
+		}
+	}
+	return nil
+}

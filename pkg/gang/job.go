@@ -83,11 +83,22 @@ type Job struct {
 	First  []Role
 	// Alongside are the roles whose pods are no members, and run while the members do: a quota has to have room for these, too.
 	Alongside []Role
+	// Unsubmitted is who has yet to submit the entrypoint that the members run, once they are up; empty where that is done, and for kinds without one.
+	Unsubmitted Submitter
 	// Helps is the job whose members these pods help, and are none of; nil for a job of its own.
 	Helps *Job
 	// Progress is what the program of the job reports; nil if it reports nothing.
 	Progress *Progress
 }
+
+// Submitter is who submits the entrypoint of a job to its members.
+type Submitter string
+
+// Those that submit entrypoints.
+const (
+	ByController Submitter = "controller"
+	ByUser       Submitter = "user"
+)
 
 // Progress is how far a job has come, by its own account.
 type Progress struct {
@@ -179,7 +190,7 @@ func (j Job) Name() string { return j.Meta.Namespace + "/" + j.Meta.Name }
 func (j Job) String() string { return j.Kind.Kind + " " + j.Name() }
 
 // Deleted reports whether the job is being deleted: its controller makes nothing for it any more.
-func (j Job) Deleted() bool { return j.Meta.DeletionTimestamp != nil && j.Bare == nil }
+func (j Job) Deleted() bool { return j.Meta.DeletionTimestamp != nil }
 
 // Ref is KIND.GROUP/NAME in lower case, as kubectl prints it.
 func (j Job) Ref() string {
@@ -272,6 +283,9 @@ type JobReader struct {
 	// WriteRoles writes templates and numbers of members of roles that a job has, as far as the kind can have such numbers; nil for kinds
 	// whose roles are a map in spec.
 	WriteRoles func(u *unstructured.Unstructured, roles []Role)
+	// OmitsEmpty reports that a role without members is no role of the object: the controller makes a pod of one that is there, deletes it, and takes that for
+	// the failure or the end of the job.
+	OmitsEmpty bool
 	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
 	// RoleNames are the roles that the controller knows, as specs write them; empty for kinds whose roles are called as users like.

@@ -15,6 +15,8 @@ type Maker struct {
 	Controller MakerPart
 	// Replicas is how many pods the controller is to make, where that is known and all of them are of the gang; nil otherwise.
 	Replicas *int32
+	// Behind is how many pods, which are no members, the controller makes only when those of the gang are Ready.
+	Behind int32
 }
 
 // MakerPart is a controller of pods by its kind and name.
@@ -25,6 +27,14 @@ type MakerPart struct {
 
 // String is KIND NAME.
 func (m *Maker) String() string { return m.Kind.Kind + " " + m.Name }
+
+// By is KIND NAME of what users know, with the controller that makes the pods for it.
+func (m *Maker) By() string {
+	if m.Controller.Kind == m.Kind {
+		return m.String()
+	}
+	return m.Controller.Kind.Kind + " " + m.Controller.Name + " of " + m.String()
+}
 
 // Ref is KIND.GROUP/NAME in lower case, as kubectl takes it.
 func (m *Maker) Ref() string {

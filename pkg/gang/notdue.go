@@ -11,6 +11,9 @@ type Lead struct {
 	// Role is the role that comes first; empty for a role that comes after none. Where a role comes after itself, it is the first member of each part
 	// that the others wait for.
 	Role string
+	// Also are further roles that come first, of which all have to be so far, or where Any is true one of all.
+	Also []string
+	Any  bool
 	// Placed reports that a node is enough; otherwise the members that come first have to be ready.
 	Placed bool
 }
@@ -55,7 +58,7 @@ func leadsOf(job *Job, members []Member) leads {
 		if p, first := partOf(r, m.Index); first || !strings.EqualFold(r.Follows.Role, r.Name) {
 			l := all.of[p]
 			l.exists = l.exists || m.Pod != nil
-			l.unplaced = l.unplaced || m.Node() == "" && m.State != Succeeded
+			l.unplaced = l.unplaced || m.Node() == "" && m.State != Succeeded || m.State == Terminating // its successor comes first
 			l.unready = l.unready || m.State != Running && m.State != Succeeded
 			all.of[p] = l
 		}
@@ -70,9 +73,15 @@ func (l leads) hold(m Member) (held, unplaced bool) {
 	if r.Follows.Role == "" || first && strings.EqualFold(r.Follows.Role, r.Name) {
 		return false, false
 	}
-	p.role = strings.ToLower(r.Follows.Role)
-	of := l.of[p]
-	return of.exists && !of.let(r.Follows), of.unplaced
+	var exists, some, all bool
+	all = true
+	for _, role := range append([]string{r.Follows.Role}, r.Follows.Also...) {
+		p.role = strings.ToLower(role)
+		of := l.of[p]
+		let := of.let(r.Follows)
+		exists, unplaced, some, all = exists || of.exists, unplaced || of.unplaced, some || let, all && let
+	}
+	return exists && !all && !(r.Follows.Any && some), unplaced
 }
 
 // holdBack makes the members without a pod NotDue that come after others which are not so far. Where these have no pod either, nothing of the gang is
@@ -124,3 +133,13 @@ func (g *Gang) Unmade(role string) State {
 
 // Created is how many members have a pod.
 func (g *Gang) Created() int32 { return g.Total() - g.Count(Missing, NotDue) }
+
+// CreatedOf is how many members of a role have a pod.
+func (g *Gang) CreatedOf(role string) (n int32) {
+	for _, m := range g.Members {
+		if m.Role == role && m.Pod != nil {
+			n++
+		}
+	}
+	return n
+}

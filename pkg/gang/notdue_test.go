@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,9 @@ func TestNotDue(t *testing.T) {
 		return []gang.Role{{Name: "leader", Replicas: 2, PartSize: 1}, {Name: "worker", Replicas: 4, PartSize: 2, Follows: gang.Lead{Role: "leader", Placed: placed}}}
 	}
 	first := []gang.Role{{Name: "worker", Replicas: 4, PartSize: 2, Follows: gang.Lead{Role: "worker", Placed: true}}}
+	after := func(one bool) []gang.Role {
+		return []gang.Role{{Name: "Master", Replicas: 1}, {Name: "Worker", Replicas: 1}, {Name: "PS", Replicas: 1, Follows: gang.Lead{Role: "master", Also: []string{"worker"}, Any: one}}}
+	}
 	for name, tt := range map[string]struct {
 		roles []gang.Role
 		pods  string
@@ -36,8 +40,13 @@ func TestNotDue(t *testing.T) {
 		"ended":                 {roles: last, pods: "worker-0=runs worker-1=starts", job: func(j *gang.Job) { j.End = &gang.End{} }, want: "Missing Running Starting"},
 		"part by part":          {roles: replicas(false), pods: "leader-0=runs leader-1=starts", want: "Running Starting Missing Missing NotDue NotDue"},
 		"a node is enough":      {roles: replicas(true), pods: "leader-0=waits leader-1=starts", want: "Pending Starting NotDue NotDue Missing Missing"},
+		"the first leaves":      {roles: replicas(true), pods: "leader-0=leaves leader-1=starts", want: "Terminating Starting NotDue NotDue Missing Missing"},
 		"a part without a pod":  {roles: replicas(false), pods: "leader-0=starts", want: "Starting Missing NotDue NotDue Missing Missing"},
 		"after the first":       {roles: first, pods: "worker-0=starts worker-2=waits", want: "Starting Missing Pending NotDue"},
+		"after two":             {roles: after(false), pods: "master-0=runs worker-0=starts", want: "Running Starting NotDue"},
+		"after two that run":    {roles: after(false), pods: "master-0=runs worker-0=runs", want: "Running Running Missing"},
+		"after two, with one":   {roles: after(false), pods: "master-0=runs", want: "Running Missing NotDue"},
+		"after one of two":      {roles: after(true), pods: "master-0=runs worker-0=starts", want: "Running Starting Missing"},
 		"after none":            {roles: first, pods: "worker-1=starts", want: "Missing Starting Missing Missing"},
 		"one like any other is": {roles: []gang.Role{{Name: "Worker", Replicas: 2}}, pods: "worker-0=starts", want: "Starting Missing"},
 	} {
@@ -76,7 +85,10 @@ func TestAwaits(t *testing.T) {
 
 // podsLike are pods in short: ROLE-INDEX=STATE.
 func podsLike(all string) []*corev1.Pod {
-	states := map[string]func(*corev1.Pod){"runs": runs, "starts": notReady, "waits": func(*corev1.Pod) {}, "done": phase(corev1.PodSucceeded)}
+	states := map[string]func(*corev1.Pod){"runs": runs, "starts": notReady, "waits": func(*corev1.Pod) {}, "done": phase(corev1.PodSucceeded), "leaves": func(p *corev1.Pod) {
+		runs(p)
+		p.DeletionTimestamp = &metav1.Time{Time: p.CreationTimestamp.Add(time.Hour)}
+	}}
 	var pods []*corev1.Pod
 	for _, one := range strings.Fields(all) {
 		name, state, _ := strings.Cut(one, "=")

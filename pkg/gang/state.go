@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // State is how a gang or one of its members is, written as pods' phases are.
@@ -50,6 +51,11 @@ func memberState(pod *corev1.Pod, nodeLost func(string) bool) State {
 		return Running
 	}
 	return Starting
+}
+
+// AwaitsNode reports whether a pod has no node and is to get one.
+func AwaitsNode(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod)
 }
 
 // ready reports the Ready condition. A simulated kubelet may leave it out; then a pod is ready whose containers neither wait nor have
@@ -154,10 +160,13 @@ func (g *Gang) stuck(now time.Time) bool {
 	})
 }
 
-// Refusal is the condition in which a scheduler reports that it has no place for a pod; nil without one.
+// BindingError is the reason for which KAI could not give a pod the place that it found.
+const BindingError = "BindingError"
+
+// Refusal is the condition in which a scheduler reports that it has no place for a pod, or KAI that it could not bind it to the one that it found; nil without one.
 func Refusal(pod *corev1.Pod) *corev1.PodCondition {
 	for i, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+		if (c.Type == corev1.PodScheduled || c.Type == "PodBound" && c.Reason == BindingError) && c.Status == corev1.ConditionFalse {
 			return &pod.Status.Conditions[i]
 		}
 	}

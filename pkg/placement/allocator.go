@@ -15,6 +15,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // allocation is the upstream allocator with what is allocated in one Cluster.
@@ -130,6 +132,21 @@ func (a *allocation) take(results []resourceapi.DeviceRequestAllocationResult) {
 	}
 }
 
+// giveBack undoes take.
+func (a *allocation) giveBack(results []resourceapi.DeviceRequestAllocationResult) {
+	for _, r := range results {
+		id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+		switch {
+		case ptr.Deref(r.AdminAccess, false):
+		case r.ShareID == nil:
+			a.state.AllocatedDevices.Delete(id)
+		default:
+			a.state.AllocatedSharedDeviceIDs.Delete(structured.MakeSharedDeviceID(id, r.ShareID))
+			a.state.AggregatedCapacity.Remove(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+		}
+	}
+}
+
 // used reports whether a device is allocated, to one claim or to some that share it.
 func (a *allocation) used(s *resourceapi.ResourceSlice, device string) bool {
 	id := structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, device)
@@ -166,7 +183,7 @@ func (l deviceClasses) List() ([]*resourceapi.DeviceClass, error) { return l, ni
 
 // Get implements structured.DeviceClassLister.
 func (l deviceClasses) Get(name string) (*resourceapi.DeviceClass, error) {
-	if class := find([]*resourceapi.DeviceClass(l), "", name); class != nil {
+	if class := gang.Named([]*resourceapi.DeviceClass(l), "", name); class != nil {
 		return class, nil
 	}
 	return nil, fmt.Errorf("DeviceClass %s not found", name)

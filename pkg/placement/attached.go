@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 	csitrans "k8s.io/csi-translation-lib"
 	csiplugins "k8s.io/csi-translation-lib/plugins"
@@ -59,13 +58,8 @@ func (c *Cluster) attachables(pod *corev1.Pod) (all []podAttachable) {
 
 // attachableOf returns one volume of a pod; ok is false for one that no CSI driver attaches.
 func (c *Cluster) attachableOf(pod *corev1.Pod, v *corev1.Volume) (a podAttachable, ok bool) {
-	name := ""
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		name = v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		name = ephemeral.VolumeClaimName(pod, v)
-	default:
+	name := VolumeClaimName(pod, v)
+	if name == "" {
 		return migratedInline(pod, v)
 	}
 	pvc := c.pvc(pod.Namespace, name)

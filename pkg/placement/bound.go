@@ -27,6 +27,9 @@ func (t *task) countingBound(candidates []*candidate) *Bound {
 			return b
 		}
 	}
+	if b := t.devices.bound(t, candidates); b != nil {
+		return b
+	}
 	return t.attach.bound(t, candidates)
 }
 

@@ -19,16 +19,22 @@ type candidate struct {
 	preference int64       // by how much the candidate is preferred
 }
 
+// clockEvery is after how many nodes the clock is looked at.
+const clockEvery = 8
+
 // findCandidates evaluates every node on its own.
 func (t *task) findCandidates() {
 	t.countSpread()
+	looked := 0
 	for pos, n := range t.c.nodes {
 		if t.opts.Node != nil && !t.opts.Node(n.obj) {
 			continue
 		}
-		if t.undecided() || t.overdue() { // a node may take long: a tenant writes what is looked at
+		// A node may take long: a tenant writes what is looked at. Most take less than a look at the clock.
+		if t.undecided() || t.overBudget || (looked%clockEvery == 0 || t.devices != nil) && t.overdue() {
 			return
 		}
+		looked++
 		if s := t.candidate(pos, n); s != nil {
 			t.candidates = append(t.candidates, s)
 		}

@@ -39,6 +39,7 @@ func FindCauses(ctx context.Context, c *Cluster, g Gang, opts Options) Causes {
 	if desired(g.Roles) > maxRoles || ctx.Err() != nil { // no search would prove anything
 		return Causes{Cut: ctx.Err() != nil}
 	}
+	c = c.releasedFor(g)
 	total := opts.budget()
 	ctx, cancel := context.WithTimeout(ctx, total)
 	defer cancel()
@@ -121,7 +122,7 @@ func newCauseSearch(ctx context.Context, c *Cluster, g Gang, opts Options) *caus
 		if x.done() { // nothing fits then
 			break
 		}
-		signature, err := Signature(r.Pod, nil)
+		signature, err := c.signatureOf(r.Pod)
 		at, ok := known[signature]
 		if err != nil || !ok {
 			at = len(x.groups)

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -64,7 +64,11 @@ type Cluster struct {
 	origin  *Cluster
 	differs map[int]bool
 
+	// lost are claims whose devices are taken from them, see released.
+	lost sets.Set[*resourceapi.ResourceClaim]
+
 	allocation allocation
+	releases   releases
 	list       nodeList
 }
 
@@ -316,17 +320,4 @@ func (c *Cluster) gone(uid types.UID) bool {
 // namespaceLabels returns the labels of a namespace, nil if it is not known.
 func (c *Cluster) namespaceLabels(name string) labels.Set {
 	return c.store.namespaceLabels(c.objects)[name]
-}
-
-// find returns the object of that name, nil if there is none.
-func find[T any, P interface {
-	*T
-	metav1.Object
-}](list []P, namespace, name string) P {
-	for _, o := range list {
-		if o.GetName() == name && o.GetNamespace() == namespace {
-			return o
-		}
-	}
-	return nil
 }

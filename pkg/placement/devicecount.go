@@ -2,12 +2,16 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 )
 
@@ -20,12 +24,18 @@ type DeviceCount struct {
 	// Total is how many devices there are on the nodes that some of these members may use, Free those of them that are not allocated, nor withheld by a taint, and
 	// Elsewhere how many there are on other nodes.
 	Free, Total, Elsewhere int64
+	// OfClass is how many there are of the class on the nodes of Total, Selector what selects those of Total, as all claims have it, and Problem why that fails for one.
+	OfClass           int64
+	Selector, Problem string
+	// Drivers are those that publish devices of the class.
+	Drivers []string
 }
 
 // DeviceCounts are the numbers of devices for the claims of some roles, a class each, in the order in which they are claimed. A claim that
 // several members share counts once. It is nil where there is no such number: of requests for all devices, or for the first of several
 // kinds; of devices that overlap, as the slices of a GPU do, or that claims may share; and if ctx ends first.
 func (c *Cluster) DeviceCounts(ctx context.Context, roles []Role) []DeviceCount {
+	c = c.releasedFor(Gang{Roles: roles})
 	var claimed deviceSum
 	seen := map[*resourceapi.ResourceClaim]bool{}
 	for _, role := range roles {
@@ -40,7 +50,7 @@ func (c *Cluster) DeviceCounts(ctx context.Context, roles []Role) []DeviceCount 
 	}
 	usable := c.claimable(ctx, roles)
 	for i := range claimed.counts {
-		if !c.count(&claimed.counts[i], usable, c.matching(ctx, claimed.counts[i].Class, claimed.selectors[i])) {
+		if !c.count(ctx, &claimed.counts[i], usable, claimed.selectors[i]) {
 			return nil
 		}
 	}
@@ -103,29 +113,55 @@ func (c *Cluster) claimable(ctx context.Context, roles []Role) func(node string)
 	}
 }
 
-// count counts the devices that match, in the latest slices of each pool. ok is false if that cannot be.
-func (c *Cluster) count(d *DeviceCount, usable func(node string) bool, match func(*resourceapi.ResourceSlice, resourceapi.Device) (bool, error)) (ok bool) {
+// count counts the devices of a class that some selectors select, in the latest slices of each pool. ok is false if that cannot be.
+func (c *Cluster) count(ctx context.Context, d *DeviceCount, usable func(node string) bool, selectors []resourceapi.DeviceSelector) (ok bool) {
 	if _, err := c.allocator(); err != nil {
 		return false
 	}
+	d.Selector = describeSelectors(selectors)
+	ofClass, selected := c.matching(ctx, d.Class, nil), matching(ctx, selectors)
 	for s, device := range c.devices() {
-		is, err := match(s, device)
-		if err != nil || is && !countable(device) {
+		if is, err := ofClass(s, device); err != nil {
+			return false
+		} else if !is {
+			continue
+		}
+		if !slices.Contains(d.Drivers, s.Spec.Driver) {
+			d.Drivers = append(d.Drivers, s.Spec.Driver)
+		}
+		is, err := selected(s, device)
+		if ctx.Err() != nil || is && !countable(device) {
 			return false
 		}
-		if !is {
-			continue
+		if err != nil && d.Problem == "" {
+			d.Problem = fmt.Sprintf("%.200s", err)
 		}
-		if s.Spec.NodeName != nil && !usable(*s.Spec.NodeName) {
+		use := s.Spec.NodeName == nil || usable(*s.Spec.NodeName)
+		switch {
+		case use && is:
+			d.Total++
+			if !c.allocation.used(s, device.Name) && !slices.ContainsFunc(device.Taints, withholds) {
+				d.Free++
+			}
+			fallthrough
+		case use:
+			d.OfClass++
+		case is:
 			d.Elsewhere++
-			continue
-		}
-		d.Total++
-		if !c.allocation.used(s, device.Name) && !slices.ContainsFunc(device.Taints, withholds) {
-			d.Free++
 		}
 	}
 	return true
+}
+
+// describeSelectors is what devices have to be, for people. Users write it.
+func describeSelectors(selectors []resourceapi.DeviceSelector) string {
+	var all []string
+	for _, s := range selectors {
+		if s.CEL != nil {
+			all = append(all, fmt.Sprintf("%.200s", s.CEL.Expression))
+		}
+	}
+	return strings.Join(bounded(all), " and ")
 }
 
 // devices goes through the devices of the latest slices of each pool.
@@ -155,31 +191,72 @@ func countable(d resourceapi.Device) bool {
 	return len(d.ConsumesCounters) == 0 && !ptr.Deref(d.AllowMultipleAllocations, false)
 }
 
-// FreeDevices counts the devices of a class that no claim has and no taint withholds, by the name of the node that has them. ok is false if there is no such
-// number, because devices of the class overlap, or are of several nodes, or because ctx ends first.
-func (c *Cluster) FreeDevices(ctx context.Context, class string) (free map[string]int64, ok bool) {
+// ClassDevices are the devices of a class that no taint withholds.
+type ClassDevices struct {
+	// Free is how many no claim has, by the name of the node that has them.
+	Free map[string]int64
+	// Held is how many claims have, by the pod that uses them, the first of several. Those of the claims that kube-scheduler makes for extended resources are left out:
+	// their pods request the resource.
+	Held map[types.UID]int64
+}
+
+// DevicesOf counts the devices of a class. ok is false if there is no such number, because devices of the class overlap, or are of several nodes, or because ctx ends
+// first.
+func (c *Cluster) DevicesOf(ctx context.Context, class string) (d ClassDevices, ok bool) {
 	if _, err := c.allocator(); err != nil {
-		return nil, false
+		return ClassDevices{}, false
 	}
-	free, match := map[string]int64{}, c.matching(ctx, class, nil)
+	users := c.deviceUsers()
+	d, match := ClassDevices{map[string]int64{}, map[types.UID]int64{}}, c.matching(ctx, class, nil)
 	for s, device := range c.devices() {
 		is, err := match(s, device)
 		if err != nil || is && (!countable(device) || s.Spec.NodeName == nil) {
-			return nil, false
+			return ClassDevices{}, false
 		}
-		withheld := slices.ContainsFunc(device.Taints, withholds)
-		if is && !withheld && !c.allocation.used(s, device.Name) {
-			free[*s.Spec.NodeName]++
+		if !is || slices.ContainsFunc(device.Taints, withholds) {
+			continue
+		}
+		if user, held := users[structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, device.Name)]; held {
+			d.Held[user]++
+		} else if !c.allocation.used(s, device.Name) {
+			d.Free[*s.Spec.NodeName]++
 		}
 	}
-	return free, true
+	return d, true
+}
+
+// deviceUsers are the pods that use devices by claims of theirs, the first of each claim.
+func (c *Cluster) deviceUsers() map[structured.DeviceID]types.UID {
+	users := map[structured.DeviceID]types.UID{}
+	for _, k := range c.objects.ResourceClaims {
+		at := slices.IndexFunc(k.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
+			return r.APIGroup == "" && r.Resource == "pods"
+		})
+		if k.Status.Allocation == nil || at < 0 || k.Annotations[resourceapi.ExtendedResourceClaimAnnotation] != "" {
+			continue
+		}
+		for _, r := range k.Status.Allocation.Devices.Results {
+			if !ptr.Deref(r.AdminAccess, false) {
+				users[structured.MakeDeviceID(r.Driver, r.Pool, r.Device)] = k.Status.ReservedFor[at].UID
+			}
+		}
+	}
+	return users
 }
 
 // matching reports whether a device is of a class, and what further selectors select.
-func (c *Cluster) matching(ctx context.Context, className string, selectors []resourceapi.DeviceSelector) func(*resourceapi.ResourceSlice, resourceapi.Device) (bool, error) {
+func (c *Cluster) matching(ctx context.Context, className string, selectors []resourceapi.DeviceSelector) deviceMatch {
 	if class, err := deviceClasses(c.objects.DeviceClasses).Get(className); err == nil {
 		selectors = slices.Concat(class.Spec.Selectors, selectors)
 	}
+	return matching(ctx, selectors)
+}
+
+// deviceMatch reports whether a device of a slice is one that is looked for.
+type deviceMatch func(*resourceapi.ResourceSlice, resourceapi.Device) (bool, error)
+
+// matching reports whether selectors select a device.
+func matching(ctx context.Context, selectors []resourceapi.DeviceSelector) deviceMatch {
 	cache := cel.NewCache(len(selectors)+1, cel.Features{})
 	return func(s *resourceapi.ResourceSlice, d resourceapi.Device) (bool, error) {
 		if ctx.Err() != nil {

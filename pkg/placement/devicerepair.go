@@ -87,6 +87,11 @@ func (c *Cluster) DevicesRepaired() *Cluster {
 	return c.WithSlices(repaired)
 }
 
+// WithMoreSlices returns the cluster with further ResourceSlices.
+func (c *Cluster) WithMoreSlices(more []*resourceapi.ResourceSlice) *Cluster {
+	return c.WithSlices(slices.Concat(c.objects.ResourceSlices, more))
+}
+
 // WithSlices returns the cluster with other ResourceSlices.
 func (c *Cluster) WithSlices(published []*resourceapi.ResourceSlice) *Cluster {
 	out, objects := c.copy(), *c.objects

@@ -11,6 +11,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // podDevices are the resource claims of a pod.
@@ -43,7 +46,7 @@ func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 		case made:
 			d.problem = fmt.Sprintf("ResourceClaim %s not found", name)
 		case ref.ResourceClaimTemplateName != nil:
-			template := find(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName)
+			template := gang.Named(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName)
 			if template == nil {
 				d.problem = fmt.Sprintf("ResourceClaimTemplate %s not found", *ref.ResourceClaimTemplateName)
 				continue
@@ -85,8 +88,11 @@ func unknownRequest(claims []*resourceapi.ResourceClaim) string {
 	return ""
 }
 
-// inUse reports whether the devices of an allocated claim are taken: not if all pods that it is reserved for are gone by a what-if.
+// inUse reports whether the devices of an allocated claim are taken: not if all pods that it is reserved for are gone by a what-if, or if it has lost them.
 func (c *Cluster) inUse(claim *resourceapi.ResourceClaim) bool {
+	if c.lost.Has(claim) {
+		return false
+	}
 	return len(claim.Status.ReservedFor) == 0 || slices.ContainsFunc(claim.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
 		return !c.gone(r.UID)
 	})
@@ -101,16 +107,6 @@ func copiesFor(claims []*resourceapi.ResourceClaim, member string) []*resourceap
 		k.UID = types.UID(k.Namespace + "/" + k.Name)
 		k.Status = resourceapi.ResourceClaimStatus{}
 		out = append(out, k)
-	}
-	return out
-}
-
-// unmodelledClaims names what the resource claims of a pod request and this package does not evaluate.
-func (c *Cluster) unmodelledClaims(pod *corev1.Pod) []string {
-	d := c.devicesOf(pod)
-	var out []string
-	if len(d.own) > 0 && slices.ContainsFunc(c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
-		out = append(out, "devices that several nodes share")
 	}
 	return out
 }
@@ -195,17 +191,19 @@ func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.Re
 
 // allocate is refused, and what is allocated for the claims where they are not.
 func (c *Cluster) allocate(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool) {
-	if slices.ContainsFunc(claims, tooManyRequests) {
-		return nil, "", false
-	}
 	allocator, err := c.allocator()
 	if err != nil {
 		return nil, err.Error(), true
 	}
-	if ctx.Err() != nil {
+	return allocateBy(ctx, allocator, n, claims)
+}
+
+// allocateBy is allocate by an allocator.
+func allocateBy(ctx context.Context, allocator structured.Allocator, n *node, claims []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool) {
+	if slices.ContainsFunc(claims, tooManyRequests) || ctx.Err() != nil {
 		return nil, "", false
 	}
-	results, err = allocator.Allocate(ctx, n.obj, claims)
+	results, err := allocator.Allocate(ctx, n.obj, claims)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", false
@@ -221,16 +219,23 @@ func noDevices(claims []*resourceapi.ResourceClaim) string {
 	return "devices cannot be allocated: " + describeClaims(claims)
 }
 
+// describeClaims reads like: 4 of class gpu, 1 of class big or 2 of class small.
 func describeClaims(claims []*resourceapi.ResourceClaim) string {
 	var out []string
+	describe := func(count int64, class string) string { return fmt.Sprintf("%d of class %s", max(count, 1), class) }
 	for _, k := range claims {
 		for _, r := range k.Spec.Devices.Requests {
+			var ways []string
 			if r.Exactly != nil {
-				out = append(out, fmt.Sprintf("%d of class %s", max(r.Exactly.Count, 1), r.Exactly.DeviceClassName))
+				ways = append(ways, describe(r.Exactly.Count, r.Exactly.DeviceClassName))
 			}
+			for _, first := range r.FirstAvailable {
+				ways = append(ways, describe(first.Count, first.DeviceClassName))
+			}
+			out = append(out, strings.Join(bounded(ways), " or "))
 		}
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(bounded(out), ", ") // users write it, and there is one for each node
 }
 
 // deviceCount is how many devices claims request; requests for all devices, or for the first of several kinds, count as one.
@@ -253,10 +258,14 @@ type deviceFit struct {
 	claims [][]*resourceapi.ResourceClaim // by role: those that every member has for itself
 	shared []sharedDevices
 	known  map[string]bool
-	// allocate and refused are those of the cluster, within the budget; undecided reports that the budget ended one.
-	allocate  func(*node, []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool)
-	refused   func(*node, []*resourceapi.ResourceClaim) (reason string, known bool)
-	undecided bool
+	// once: devices that a member has are gone for members on other nodes, too; requested is what is requested then.
+	once      bool
+	requested []requestedDevices
+	// allocate, allocateBy and refused are those of the cluster, within the budget; undecided reports that the budget ended one.
+	allocateBy func(structured.Allocator, *node, []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool)
+	allocate   func(*node, []*resourceapi.ResourceClaim) (results []resourceapi.AllocationResult, reason string, known bool)
+	refused    func(*node, []*resourceapi.ResourceClaim) (reason string, known bool)
+	undecided  bool
 }
 
 // newDeviceFit looks up what the members request by resource claims; it is nil if they request nothing. A claim that exists by
@@ -268,6 +277,9 @@ func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 	}
 	d.refused = func(n *node, claims []*resourceapi.ResourceClaim) (string, bool) {
 		return t.c.refused(ctx, n, claims, requestedBy(claims))
+	}
+	d.allocateBy = func(allocator structured.Allocator, n *node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, string, bool) {
+		return allocateBy(ctx, allocator, n, claims)
 	}
 	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
 	for i, k := range t.roles {
@@ -294,6 +306,7 @@ func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 	if !found {
 		return nil
 	}
+	d.findOnce(ctx, t)
 	return d
 }
 

@@ -110,6 +110,15 @@ func TestPlaceDevices(t *testing.T) {
 	}
 }
 
+// What claims request is named with all ways to have it.
+func TestDescribeClaims(t *testing.T) {
+	spec := requestingDevices(4, "")
+	spec.Devices.Requests = append(spec.Devices.Requests, resourceapi.DeviceRequest{Name: "any", FirstAvailable: []resourceapi.DeviceSubRequest{{DeviceClassName: "big"}, {DeviceClassName: "small", Count: 2}}})
+	if got := describeClaims([]*resourceapi.ResourceClaim{{Spec: spec}}); got != "4 of class gpu, 1 of class big or 2 of class small" {
+		t.Error(got)
+	}
+}
+
 // A request that is neither for devices of a class nor for the first of several is not looked for, and is named.
 func TestUnknownDeviceRequest(t *testing.T) {
 	o := deviceObjects()

@@ -33,6 +33,8 @@ type Gang struct {
 	MinMember int32
 	// Topology is by which node labels the members, Bound included, share a domain.
 	Topology gang.Topology
+	// KeepDevices has claims of members keep devices that no pod uses: the scheduler takes them from no claim of a PodGroup for which it chooses a domain.
+	KeepDevices bool
 	// Bound are members that have a node already. They are among the cluster's pods.
 	Bound []types.UID
 }

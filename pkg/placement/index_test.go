@@ -183,7 +183,7 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 				together++
 			}
 			for _, role := range g.Roles {
-				if diff := cmp.Diff(snapshot.Matrix(role.Pod), c.Matrix(role.Pod), cmp.AllowUnexported(Row{})); diff != "" {
+				if diff := cmp.Diff(snapshot.Matrix(role.Pod), c.Matrix(role.Pod), cmp.AllowUnexported(Matrix{}, Row{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s", seed, step, diff)
 				}
 			}

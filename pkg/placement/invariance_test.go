@@ -39,7 +39,7 @@ func TestOrderOfObjectsDoesNotMatter(t *testing.T) {
 			t.Fatalf("seed %d: %s\n%s", seed, diff, describe(w))
 		}
 		for _, role := range w.gang.Roles {
-			if diff := cmp.Diff(NewCluster(w.objects).Matrix(role.Pod), NewCluster(other.objects).Matrix(role.Pod), cmp.AllowUnexported(Row{})); diff != "" {
+			if diff := cmp.Diff(NewCluster(w.objects).Matrix(role.Pod), NewCluster(other.objects).Matrix(role.Pod), cmp.AllowUnexported(Matrix{}, Row{})); diff != "" {
 				t.Fatalf("seed %d: matrix: %s", seed, diff)
 			}
 		}
@@ -105,7 +105,7 @@ func TestWhatIfEqualsNewCluster(t *testing.T) {
 				"With":    {left.With(back...).With(back...), c},
 				"Nodes":   {c.WithoutNodes("n0").WithNodes(w.objects.Nodes[0]).With(w.objects.Pods...), c},
 			} {
-				if diff := cmp.Diff(pair[0].Matrix(role.Pod), pair[1].Matrix(role.Pod), cmp.AllowUnexported(Row{})); diff != "" {
+				if diff := cmp.Diff(pair[0].Matrix(role.Pod), pair[1].Matrix(role.Pod), cmp.AllowUnexported(Matrix{}, Row{})); diff != "" {
 					t.Fatalf("seed %d: %s: %s", seed, name, diff)
 				}
 			}

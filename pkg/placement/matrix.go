@@ -52,12 +52,14 @@ type Matrix struct {
 	Constraints []Constraint
 	// Unmodelled names what the pod requests and this package does not model, ordered.
 	Unmodelled []string
+
+	rejects map[Constraint]int // how many violations of each the rows have
 }
 
 // devicesUndecided names devices for which the search was not ended in time.
 const devicesUndecided = "devices that take too long to be looked for"
 
-// Matrix evaluates a pod that has no node yet against every node.
+// Matrix evaluates a pod that has no node yet against every node: as if its claims had none of the devices that no pod uses.
 func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 	return c.MatrixWithin(context.Background(), pod)
 }
@@ -67,6 +69,7 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 	ctx, cancel := context.WithTimeout(ctx, DefaultBudget)
 	defer cancel()
+	c = c.released(pod)
 	r := c.matrixRules(ctx, pod)
 	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
 	for _, n := range c.nodes {
@@ -89,11 +92,27 @@ func (c *Cluster) MatrixLike(m Matrix, pod *corev1.Pod) (like Matrix, ok bool) {
 	if r.wide || len(c.interPodChecks(r)) > 0 {
 		return Matrix{}, false
 	}
+	rejects := maps.Clone(m.rejects)
 	m.Rows = slices.Clone(m.Rows)
 	for at := range c.differs {
+		for _, v := range m.Rows[at].Violations {
+			rejects[v.Constraint]--
+		}
 		m.Rows[at] = r.row(c.nodes[at])
+		for _, v := range m.Rows[at].Violations {
+			rejects[v.Constraint]++
+		}
 	}
-	m.mask()
+	maps.DeleteFunc(rejects, func(_ Constraint, n int) bool { return n == 0 })
+	if len(rejects) != len(m.Constraints) || slices.ContainsFunc(m.Constraints, func(c Constraint) bool { return rejects[c] == 0 }) {
+		m.mask()
+		return m, true
+	}
+	m.rejects = rejects
+	bit := m.bits()
+	for at := range c.differs {
+		m.Rows[at].order(bit)
+	}
 	return m, true
 }
 
@@ -114,23 +133,35 @@ func (r *rules) row(n *node) Row {
 
 // mask lists the constraints, brings those of each row into their order, and marks there which reject the pod.
 func (m *Matrix) mask() {
-	bit := map[Constraint]int{}
+	m.rejects = map[Constraint]int{}
 	for _, row := range m.Rows {
 		for _, v := range row.Violations {
-			bit[v.Constraint] = 0
+			m.rejects[v.Constraint]++
 		}
 	}
-	m.Constraints = slices.SortedFunc(maps.Keys(bit), compareConstraints)
+	m.Constraints = slices.SortedFunc(maps.Keys(m.rejects), compareConstraints)
+	bit := m.bits()
+	for i := range m.Rows {
+		m.Rows[i].order(bit)
+	}
+}
+
+// bits are the bits of the constraints in the masks of rows.
+func (m *Matrix) bits() map[Constraint]int {
+	bit := make(map[Constraint]int, len(m.Constraints))
 	for i, constraint := range m.Constraints {
 		bit[constraint] = min(i, 63) // a mask is only short of bits with dozens of resources
 	}
-	for i := range m.Rows {
-		m.Rows[i].mask = 0
-		for _, v := range m.Rows[i].Violations {
-			m.Rows[i].mask |= 1 << bit[v.Constraint]
-		}
-		slices.SortStableFunc(m.Rows[i].Violations, func(a, b Violation) int { return cmp.Compare(bit[a.Constraint], bit[b.Constraint]) })
+	return bit
+}
+
+// order brings the violations of a row into the order of the constraints, and marks these.
+func (r *Row) order(bit map[Constraint]int) {
+	r.mask = 0
+	for _, v := range r.Violations {
+		r.mask |= 1 << bit[v.Constraint]
 	}
+	slices.SortStableFunc(r.Violations, func(a, b Violation) int { return cmp.Compare(bit[a.Constraint], bit[b.Constraint]) })
 }
 
 // Decided reports whether it is known of every node whether it takes the pod.

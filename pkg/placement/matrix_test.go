@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func big(name string, options ...nodeOption) *corev1.Node {
@@ -115,5 +118,46 @@ func TestMatrixSelectsNodes(t *testing.T) {
 		if !slices.Equal(pair[0], pair[1]) {
 			t.Errorf("%s: got %v, want %v", what, pair[0], pair[1])
 		}
+	}
+}
+
+// What is derived from the matrix of the cluster that one is derived from is its own.
+func TestMatrixLike(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	changed := 0
+	for range 500 {
+		var o Objects
+		for i := range 6 {
+			n := big(fmt.Sprint("n", i))
+			for _, option := range []nodeOption{cordoned, notReady, taint("dedicated", "infra", corev1.TaintEffectNoSchedule)} {
+				if r.IntN(5) == 0 {
+					option(n)
+				}
+			}
+			o.Nodes = append(o.Nodes, n)
+			for j := range r.IntN(3) {
+				o.Pods = append(o.Pods, aPod(fmt.Sprint("p", i, j), amounts("gpu", 1+r.IntN(4), "cpu", 1+r.IntN(60)), on(n.Name), hostPort(int32(80+r.IntN(2)))))
+			}
+		}
+		c, pod := NewCluster(o), aPod("w", amounts("gpu", 1+r.IntN(8), "cpu", 1+r.IntN(90)), hostPort(80))
+		from := c.Matrix(pod)
+		var gone []types.UID
+		for _, p := range o.Pods {
+			if r.IntN(2) == 0 {
+				gone = append(gone, p.UID)
+			}
+		}
+		without := c.Without(gone...)
+		got, ok := without.MatrixLike(from, pod)
+		want := without.Matrix(pod)
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Matrix{}, Row{})); !ok || diff != "" {
+			t.Fatalf("%t: %s", ok, diff)
+		}
+		if !slices.Equal(from.Constraints, want.Constraints) {
+			changed++
+		}
+	}
+	if changed < 20 {
+		t.Errorf("the constraints differ in %d cases", changed)
 	}
 }

@@ -192,7 +192,7 @@ func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedu
 // ProblemTaint recognises the taints that Kubernetes, cloud providers and autoscalers set on a node that is not fit for use. No pod should tolerate one
 // to find room.
 func ProblemTaint(t corev1.Taint) bool {
-	return !cordonTaint(t) && (RemovalTaint(t) || StartupTaint(t) || remediationTaint(t) ||
+	return !cordonTaint(t) && (RemovalTaint(t) || StartupTaint(t) || healthTaint(t) ||
 		strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
 }
 
@@ -205,10 +205,23 @@ func RemovalTaint(t corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, "aws-node-termination-handler/")
 }
 
-// remediationTaint recognises the taints with which the operators of medik8s take a sick node out of use until it is well again.
-func remediationTaint(t corev1.Taint) bool {
-	domain, _, _ := strings.Cut(t.Key, "/")
-	return domain == "medik8s.io" || strings.HasSuffix(domain, ".medik8s.io")
+// healthTaint recognises the taints with which operators and providers take a sick node out of use until it is well again or replaced: those of medik8s, and any that is
+// named after that, such as sagemaker.amazonaws.com/node-health-status.
+func healthTaint(t corev1.Taint) bool {
+	domain, name, ok := strings.Cut(t.Key, "/")
+	if !ok {
+		domain, name = "", t.Key
+	}
+	if domain == "medik8s.io" || strings.HasSuffix(domain, ".medik8s.io") {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+		switch word {
+		case "health", "healthy", "unhealthy", "quarantine", "quarantined", "remediation", "remediating", "repair", "repairing":
+			return true
+		}
+	}
+	return false
 }
 
 // StartupTaint recognises the taints with which a node joins a cluster, until its autoscaler knows it, or an agent that its pods need runs there.

@@ -35,6 +35,9 @@ func TestRepairsOfNodes(t *testing.T) {
 		"short of memory":                 {big("n", pressed), Repaired, true},
 		"not set up by the cloud":         {big("n", cloud), Repaired, true},
 		"taken out of use to be repaired": {big("n", taint("medik8s.io/remediation", "self-node-remediation", corev1.TaintEffectNoExecute)), Repaired, true},
+		"its provider replaces it":        {big("n", taint("sagemaker.amazonaws.com/node-health-status", "Unschedulable", corev1.TaintEffectNoSchedule)), Repaired, true},
+		"in quarantine":                   {big("n", taint("acme.io/gpu-quarantined", "", corev1.TaintEffectNoSchedule)), Repaired, true},
+		"kept for a team":                 {big("n", taint("acme.io/healthcare", "true", corev1.TaintEffectNoSchedule)), Repaired, false},
 		"a custom taint stays":            {big("n", own), Repaired, false},
 		"not ready, with a taint":         {big("n", notReady, own), Repaired, false},
 		"a broken device":                 {big("n", broken), AtCapacity, true},
@@ -86,4 +89,29 @@ func owner(kind string) metav1.OwnerReference {
 func controlledBy(p *corev1.Pod) metav1.OwnerReference {
 	controller := true
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &controller}
+}
+
+// A toleration may compare values: the pod goes where those of taints are more, or less.
+func TestTolerationsThatCompare(t *testing.T) {
+	for name, tc := range map[string]struct {
+		operator corev1.TolerationOperator
+		taint    string
+		want     bool
+	}{
+		"more":            {corev1.TolerationOpGt, "990", true},
+		"as much":         {corev1.TolerationOpGt, "950", false},
+		"less":            {corev1.TolerationOpLt, "900", true},
+		"not less":        {corev1.TolerationOpLt, "990", false},
+		"no number":       {corev1.TolerationOpGt, "high", false},
+		"another one yet": {"Near", "950", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := aPod("w", nil)
+			pod.Spec.Tolerations = []corev1.Toleration{{Key: "sla", Operator: tc.operator, Value: "950"}}
+			c := NewCluster(Objects{Nodes: []*corev1.Node{big("n", taint("sla", tc.taint, corev1.TaintEffectNoSchedule))}})
+			if got := len(c.Matrix(pod).Eligible()) > 0; got != tc.want {
+				t.Errorf("it is tolerated: %t", got)
+			}
+		})
+	}
 }

@@ -7,16 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// OwnClaims distinguishes pods of one Signature that have claims of their own, which are made for each of them: by what claims of devices request, as long
-// as that is to be had on any node, and by the pod's name once it is not; of volumes by what ofVolume returns. It is empty for pods that have none. ofDevices
-// returns nil for a claim that is not known.
+// OwnClaims distinguishes pods of one Signature that have claims: by what claims of devices that are made for each of them request, as long as that is to be had on
+// any node, and by the pod's name once it is not; by claims of volumes as ofVolume has them. It is empty for pods that have none, and for those that mount no volume but such as
+// every node reaches. ofDevices returns nil for a claim that is not known.
 func OwnClaims(pod *corev1.Pod, ofVolume func(*corev1.Volume) string, ofDevices func(corev1.PodResourceClaim) *resourceapi.ResourceClaim) (string, error) {
 	var own []string
 	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; v.Ephemeral != nil {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.Ephemeral != nil:
 			own = append(own, ofVolume(v))
+		case v.PersistentVolumeClaim != nil:
+			if text := ofVolume(v); text != "" {
+				own = append(own, text)
+			}
 		}
 	}
 	for _, ref := range pod.Spec.ResourceClaims {
@@ -43,17 +50,34 @@ func (c *Cluster) OwnClaims(pod *corev1.Pod) (string, error) {
 		if claim := c.store.resourceClaim(c.objects, pod.Namespace, ClaimName(pod, ref)); claim != nil {
 			return claim
 		}
-		if template := find(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName); template != nil {
+		if template := gang.Named(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName); template != nil {
 			return &resourceapi.ResourceClaim{Spec: template.Spec.Spec}
 		}
 		return &resourceapi.ResourceClaim{} // no pod that names the template has devices
 	})
 }
 
+// signatureOf is equal for pods that go to the same nodes, whatever their labels: it has their [Signature], and their claims.
+func (c *Cluster) signatureOf(pod *corev1.Pod) (string, error) {
+	rules, err := Signature(pod, nil)
+	if err != nil {
+		return "", err
+	}
+	own, err := c.OwnClaims(pod)
+	return rules + "/" + own, err
+}
+
 // OwnVolume is equal for pods whose claims of their own, of one template, are to be had on the same nodes, and count for the same limit there: it has the nodes
-// that the volume of a claim, or what makes it, is tied to, and the driver of the volume.
+// that the volume of a claim, or what makes it, is tied to, and the driver of the volume. A claim that is named is like itself alone, unless every node reaches its volume,
+// whoever has it: then it is empty.
 func (c *Cluster) OwnVolume(pod *corev1.Pod, v *corev1.Volume) string {
 	k, _ := c.claimOf(pod, v)
+	if named := v.PersistentVolumeClaim; named != nil {
+		if k.pvc != nil && SeveralNodes(k.pvc) && c.volumes().anywhere([]claim{k}) {
+			return ""
+		}
+		return "claim " + named.ClaimName
+	}
 	if k.pvc == nil {
 		return ""
 	}

@@ -116,7 +116,7 @@ func (c *Cluster) PartRooms(g Gang, domains func(g Gang, key string) []DomainRoo
 		}
 		shape := []string{p.Rule.Required, fmt.Sprint(p.Bound)}
 		for _, r := range p.Roles {
-			signature, err := Signature(r.Pod, nil)
+			signature, err := c.signatureOf(r.Pod)
 			if err != nil {
 				signature = r.Name
 			}
@@ -224,7 +224,7 @@ func (t *task) classOf(i int, memberships []int) string {
 			continue
 		}
 		k := &t.roles[role]
-		signature, err := Signature(k.rules.pod, nil)
+		signature, err := t.c.signatureOf(k.rules.pod)
 		unique = unique || err != nil || memberships[role] > 1 || hasEphemeral(k.rules.pod) // which has a claim of its own, on some node or on none
 		class = append(class, signature, fmt.Sprint(k.count, k.min, sets.List(k.rules.ignore)))
 	}

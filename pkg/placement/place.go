@@ -12,7 +12,20 @@ import (
 
 // Place finds a placement of the whole gang on what is free, or proves that there is none. The result depends only on the
 // cluster and the gang, not on the order of either, unless the budget is hit. It does not read the clock but for the budget.
+//
+// Members whose claims have devices that no pod uses go where these are, or else where others are to be had.
 func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
+	found := place(ctx, c, g, opts)
+	after := c.releasedFor(g)
+	if found.Fits() || after == c || opts.Ignore.Has(DRADevices) {
+		return found
+	}
+	found = place(ctx, after, g, opts)
+	found.Released = c.lostBy(after)
+	return found
+}
+
+func place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	ctx, cancel := context.WithTimeout(ctx, opts.budget())
 	defer cancel()
 	if desired(g.Roles) > maxRoles {
@@ -135,7 +148,15 @@ func (t *task) solveCandidates(candidates []*candidate) solution {
 	if t.crossNode != nil {
 		// Without a placement where members do not matter to each other across nodes there is none where they do.
 		impossible := bound != nil || exact && !t.enough(p.placed)
-		p, exact = t.search(candidates, impossible)
+		if t.crossNode.empty() {
+			p = t.realised(p)
+		}
+		if !t.crossNode.empty() || !impossible && !t.full(p.placed) {
+			searched, all := t.search(candidates, impossible)
+			if exact = all; !t.crossNode.empty() || t.betterThan(searched.placed, p.placed) {
+				p = searched
+			}
+		}
 		exact = exact || impossible
 	}
 	a := solution{packing: p, bound: bound}

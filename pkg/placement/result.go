@@ -70,6 +70,8 @@ type Result struct {
 	Domain string
 	// Level is the topology key that Domain is a value of; empty if it is of several, or there is none.
 	Level string
+	// Released are the ResourceClaims whose devices the scheduler takes from them for it: no pod uses these, and where they are there is no placement.
+	Released []string
 	// Unmodelled names what the pods request and this package does not model, ordered; empty if the model is complete.
 	Unmodelled []string
 	// Limit is the number of roles or members beyond which nothing is searched, as text; empty for a gang that has no more.

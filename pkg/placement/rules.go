@@ -7,35 +7,37 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // rules are the requirements of one pod on a node, parsed once.
 type rules struct {
-	pod                 *corev1.Pod
-	ignore              Constraints
-	names               []corev1.ResourceName // the resources at the positions of requests
-	shortage            []Constraint          // what is broken where one of them is short
-	requests            vector
-	absent              []Violation // resources that no node of the cluster has, by name
-	selector            nodeaffinity.RequiredNodeAffinity
-	affinity            nodeaffinity.RequiredNodeAffinity
-	selectsDerived      bool   // by labels that nodes do not have for the kubelet
-	affinityText        string // what affinity requires, once a node has been without it
-	comparisonOperators bool   // toleration operators Lt and Gt are on
-	unmodelled          []string
-	checks              []check // the rules that look at more than the node object
-	wide                bool    // one of them looks at more than the node and its pods
-	undecided           bool    // the time ended before it was known whether some node has the devices
+	pod            *corev1.Pod
+	ignore         Constraints
+	names          []corev1.ResourceName // the resources at the positions of requests
+	shortage       []Constraint          // what is broken where one of them is short
+	requests       vector
+	absent         []Violation // resources that no node of the cluster has, by name
+	selector       nodeaffinity.RequiredNodeAffinity
+	affinity       nodeaffinity.RequiredNodeAffinity
+	selectsDerived bool   // by labels that nodes do not have for the kubelet
+	affinityText   string // what affinity requires, once a node has been without it
+	unmodelled     []string
+	checks         []check // the rules that look at more than the node object
+	wide           bool    // one of them looks at more than the node and its pods
+	undecided      bool    // the time ended before it was known whether some node has the devices
 }
+
+// Comparing is that tolerations may compare values, by the operators Lt and Gt. Only an API server that has it (TaintTolerationComparisonOperators) lets a pod have
+// one of these, and its scheduler has it, too. A value that is no number matches nothing, which is logged to no one: users write it.
+const Comparing = true
 
 // check is a rule of its own; it returns the violations of one node.
 type check func(n *node) []Violation
@@ -43,7 +45,7 @@ type check func(n *node) []Violation
 // rules parses what the pod requests. Constraints in ignore are not evaluated. A search for devices that takes longer than ctx leaves
 // the rules undecided, and a node that it was about without a violation.
 func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints) *rules {
-	r := &rules{pod: pod, ignore: ignore, names: c.names.list, comparisonOperators: utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators)}
+	r := &rules{pod: pod, ignore: ignore, names: c.names.list}
 	r.selector = nodeaffinity.NewRequiredNodeAffinity(pod.Spec.NodeSelector, nil)
 	r.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, pod.Spec.Affinity)
 	_, r.selectsDerived = networktopology.Selected(pod)
@@ -268,16 +270,16 @@ func (r *rules) notReadyReason(n *corev1.Node) string {
 }
 
 func (r *rules) tolerates(t corev1.Taint) bool {
-	return corev1helpers.TolerationsTolerateTaint(klog.Background(), r.pod.Spec.Tolerations, &t, r.comparisonOperators)
+	return corev1helpers.TolerationsTolerateTaint(logr.Discard(), r.pod.Spec.Tolerations, &t, Comparing)
 }
 
 func (r *rules) untolerated(taints []corev1.Taint, which func(*corev1.Taint) bool) (corev1.Taint, bool) {
 	if len(taints) == 0 {
 		return corev1.Taint{}, false
 	}
-	return corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, r.pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+	return corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), taints, r.pod.Spec.Tolerations, func(t *corev1.Taint) bool {
 		return (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) && which(t)
-	}, r.comparisonOperators)
+	}, Comparing)
 }
 
 // avoids is how many taints of a node its pods rather avoid.
@@ -297,7 +299,7 @@ func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]in
 		if k.class == nil || k.problem != "" {
 			continue
 		}
-		driver := find(c.objects.CSIDrivers, "", k.class.Provisioner)
+		driver := gang.Named(c.objects.CSIDrivers, "", k.class.Provisioner)
 		if driver != nil && ptr.Deref(driver.Spec.StorageCapacity, false) {
 			out = append(out, fmt.Sprintf("storage capacity of CSI driver %s for claim %s", driver.Name, k.pvc.Name))
 		}
@@ -310,7 +312,6 @@ func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]in
 			}
 		}
 	}
-	out = append(out, c.unmodelledClaims(pod)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

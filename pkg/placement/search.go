@@ -21,7 +21,7 @@ func (t *task) search(candidates []*candidate, hopeless bool) (best packing, exa
 	}
 	s := newSearcher(t, candidates, best, hopeless)
 	s.visit()
-	return s.best, !s.stopped
+	return s.best, !s.stopped && (s.taken == nil || !s.taken.undecided)
 }
 
 // tryDomains looks for a placement of the whole gang inside one domain of a key that some member's affinity is about: a quick way
@@ -74,11 +74,13 @@ type searcher struct {
 	ordered  bool    // the order in which members are placed matters
 	closed   uint64  // roles of which no more members are placed
 	path     []step  // how the placement came about
+	taken    *takenDevices
 }
 
 // newSearcher starts with no member placed.
 func newSearcher(t *task, candidates []*candidate, best packing, hopeless bool) *searcher {
-	s := &searcher{partialPlacement: newPartialPlacement(t, candidates), best: best, hopeless: hopeless, seen: map[string]bool{}}
+	s := &searcher{partialPlacement: newPartialPlacement(t, candidates), best: best, hopeless: hopeless, seen: map[string]bool{}, taken: t.nothingTaken()}
+	s.ordered = s.taken != nil
 	s.groups = s.groupAlike()
 	// Roles of which few fit on a node come first, those with affinity to others last, so that a first try does not get stuck.
 	s.order = t.bySize(candidates)
@@ -116,12 +118,16 @@ func (s *searcher) visit() bool {
 	closed := s.closed
 	for _, i := range s.nextRoles() {
 		for _, at := range s.candidatesFor(i) {
+			if !s.taken.take(i, s.candidates[at]) {
+				continue
+			}
 			moved = true
 			s.move(at, i, 1)
 			s.path = append(s.path, step{s.candidates[at], i})
 			done := s.visit()
 			s.path = s.path[:len(s.path)-1]
 			s.move(at, i, -1)
+			s.taken.giveBack()
 			if done {
 				return true
 			}
@@ -259,5 +265,6 @@ func (s *searcher) key() string {
 		}
 	}
 	key.Write(binary.BigEndian.AppendUint64(nil, s.closed))
+	key.WriteString(s.taken.key())
 	return key.String()
 }

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -19,15 +18,12 @@ type sharedDevices struct {
 	users []bool // by role
 }
 
-// share records that the members of a role share a claim with others. Of devices that several nodes share it is not looked at what is left for other nodes.
+// share records that the members of a role share a claim with others.
 func (d *deviceFit) share(t *task, claim *resourceapi.ResourceClaim, role int) {
 	at := slices.IndexFunc(d.shared, func(k sharedDevices) bool { return k.claim == claim })
 	if at < 0 {
 		at = len(d.shared)
 		d.shared = append(d.shared, sharedDevices{claim: claim, users: make([]bool, len(t.roles))})
-		if slices.ContainsFunc(t.c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
-			t.unmodelled[fmt.Sprintf("ResourceClaim %s, which members share, is not allocated yet", claim.Name)] = true
-		}
 	}
 	d.shared[at].users[role] = true
 }

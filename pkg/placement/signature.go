@@ -14,8 +14,8 @@ import (
 )
 
 // Signature is equal for pods that no rule of a scheduler distinguishes: they can be members of one Role. Labels count only with the keys
-// that are selected, those that some rule selects by, because operators number their pods by labels; none where selected is nil. A pod that has claims of its own, made from a
-// template, is like others by this; [OwnClaims] distinguishes them.
+// that are selected, those that some rule selects by, because operators number their pods by labels; none where selected is nil. A pod that has claims of volumes, or of its
+// own, is like others by this; [OwnClaims] distinguishes them.
 func Signature(pod *corev1.Pod, selected func(key string) bool) (string, error) {
 	spec := &pod.Spec
 	rules := corev1.PodSpec{
@@ -84,10 +84,10 @@ func sameContainer(a, b corev1.Container) bool {
 		slices.Equal(a.Resources.Claims, b.Resources.Claims) && slices.Equal(hostPorts(a.Ports), hostPorts(b.Ports))
 }
 
-// placedVolumes are those that not every node can provide.
+// placedVolumes are those that not every node can provide, but for claims that are named.
 func placedVolumes(volumes []corev1.Volume) (out []corev1.Volume) {
 	for i := range volumes {
-		if !onEveryNode(&volumes[i]) {
+		if !onEveryNode(&volumes[i]) && volumes[i].PersistentVolumeClaim == nil {
 			out = append(out, volumes[i])
 		}
 	}

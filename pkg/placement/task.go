@@ -108,7 +108,7 @@ func (t *task) findConstraints(ctx context.Context) {
 		x.addSpread(i)
 	}
 	x.simplifyAffinity(infos)
-	if !x.empty() {
+	if !x.empty() || t.devices.takesOnce() {
 		t.crossNode = x
 	}
 }

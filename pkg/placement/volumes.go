@@ -18,6 +18,8 @@ import (
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // claim is a PersistentVolumeClaim that a pod uses.
@@ -44,6 +46,17 @@ func (c *Cluster) claims(pod *corev1.Pod) []claim {
 // pvc returns a claim by name, nil if there is none.
 func (c *Cluster) pvc(namespace, name string) *corev1.PersistentVolumeClaim {
 	return c.volumes().claims[types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+// VolumeClaimName is the claim of a volume of a pod: one of its namespace, or the pod's own; empty for a volume without one.
+func VolumeClaimName(pod *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return ephemeral.VolumeClaimName(pod, v)
+	}
+	return ""
 }
 
 // claimOf looks up the claim of one volume of a pod; ok is false for a volume without one.
@@ -122,7 +135,7 @@ func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 		}
 	default:
 		class := volume.GetPersistentVolumeClaimClass(pvc)
-		k.class = find(c.objects.StorageClasses, "", class)
+		k.class = gang.Named(c.objects.StorageClasses, "", class)
 		switch {
 		case class == "":
 			k.problem = fmt.Sprintf("claim %s is unbound and names no StorageClass", name)

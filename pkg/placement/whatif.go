@@ -14,7 +14,7 @@ import (
 
 // copy returns a Cluster that shares all nodes with c.
 func (c *Cluster) copy() *Cluster {
-	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store, atRest: c.atRest}
+	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store, atRest: c.atRest, lost: c.lost}
 }
 
 // withPods returns a copy in which some nodes have other pods, by position. The data that an index keeps of the others stays valid.

@@ -7,9 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-
-	"github.com/gangctl/gangctl/sandbox/manifest"
 )
 
 // Label is on definitions of webhooks, with the name of the controller that they are of.
@@ -86,7 +85,7 @@ func (c Controller) read(folder string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, missing("manifest", c.Name, err)
 	}
-	objects, err := manifest.Parse(data)
+	objects, err := install.Decode(data)
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("there are no objects in it")
 	}

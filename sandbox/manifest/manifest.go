@@ -3,13 +3,9 @@
 package manifest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -50,16 +45,14 @@ type Applier struct{ Client dynamic.Interface }
 
 // Apply server-side applies the objects of YAML documents, in their order.
 func (a *Applier) Apply(ctx context.Context, manifests ...[]byte) error {
-	for _, manifest := range manifests {
-		objects, err := Parse(manifest)
-		if err != nil {
-			return err
-		}
-		for _, o := range objects {
-			options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-			if _, err := a.resource(o).Apply(ctx, o.GetName(), o, options); err != nil {
-				return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
-			}
+	objects, err := install.Decode(manifests...)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
+		if _, err := a.resource(o).Apply(ctx, o.GetName(), o, options); err != nil {
+			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return nil
@@ -68,19 +61,17 @@ func (a *Applier) Apply(ctx context.Context, manifests ...[]byte) error {
 // WaitEstablished waits until the CustomResourceDefinitions among the objects
 // are served.
 func (a *Applier) WaitEstablished(ctx context.Context, manifests ...[]byte) error {
-	for _, manifest := range manifests {
-		objects, err := Parse(manifest)
+	objects, err := install.Decode(manifests...)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			have, err := a.resource(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+			return err == nil && gang.IsTrue(have, "Established"), err
+		})
 		if err != nil {
-			return err
-		}
-		for _, o := range objects {
-			err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-				have, err := a.resource(o).Get(ctx, o.GetName(), metav1.GetOptions{})
-				return err == nil && gang.IsTrue(have, "Established"), err
-			})
-			if err != nil {
-				return fmt.Errorf("wait for %s %s to be served: %w", o.GetKind(), o.GetName(), err)
-			}
+			return fmt.Errorf("wait for %s %s to be served: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return nil
@@ -97,26 +88,4 @@ func resourceIn(client dynamic.Interface, gvr schema.GroupVersionResource, names
 		return client.Resource(gvr)
 	}
 	return client.Resource(gvr).Namespace(namespace)
-}
-
-// Parse returns the objects of YAML documents.
-func Parse(manifest []byte) ([]*unstructured.Unstructured, error) {
-	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
-	var out []*unstructured.Unstructured
-	for {
-		doc, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read manifest: %w", err)
-		}
-		o := &unstructured.Unstructured{}
-		if err := sigsyaml.Unmarshal(doc, &o.Object); err != nil {
-			return nil, fmt.Errorf("parse manifest: %w", err)
-		}
-		if len(o.Object) > 0 {
-			out = append(out, o)
-		}
-	}
 }

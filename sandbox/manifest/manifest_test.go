@@ -6,13 +6,15 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/install"
 )
 
 // Whatever runs in the sandbox has the rights it needs by name.
 func TestRulesHaveNoWildcards(t *testing.T) {
 	roles := 0
 	for _, manifest := range [][]byte{OperatorRBAC(), NodesRBAC()} {
-		objects, err := Parse(manifest)
+		objects, err := install.Decode(manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,18 +42,12 @@ func TestRulesHaveNoWildcards(t *testing.T) {
 }
 
 func TestWebhook(t *testing.T) {
-	objects, err := Parse(Webhook(map[string]string{"tfjobs": "https://127.0.0.1:1/x", "pytorchjobs": "https://127.0.0.1:1/y"}, []byte("PEM")))
+	objects, err := install.Decode(Webhook(map[string]string{"tfjobs": "https://127.0.0.1:1/x", "pytorchjobs": "https://127.0.0.1:1/y"}, []byte("PEM")))
 	if err != nil || len(objects) != 1 || objects[0].GetKind() != "ValidatingWebhookConfiguration" {
 		t.Fatalf("got %v, %v", objects, err)
 	}
 	config := objects[0].Object["webhooks"].([]any)[1].(map[string]any)["clientConfig"].(map[string]any)
 	if config["url"] != "https://127.0.0.1:1/x" || config["caBundle"] != "UEVN" {
 		t.Errorf("got %v", config)
-	}
-}
-
-func TestParseRefuses(t *testing.T) {
-	if _, err := Parse([]byte("a: b: c")); err == nil {
-		t.Error("nonsense is parsed")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -131,10 +132,8 @@ func state(pod *corev1.Pod) (State, string) {
 	case pod.Spec.NodeName != "":
 		return Starting, ""
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return Pending, c.Message
-		}
+	if c := gang.Refusal(pod); c != nil {
+		return Pending, c.Message
 	}
 	return Undecided, ""
 }

@@ -2,15 +2,15 @@ package api
 
 import (
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -24,8 +24,8 @@ type Facts struct {
 	// MinMember is what it declares, Required what it needs at this moment; both are 0
 	// where that is not known.
 	MinMember, Required, Priority int32
-	// Incomplete is why it cannot be tried; empty where it can.
-	Incomplete string
+	// Lack is why it cannot be tried; without a text where it can.
+	Lack gangcache.Lack
 	// Reason is why it was not placed; nil where nothing is known.
 	Reason      *reasons.Reason
 	Claims      []Claim
@@ -48,13 +48,13 @@ func Describe(f Facts) Gang {
 	}
 	g.State = stateOf(f, g.Pods)
 	g.Since = since(f.Pods, g.State)
-	if f.Incomplete == "" && (g.State == gang.Pending || g.State == BelowMinimum) && g.Since != nil {
+	if f.Lack.Text == "" && (g.State == gang.Pending || g.State == BelowMinimum) && g.Since != nil {
 		g.Order = orderOf(f, *g.Since)
 	}
-	switch waits := anyOpen(f.Pods); {
+	switch waits := slices.ContainsFunc(f.Pods, gang.AwaitsNode); {
 	case !waits:
-	case f.Incomplete != "":
-		g.Code, g.Message = codeOf(f), f.Incomplete
+	case f.Lack.Text != "":
+		g.Code, g.Message = f.Lack.Code, f.Lack.Text
 	case f.Reason != nil:
 		g.Code, g.Message, g.Shortages = f.Reason.Finding.Code, f.Reason.Finding.Message, f.Reason.Shortages
 		for _, b := range f.Reason.Blockers {
@@ -72,7 +72,7 @@ func Describe(f Facts) Gang {
 func orderOf(f Facts, since time.Time) *Order {
 	var waiting []*corev1.Pod
 	for _, pod := range f.Pods {
-		if open(pod) {
+		if gang.AwaitsNode(pod) {
 			waiting = append(waiting, pod)
 		}
 	}
@@ -97,35 +97,10 @@ func stateOf(f Facts, pods Pods) State {
 		return gang.Running
 	case pods.Bound > 0:
 		return BelowMinimum
-	case f.Incomplete != "":
+	case f.Lack.Text != "":
 		return Incomplete
 	}
 	return gang.Pending
-}
-
-// codeOf is the code for a gang that cannot be tried.
-func codeOf(f Facts) answer.Code {
-	switch {
-	case f.MinMember == 0:
-		return answer.PodGroupMissing
-	case strings.Contains(f.Incomplete, " gated: "):
-		return answer.SchedulingGated
-	}
-	return answer.BelowQuorum
-}
-
-// open reports whether a member waits for a node.
-func open(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod)
-}
-
-func anyOpen(pods []*corev1.Pod) bool {
-	for _, pod := range pods {
-		if open(pod) {
-			return true
-		}
-	}
-	return false
 }
 
 // since is when a gang came to its state: when the last of its members got its
@@ -148,7 +123,7 @@ func since(pods []*corev1.Pod, state State) *time.Time {
 		case gang.Succeeded, gang.Failed:
 			return nil // pods do not record when they ended, and their containers are not kept
 		default:
-			if !open(pod) {
+			if !gang.AwaitsNode(pod) {
 				continue
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -59,16 +60,17 @@ func TestStates(t *testing.T) {
 		code  answer.Code
 		since int // minutes after dawn; -1 for not known
 	}{
-		"no object":        {Facts{Pods: []*corev1.Pod{waits("a", 3)}, Incomplete: "PodGroup research/a not found"}, Incomplete, answer.PodGroupMissing, 3},
-		"too few pods":     {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 2, Required: 2, Incomplete: "1/2 pods exist"}, Incomplete, answer.BelowQuorum, 3},
-		"gated":            {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 1, Required: 1, Incomplete: "1/1 pods exist, 1 gated: pod a by x"}, Incomplete, answer.SchedulingGated, 3},
+		"no object":        {Facts{Pods: []*corev1.Pod{waits("a", 3)}, Lack: gangcache.Lack{Code: answer.PodGroupMissing, Text: "PodGroup research/a not found"}}, Incomplete, answer.PodGroupMissing, 3},
+		"too few pods":     {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 2, Required: 2, Lack: gangcache.Lack{Code: answer.BelowQuorum, Text: "1/2 pods exist"}}, Incomplete, answer.BelowQuorum, 3},
+		"gated":            {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 1, Required: 1, Lack: gangcache.Lack{Code: answer.SchedulingGated, Text: "1/1 pods exist, 1 gated: pod a by x"}}, Incomplete, answer.SchedulingGated, 3},
+		"no claim":         {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 1, Required: 1, Lack: gangcache.Lack{Code: answer.DRAUnallocatable, Text: "pod a: ResourceClaim c not found"}}, Incomplete, answer.DRAUnallocatable, 3},
 		"not tried yet":    {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Required: 2}, gang.Pending, "", 4},
 		"no room":          {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Required: 2, Reason: busy}, gang.Pending, answer.NodesBusy, 4},
 		"starting":         {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, MinMember: 2, Required: 2}, BelowMinimum, "", 4},
 		"whole":            {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Required: 2}, gang.Running, "", 4},
 		"one leaves":       {Facts{Pods: []*corev1.Pod{runs("a", 2), leaves("b"), waits("c", 6)}, MinMember: 2, Required: 2, Reason: busy}, BelowMinimum, answer.NodesBusy, 6},
 		"needs no number":  {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}}, gang.Running, "", 4},
-		"its object went":  {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, Incomplete: "PodGroup research/a not found"}, gang.Running, answer.PodGroupMissing, 2},
+		"its object went":  {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, Lack: gangcache.Lack{Code: answer.PodGroupMissing, Text: "PodGroup research/a not found"}}, gang.Running, answer.PodGroupMissing, 2},
 		"an old reason":    {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Required: 2, Reason: busy}, gang.Running, "", 4},
 		"one has finished": {Facts{Pods: []*corev1.Pod{runs("a", 2), ended("b", corev1.PodSucceeded)}, MinMember: 2, Required: 1}, gang.Running, "", 2},
 		"finished":         {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodSucceeded)}, MinMember: 2, Required: 1}, gang.Succeeded, "", -1},

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,10 +12,10 @@ import (
 )
 
 // eventReasons records the reasons of the events that pass.
-type eventReasons struct{ list []string }
+type eventReasons struct{ list, notes []string }
 
-func (r *eventReasons) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
-	r.list = append(r.list, reason)
+func (r *eventReasons) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	r.list, r.notes = append(r.list, reason), append(r.notes, fmt.Sprintf(note, args...))
 }
 
 func (r *eventReasons) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
@@ -33,9 +34,9 @@ func TestFilterMemberEvents(t *testing.T) {
 		{member, "Preempted", true}, {&corev1.ObjectReference{Kind: "PodGroup"}, "Scheduled", true},
 	} {
 		passed := &eventReasons{}
-		FilterMemberEvents(passed).WithLogger(klog.Background()).Eventf(c.about, nil, corev1.EventTypeNormal, c.reason, "Scheduling", "note")
-		if got := slices.Contains(passed.list, c.reason); got != c.passes {
-			t.Errorf("%s about a %T (gang %v) passes: %t, want %t", c.reason, c.about, c.about == runtime.Object(member), got, c.passes)
+		FilterMemberEvents(passed).WithLogger(klog.Background()).Eventf(c.about, nil, corev1.EventTypeNormal, c.reason, "Scheduling", "100%% %s", "\x1b[2J")
+		if got := slices.Contains(passed.list, c.reason); got != c.passes || got && passed.notes[0] != "100% ^[[2J" {
+			t.Errorf("%s about a %T (gang %v) passes: %t, want %t; as %q", c.reason, c.about, c.about == runtime.Object(member), got, c.passes, passed.notes)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	schedulinglisters "k8s.io/client-go/listers/scheduling/v1beta1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -36,7 +37,7 @@ type Handle struct {
 type listers struct {
 	pods   corelisters.PodLister
 	nodes  corelisters.NodeLister
-	groups schedulinglisters.PodGroupLister
+	groups cache.Indexer // each event looks up every gang that waits: a lister makes two objects for that
 }
 
 // NewHandle returns a handle that is not bound.
@@ -71,7 +72,7 @@ func (h *Handle) known() *listers {
 	if h.listers == nil && h.framework != nil {
 		factory := h.framework.SharedInformerFactory()
 		h.listers = &listers{
-			pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), groups: factory.Scheduling().V1beta1().PodGroups().Lister(),
+			pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), groups: factory.Scheduling().V1beta1().PodGroups().Informer().GetIndexer(),
 		}
 	}
 	return h.listers
@@ -161,8 +162,9 @@ func (h *Handle) state(group types.NamespacedName) (state fwk.PodGroupState, min
 	if framework == nil || group.Name == "" {
 		return nil, 0, false
 	}
-	declared, err := h.known().groups.PodGroups(group.Namespace).Get(group.Name)
-	if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
+	stored, _, err := h.known().groups.GetByKey(group.Namespace + "/" + group.Name)
+	declared, ok := stored.(*schedulingv1beta1.PodGroup)
+	if err != nil || !ok || declared.Spec.SchedulingPolicy.Gang == nil {
 		return nil, 0, false
 	}
 	state, err = framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)

@@ -6,6 +6,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// EventObject is the object of an event of an informer, also of a deletion that it missed; ok is false for one of another type.
+func EventObject[T any](obj any) (object T, ok bool) {
+	if last, missed := obj.(cache.DeletedFinalStateUnknown); missed {
+		obj = last.Obj
+	}
+	object, ok = obj.(T)
+	return object, ok
+}
+
 // handlerList are the handlers of an informer that see its objects otherwise: one handler of ours gets the events, and passes them on to all.
 type handlerList struct {
 	all          []cache.ResourceEventHandler

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
@@ -170,13 +172,16 @@ func pauseAfter(took time.Duration, size int) (pause time.Duration) {
 	return pause
 }
 
-// pause has a namespace pause.
+// pause has a namespace pause. Namespaces whose pauses are over may have nothing more to write.
 func (w *PodStatusWriter) pause(namespace string, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if pause > 0 {
-		w.pauses[namespace] = w.clock.Now().Add(pause)
-	}
+	now := w.clock.Now()
+	maps.DeleteFunc(w.pauses, func(_ string, ends time.Time) bool { return !ends.After(now) })
+	w.pauses[namespace] = now.Add(pause)
 }
 
 // rest is how much longer a namespace pauses; zero without a pause.
@@ -232,9 +237,9 @@ func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, pat
 	switch {
 	case err == nil:
 		return pod.Size(), true
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the pod is gone, or it is another one of that name
+	case apierrors.IsNotFound(err), outcome.Replaced(err): // the pod is gone, or it is another one of that name
 		return 0, true
-	case outcome.Transient(err):
+	case outcome.Transient(err), apierrors.IsConflict(err): // others have changed the pod meanwhile
 		return 0, false
 	}
 	klog.FromContext(ctx).Error(err, "Cannot write the status of a pod", "pod", klog.KRef(namespace, name))
@@ -383,7 +388,7 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 		return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 	}
 	var whole, status map[string]json.RawMessage
-	var conditions []struct{ Type corev1.PodConditionType }
+	var conditions []map[string]json.RawMessage
 	err := json.Unmarshal(data, &whole)
 	if err == nil && whole["status"] != nil {
 		err = json.Unmarshal(whole["status"], &status)
@@ -391,16 +396,24 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 	if err == nil && status["conditions"] != nil {
 		err = json.Unmarshal(status["conditions"], &conditions)
 	}
+	if err == nil && makePlain(conditions) {
+		if status["conditions"], err = json.Marshal(conditions); err == nil {
+			whole["status"], err = json.Marshal(status)
+		}
+		if err == nil {
+			data, err = json.Marshal(whole)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the patch of the status of pod %s/%s: %w", p.namespace, name, err)
 	}
 	for _, condition := range conditions {
-		if condition.Type != corev1.PodScheduled { // a victim of preemption has its condition before it is deleted
+		if textOf(condition["type"]) != string(corev1.PodScheduled) { // a victim of preemption has its condition before it is deleted
 			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 		}
 	}
 	pod, known := p.writer.pod(p.namespace, name)
-	if known {
+	if known && whole["metadata"] == nil { // it may have the UID of the pod that it is about
 		whole["metadata"] = fmt.Appendf(nil, `{"uid":%q}`, pod.UID)
 	}
 	_, nominates := status["nominatedNodeName"]
@@ -411,6 +424,29 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 		},
 	}, known && !nominates && isNew(pod))
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, nil
+}
+
+// makePlain removes control characters from the messages of conditions, of which a part may be what users wrote. It reports whether there were any.
+func makePlain(conditions []map[string]json.RawMessage) (changed bool) {
+	for _, condition := range conditions {
+		message := textOf(condition["message"])
+		plain := phrase.Plain(message)
+		if plain == message {
+			continue
+		}
+		if text, err := json.Marshal(plain); err == nil { // texts have an encoding
+			condition["message"], changed = text, true
+		}
+	}
+	return changed
+}
+
+// textOf is a text in JSON; empty for what is none.
+func textOf(raw json.RawMessage) (text string) {
+	if len(raw) == 0 || json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // isNew reports whether no scheduler has reported on a pod. The API server reports that one has gates.

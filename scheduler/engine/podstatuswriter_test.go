@@ -16,11 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // delayedServer is a clientset whose API server takes a time for each request about a pod, by namespace, and keeps what it was asked for.
@@ -123,6 +126,27 @@ func newRunning(t *testing.T, server *delayedServer, busy func() bool) (*PodStat
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return w, w.Client(server)
+}
+
+// What users wrote is in the messages of conditions, and those who read them may print them on a terminal.
+func TestMessagesHaveNoControlCharacters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(nil)
+		client := running(t, server)
+		for _, kind := range []string{"PodScheduled", "DisruptionTarget"} {
+			writeStatus(t, client, "team", "a", `{"$setElementOrder/conditions":[{"type":"x"}],"conditions":[{"type":"`+kind+`","observedGeneration":9007199254740993,"message":"\u001b]52;c;aGk=\u0007"}]}`)
+		}
+		synctest.Wait()
+		requests := server.made()
+		for _, request := range requests {
+			if !strings.Contains(request, `"message":"^[]52;c;aGk=\\u0007"`) || !strings.Contains(request, `"observedGeneration":9007199254740993`) || !strings.Contains(request, "$setElementOrder") {
+				t.Errorf("written: %s", request)
+			}
+		}
+		if len(requests) != 2 {
+			t.Errorf("%d requests, want 2", len(requests))
+		}
+	})
 }
 
 // The first statuses of pods are held while bindings wait, for a while, and a binding that comes meanwhile drops its pod's. Others are not held: they are
@@ -363,22 +387,54 @@ func TestStatusesOfLargePods(t *testing.T) {
 func TestAStatusIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newDelayedServer(map[string]time.Duration{"ns": time.Second})
-		server.errs = []error{errLost, errInternal, nil, errConflict, apierrors.NewForbidden(podResource, "c", errors.New("no"))}
+		replaced := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "d", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "uid-d", "field is immutable")})
+		server.errs = []error{errLost, errInternal, nil, errConflict, nil, apierrors.NewForbidden(podResource, "c", errors.New("no")), replaced}
 		client := running(t, server)
 		writeStatus(t, client, "ns", "a", unscheduled)
 		synctest.Wait()
 		writeStatus(t, client, "ns", "a", `{"conditions":[],"nominatedNodeName":"n1"}`)
 		time.Sleep(time.Minute)
 		writeStatus(t, client, "ns", "b", unscheduled)
+		time.Sleep(time.Minute)
 		writeStatus(t, client, "ns", "c", unscheduled)
+		writeStatus(t, client, "ns", "d", unscheduled)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var made []string
 		for _, request := range server.made() {
 			made = append(made, request[:len("ns/a")]+fmt.Sprint(strings.Contains(request, "n1")))
 		}
-		if want := []string{"ns/afalse", "ns/atrue", "ns/atrue", "ns/bfalse", "ns/cfalse"}; !slices.Equal(made, want) {
+		if want := []string{"ns/afalse", "ns/atrue", "ns/atrue", "ns/bfalse", "ns/bfalse", "ns/cfalse", "ns/dfalse"}; !slices.Equal(made, want) {
 			t.Errorf("requests are %v, want %v", made, want)
 		}
 	})
+}
+
+// A status that has the UID of its pod is written to that one, though another pod has the name by now.
+func TestAStatusOfAPodThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(nil)
+		client := running(t, server)
+		patch := []byte(`{"metadata":{"uid":"uid-before"},"status":` + unscheduled + `}`)
+		if _, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if made := server.made(); len(made) != 1 || !strings.Contains(made[0], "uid-before") || strings.Contains(made[0], "uid-a") {
+			t.Errorf("requests are %v", made)
+		}
+	})
+}
+
+// Nothing is kept of namespaces that have paused.
+func TestPausesAreForgotten(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Unix(0, 0))
+	w := NewPodStatusWriter(nil, nil, now)
+	for i := range 10 {
+		w.pause(fmt.Sprint(i), time.Second)
+		now.Step(time.Second)
+	}
+	if len(w.pauses) != 1 {
+		t.Errorf("%d pauses are kept", len(w.pauses))
+	}
 }

@@ -112,8 +112,7 @@ func advisedAs(a, last *answer.Answer) *answer.Answer {
 func waiting(members []*corev1.Pod) *corev1.Pod {
 	var first *corev1.Pod
 	for _, pod := range members {
-		open := pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending
-		if open && (first == nil || pod.Name < first.Name) {
+		if gang.AwaitsNode(pod) && (first == nil || pod.Name < first.Name) {
 			first = pod
 		}
 	}

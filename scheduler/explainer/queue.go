@@ -1,7 +1,7 @@
 package explainer
 
 import (
-	"cmp"
+	"container/heap"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +27,8 @@ type queue struct {
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	entries map[gang.Key]entry
+	entries map[gang.Key]*queued
+	order   dueOrder
 	next    time.Time // when the first was due, as of the last wait; zero for none
 }
 
@@ -39,9 +40,40 @@ type entry struct {
 	advice              bool
 }
 
+// queued is an entry, and where it is in the order.
+type queued struct {
+	entry
+	at int
+}
+
+// dueOrder are the gangs of a queue as a heap, the one that is due first in front: each that is due is taken by itself, and there may be thousands that are not.
+type dueOrder []*queued
+
+func (o dueOrder) Len() int           { return len(o) }
+func (o dueOrder) Less(i, j int) bool { return o[i].due.Before(o[j].due) }
+
+func (o dueOrder) Swap(i, j int) {
+	o[i], o[j] = o[j], o[i]
+	o[i].at, o[j].at = i, j
+}
+
+func (o *dueOrder) Push(x any) {
+	e := x.(*queued)
+	e.at = len(*o)
+	*o = append(*o, e)
+}
+
+func (o *dueOrder) Pop() any {
+	last := len(*o) - 1
+	e := (*o)[last]
+	(*o)[last] = nil
+	*o = (*o)[:last]
+	return e
+}
+
 func newQueue(clock clock.Clock) *queue {
 	return &queue{
-		clock: clock, entries: map[gang.Key]entry{}, wake: make(chan struct{}, 1),
+		clock: clock, entries: map[gang.Key]*queued{}, wake: make(chan struct{}, 1),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[gang.Key](firstRetry, lastRetry),
 	}
 }
@@ -53,7 +85,6 @@ func (q *queue) add(key gang.Key, after time.Duration) {
 	now := q.clock.Now()
 	if e, known := q.entries[key]; known && !e.advice {
 		e.touched = now
-		q.entries[key] = e
 		return
 	}
 	q.put(entry{key: key, since: now, touched: now, due: now.Add(after)})
@@ -83,7 +114,7 @@ func (q *queue) addAdvice(key gang.Key, since time.Time, after time.Duration) {
 
 // put wakes whoever waits, if the gang is due before the others: as gangs are placed there are many that are not.
 func (q *queue) put(e entry) {
-	q.entries[e.key] = e
+	q.set(e)
 	if !q.next.IsZero() && !e.due.Before(q.next) {
 		return
 	}
@@ -91,6 +122,18 @@ func (q *queue) put(e entry) {
 	case q.wake <- struct{}{}:
 	default:
 	}
+}
+
+// set adds a gang, or has it due at another time.
+func (q *queue) set(e entry) {
+	if known := q.entries[e.key]; known != nil {
+		known.entry = e
+		heap.Fix(&q.order, known.at)
+		return
+	}
+	added := &queued{entry: e}
+	q.entries[e.key] = added
+	heap.Push(&q.order, added)
 }
 
 // failed adds a gang whose answer failed, and is due after longer each time.
@@ -117,14 +160,12 @@ func (q *queue) len() int {
 func (q *queue) wait() (d time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var first time.Time
-	for _, e := range q.entries {
-		if first.IsZero() || e.due.Before(first) {
-			first = e.due
-		}
+	q.next = time.Time{}
+	if len(q.order) == 0 {
+		return 0, false
 	}
-	q.next = first
-	return max(0, first.Sub(q.clock.Now())), !first.IsZero()
+	q.next = q.order[0].due
+	return max(0, q.next.Sub(q.clock.Now())), true
 }
 
 // take removes and returns the gangs that are due, those that are so for longest first.
@@ -133,14 +174,16 @@ func (q *queue) take() []entry {
 	defer q.mu.Unlock()
 	now := q.clock.Now()
 	var due []entry
-	for key, e := range q.entries {
-		if !e.due.After(now) {
-			due = append(due, e)
-			delete(q.entries, key)
-		}
+	for len(q.order) > 0 && !q.order[0].due.After(now) {
+		e := heap.Pop(&q.order).(*queued).entry
+		due = append(due, e)
+		delete(q.entries, e.key)
 	}
 	slices.SortFunc(due, func(a, b entry) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
+		if c := a.since.Compare(b.since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.key.String(), b.key.String())
 	})
 	return due
 }
@@ -153,5 +196,5 @@ func (q *queue) putBack(e entry, after time.Duration) {
 		e.touched, e.advice = again.touched, false
 	}
 	e.due = q.clock.Now().Add(after)
-	q.entries[e.key] = e
+	q.set(e)
 }

@@ -1,6 +1,8 @@
 package explainer
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -32,5 +34,59 @@ func TestOnlyTheFirstWakes(t *testing.T) {
 			t.Errorf("%s: it wakes: %t", c.name, got)
 		}
 		q.wait()
+	}
+}
+
+// Whatever is added, put back and taken in whatever order: those that are due come, in the order in which they wait, and the next is known.
+func TestTheQueueIsInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	q, all, taken := newQueue(clock), map[gang.Key]entry{}, 0
+	for range 20_000 {
+		key, after := gang.Key{Namespace: "research", Name: fmt.Sprint(r.IntN(30))}, time.Duration(r.IntN(10))*time.Second
+		e, known := all[key]
+		switch now := clock.Now(); r.IntN(5) {
+		case 0:
+			q.add(key, after)
+			if !known || e.advice {
+				all[key] = entry{key: key, since: now, touched: now, due: now.Add(after)}
+			}
+		case 1:
+			q.addAdvice(key, now, after)
+			if !known {
+				all[key] = entry{key: key, since: now, touched: now, due: now.Add(after), advice: true}
+			}
+		case 2:
+			if known {
+				q.putBack(e, after)
+				e.due, e.advice = now.Add(after), false
+				all[key] = e
+			}
+		case 3:
+			clock.Step(time.Duration(r.IntN(3)) * time.Second)
+		default:
+			for _, e := range q.take() {
+				if want, known := all[e.key]; !known || !want.due.Equal(e.due) || e.due.After(now) {
+					t.Fatalf("%v was taken, and not %v", e, want)
+				}
+				delete(all, e.key)
+				taken++
+			}
+			var first time.Time
+			for key, e := range all {
+				if !e.due.After(now) {
+					t.Fatalf("%s is due, and was not taken", key)
+				}
+				if first.IsZero() || e.due.Before(first) {
+					first = e.due
+				}
+			}
+			if wait, ok := q.wait(); ok != (len(all) > 0) || ok && wait != first.Sub(now) {
+				t.Fatalf("it waits for %s, and not until %s", wait, first)
+			}
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("%d were taken", taken)
 	}
 }

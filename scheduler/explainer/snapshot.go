@@ -51,7 +51,7 @@ type Cluster struct {
 func (c *Cluster) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	s, err := c.others(ctx)
 	if err != nil {
-		c.Close() // the next one begins anew
+		c.Close() // the next one reads everything again
 		return nil, err
 	}
 	s.Schedulers = c.Names

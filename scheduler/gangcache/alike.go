@@ -1,6 +1,7 @@
 package gangcache
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 
@@ -16,6 +17,7 @@ type alike map[memberKind]*memberCount
 // memberKind is all that is taken of a live member.
 type memberKind struct {
 	gated        bool
+	scheduler    string
 	terms        gang.Terms
 	min          int32
 	minErr, role string
@@ -33,7 +35,7 @@ type memberCount struct {
 func kindOf(info *podInfo) memberKind {
 	pod := info.pod
 	kind := memberKind{
-		gated: len(pod.Spec.SchedulingGates) > 0, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, job: info.job,
+		gated: len(pod.Spec.SchedulingGates) > 0, scheduler: pod.Spec.SchedulerName, terms: gang.TermsOf(one(pod)), min: info.min, role: info.role, job: info.job,
 		created: pod.CreationTimestamp.Unix(), topology: topologyText(info),
 	}
 	if info.minErr != nil {
@@ -87,6 +89,29 @@ func (a alike) examples() iter.Seq[*corev1.Pod] {
 			}
 		}
 	}
+}
+
+// scheduler is the schedulerName of the oldest member, the first by name of several; empty without members.
+func (a alike) scheduler() string {
+	var oldest *memberKind
+	for kind := range a {
+		if oldest == nil || cmp.Or(cmp.Compare(kind.created, oldest.created), cmp.Compare(kind.scheduler, oldest.scheduler)) < 0 {
+			oldest = &kind
+		}
+	}
+	if oldest == nil {
+		return ""
+	}
+	return oldest.scheduler
+}
+
+// schedulers is how many schedulerNames the members have.
+func (a alike) schedulers() int {
+	names := map[string]bool{}
+	for kind := range a {
+		names[kind.scheduler] = true
+	}
+	return len(names)
 }
 
 // stated is the topology that members state in the words of their dialect; empty for none.

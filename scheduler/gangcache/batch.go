@@ -218,8 +218,9 @@ func (b *batch) end() Change {
 	for _, key := range b.keys {
 		e := c.entry(key)
 		terms := e.agree(c, key.Dialect)
-		changed := terms != e.terms
-		e.terms = terms
+		scheduler := e.alike.scheduler()
+		changed, moved := terms != e.terms, e.scheduler != "" && scheduler != e.scheduler
+		e.terms, e.scheduler = terms, scheduler
 		group, _ := e.compose(c, key)
 		if group == nil {
 			c.sink.Delete(key.Namespace, key.VirtualName())
@@ -230,13 +231,13 @@ func (b *batch) end() Change {
 			delete(c.gangs, key)
 			continue
 		}
-		if !changed {
+		if !changed && !moved {
 			continue
 		}
 		for uid := range e.pods[live] {
 			change.Members = append(change.Members, uid)
 		}
-		if group != nil {
+		if changed && group != nil {
 			change.TermsChanged = append(change.TermsChanged, types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
 		}
 	}

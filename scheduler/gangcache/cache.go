@@ -46,6 +46,7 @@ type Cache struct {
 	mu          sync.RWMutex
 	sink        Sink
 	precedences map[string]gang.Precedence // by schedulerName; that of all names that no dialect knows is under the empty one
+	ofForeign   map[string]gang.Precedence // the same for pods of other schedulers
 	schedulers  sets.Set[string]           // the scheduler names that dialects know
 	kinds       map[gang.Dialect][]schema.GroupKind
 	pods        podSets
@@ -57,6 +58,8 @@ type Cache struct {
 	priority    Priority
 	problems    map[schema.GroupKind]string
 	foreign     map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
+	// missingClaim describes what a pod claims and does not exist; empty for nothing. It is nil where claims are not read.
+	missingClaim func(*corev1.Pod) string
 }
 
 // entry is one gang.
@@ -66,6 +69,8 @@ type entry struct {
 	pods    podSets
 	alike   alike // of the live pods
 	terms   gang.Terms
+	// scheduler is the name of ours by whose profile all members are placed: the engine requires one of a group.
+	scheduler string
 }
 
 // Priority is the source of the priority of a gang with a group object.
@@ -81,13 +86,16 @@ const (
 // New returns an empty cache that feeds the sink.
 func New(sink Sink, priority Priority) *Cache {
 	return &Cache{
-		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(), kinds: kindsOfObjects(),
+		sink: sink, precedences: map[string]gang.Precedence{}, ofForeign: map[string]gang.Precedence{}, schedulers: sets.New(dialect.Schedulers()...), kinds: kindsOfObjects(),
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[gang.Identity]map[*podInfo]bool{},
 		budgets: map[gang.Identity][]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
 		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
 	}
 }
+
+// SetClaims has missing describe what a pod claims and does not exist; empty for nothing. It is called before there are pods.
+func (c *Cache) SetClaims(missing func(*corev1.Pod) string) { c.missingClaim = missing }
 
 // SetPod adds or updates a pod of ours that has not ended.
 func (c *Cache) SetPod(pod *corev1.Pod) Change {
@@ -238,7 +246,7 @@ func (c *Cache) SetProblem(kind schema.GroupKind, problem string) {
 func (c *Cache) SetForeign(pod *corev1.Pod) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)).Keys()
+	keys := gang.MembershipOf(pod, c.foreignPrecedence(pod.Spec.SchedulerName)).Keys()
 	for _, key := range keys {
 		if c.foreign[key] == nil {
 			c.foreign[key] = map[types.UID]*corev1.Pod{}
@@ -252,7 +260,7 @@ func (c *Cache) SetForeign(pod *corev1.Pod) Change {
 func (c *Cache) DeleteForeign(pod *corev1.Pod) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)).Keys()
+	keys := gang.MembershipOf(pod, c.foreignPrecedence(pod.Spec.SchedulerName)).Keys()
 	for _, key := range keys {
 		if delete(c.foreign[key], pod.UID); len(c.foreign[key]) == 0 {
 			delete(c.foreign, key)
@@ -295,15 +303,6 @@ func (c *Cache) entry(key gang.Key) *entry {
 	return e
 }
 
-// knownSchedulers are the scheduler names that some dialect is read by.
-func knownSchedulers() sets.Set[string] {
-	known := sets.New[string]()
-	for _, r := range dialect.Readers() {
-		known.Insert(r.Schedulers...)
-	}
-	return known
-}
-
 // kindsOfObjects are those that declare gangs, by dialect.
 func kindsOfObjects() map[gang.Dialect][]schema.GroupKind {
 	kinds := map[gang.Dialect][]schema.GroupKind{}
@@ -315,15 +314,23 @@ func kindsOfObjects() map[gang.Dialect][]schema.GroupKind {
 	return kinds
 }
 
-// precedence returns that of the dialects for pods of a schedulerName.
+// precedence returns that of the dialects for pods of ours of a schedulerName, foreignPrecedence for those of another scheduler.
 func (c *Cache) precedence(schedulerName string) gang.Precedence {
+	return c.remembered(c.precedences, schedulerName, dialect.OurPrecedence)
+}
+
+func (c *Cache) foreignPrecedence(schedulerName string) gang.Precedence {
+	return c.remembered(c.ofForeign, schedulerName, dialect.Precedence)
+}
+
+func (c *Cache) remembered(by map[string]gang.Precedence, schedulerName string, of func([]gang.Reader, string) gang.Precedence) gang.Precedence {
 	if !c.schedulers.Has(schedulerName) {
 		schedulerName = "" // names are the users' to write, and not to be remembered one by one
 	}
-	p, ok := c.precedences[schedulerName]
+	p, ok := by[schedulerName]
 	if !ok {
-		p = dialect.Precedence(Readers(), schedulerName)
-		c.precedences[schedulerName] = p
+		p = of(Readers(), schedulerName)
+		by[schedulerName] = p
 	}
 	return p
 }

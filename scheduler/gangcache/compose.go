@@ -12,6 +12,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/features"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -139,22 +140,22 @@ func (e *entry) isCompleted(info *podInfo) bool {
 }
 
 // compose derives the virtual PodGroup, or returns why there is none.
-func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGroup, why string) {
+func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGroup, lack Lack) {
 	// A group without members is not shown: its priority is not known yet, and
 	// one that changes under a gang's first attempt fails that attempt.
 	if len(e.pods[live]) == 0 {
-		return nil, "gang " + key.Namespace + "/" + key.Name + " has no pods"
+		return nil, Lack{Code: answer.BelowQuorum, Text: "gang " + key.Namespace + "/" + key.Name + " has no pods"}
 	}
 	minCount, why := e.minCount(c, key)
 	if minCount == 0 {
-		return nil, why
+		return nil, Lack{Code: answer.PodGroupMissing, Text: why}
 	}
 	if why := e.roleMissing(key); why != "" {
-		return nil, why
+		return nil, Lack{Code: answer.BelowQuorum, Text: why, OfRole: true}
 	}
 	topology, err := e.topology()
 	if err != nil {
-		return nil, "gang " + key.Namespace + "/" + key.Name + " cannot be placed: " + err.Error()
+		return nil, Lack{Code: answer.SelectorNoMatch, Text: "gang " + key.Namespace + "/" + key.Name + " cannot be placed: " + err.Error()}
 	}
 	group = &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName(), Annotations: topology.Annotations()}}
 	object := e.object()
@@ -181,7 +182,7 @@ func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGro
 	if policy := schedulingv1beta1.PreemptionPolicy(e.terms.Policy); policy != "" {
 		group.Spec.PreemptionPolicy = &policy
 	}
-	return group, ""
+	return group, Lack{}
 }
 
 // PlacesTrees reports whether the engine places the parts of composite PodGroups together. It is decided when the scheduler starts.

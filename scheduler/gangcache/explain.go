@@ -6,28 +6,50 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
-// Incomplete returns why a gang cannot be tried at all: its object is missing or
-// unreadable, too few of its pods exist, or some are gated. The gang takes no
-// resources then, and the engine, which parks such pods, reports nothing. Empty
+// Lack is what keeps a gang from being tried; without a text it is nothing.
+type Lack struct {
+	// Code is that of why-pending, Text the message to the users of the gang.
+	Code answer.Code
+	Text string
+	// OfRole is true where a role has too few pods.
+	OfRole bool
+}
+
+// Incomplete returns the text of Lack.
+func (c *Cache) Incomplete(key gang.Key) string { return c.Lack(key).Text }
+
+// Lack returns why a gang cannot be tried at all: its object is missing or
+// unreadable, too few of its pods exist, some are gated, or what they claim does not exist. The gang takes no
+// resources then, and the engine, which parks such pods, reports nothing. Nothing
 // means that the engine tries the gang.
-func (c *Cache) Incomplete(key gang.Key) string {
+func (c *Cache) Lack(key gang.Key) Lack {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	e := c.gangs[key]
 	if e == nil {
-		return ""
+		return Lack{}
 	}
-	group, why := e.compose(c, key)
+	group, lack := e.compose(c, key)
 	if group == nil {
-		return why
+		return lack
 	}
+	if lack := e.incomplete(c, key, group); lack.Text != "" {
+		return lack
+	}
+	return e.unclaimed(c, key)
+}
+
+// incomplete is what a gang lacks of its members.
+func (e *entry) incomplete(c *Cache, key gang.Key, group *schedulingv1beta1.PodGroup) Lack {
 	if group.Spec.SchedulingPolicy.Gang == nil {
-		return ""
+		return Lack{}
 	}
 	required, _ := e.minCount(c, key)
 	completed := e.completed()
@@ -37,17 +59,35 @@ func (c *Cache) Incomplete(key gang.Key) string {
 		text += fmt.Sprintf(", %d of them completed", completed)
 	}
 	if have < required {
-		return text + c.foreignMembers(key)
+		return Lack{Code: answer.BelowQuorum, Text: text + c.foreignMembers(key)}
 	}
 	gated, pod := e.gated()
 	if gated == 0 || have-gated >= required && !key.Dialect.GatedTogether() {
-		return ""
+		return Lack{}
 	}
 	text += fmt.Sprintf(", %d gated: pod %s by %s", gated, pod.Name, pod.Spec.SchedulingGates[0].Name)
 	if have-gated >= required {
 		text += "; " + gang.WhyGatedTogether
 	}
-	return text
+	return Lack{Code: answer.SchedulingGated, Text: text}
+}
+
+// unclaimed is what a member without a node claims and does not exist. The engine tries no member while one of them waits for it.
+func (e *entry) unclaimed(c *Cache, key gang.Key) Lack {
+	var first *corev1.Pod
+	var missing string
+	for _, m := range e.pods[live] {
+		if c.missingClaim == nil || m.pod.Spec.NodeName != "" || len(m.pod.Spec.ResourceClaims) == 0 || first != nil && compare(m.pod, first) > 0 {
+			continue
+		}
+		if why := c.missingClaim(m.pod); why != "" {
+			first, missing = m.pod, why
+		}
+	}
+	if first == nil {
+		return Lack{}
+	}
+	return Lack{Code: answer.DRAUnallocatable, Text: fmt.Sprintf("gang %s/%s waits for the claims of its pods: pod %s: %s", key.Namespace, key.Name, first.Name, missing)}
 }
 
 // gated counts the members that have scheduling gates, and returns the first.
@@ -67,7 +107,7 @@ func (e *entry) gated() (n int32, first *corev1.Pod) {
 // Ambiguous returns what about a gang's declaration its users should look at,
 // though nothing waits for it: an object that cannot be read any more, members
 // that name gangs in several ways, of which one counts, a PriorityClass that does
-// not exist, a rule that is not applied. Empty is the rule.
+// not exist, a rule that is not applied, members with several names of ours. Empty is the rule.
 func (c *Cache) Ambiguous(key gang.Key) string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -85,7 +125,24 @@ func (c *Cache) Ambiguous(key gang.Key) string {
 	if first != nil {
 		return fmt.Sprintf("pod %s names gangs in several ways: %s %s counts, %s %s does not", first.pod.Name, key.Dialect, key.Name, rival.Dialect, rival.Name)
 	}
-	return e.ambiguousObject(c, key)
+	if why := e.ambiguousObject(c, key); why != "" {
+		return why
+	}
+	return e.ambiguousScheduler()
+}
+
+// ambiguousScheduler reports a member that has another name of ours than its gang is placed under.
+func (e *entry) ambiguousScheduler() string {
+	if e.alike.schedulers() < 2 {
+		return ""
+	}
+	var first *corev1.Pod
+	for _, m := range e.pods[live] {
+		if m.pod.Spec.SchedulerName != e.scheduler && (first == nil || compare(m.pod, first) < 0) {
+			first = m.pod
+		}
+	}
+	return fmt.Sprintf("its members have several schedulerNames: all are placed by the profile %s, which the oldest has; pod %s has %s", e.scheduler, first.Name, first.Spec.SchedulerName)
 }
 
 func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {

@@ -58,10 +58,10 @@ func TestSchedulerNamesAreNotRemembered(t *testing.T) {
 		r.DeleteForeign(stranger)
 	}
 	r.SetForeign(pod("b", ofObject, scheduler("volcano")))
-	if n := len(r.precedences); n > 2 {
+	if n := len(r.ofForeign); n > 2 {
 		t.Errorf("remembers %d", n)
 	}
-	if unknown, volcano := r.precedence("mine"), r.precedence("volcano"); len(unknown.Read) == len(volcano.Read) {
+	if unknown, volcano := r.foreignPrecedence("mine"), r.foreignPrecedence("volcano"); len(unknown.Read) == len(volcano.Read) {
 		t.Errorf("%d dialects are read of both", len(unknown.Read))
 	}
 }

@@ -173,7 +173,7 @@ func (c *Cache) GangOf(uid types.UID) (key gang.Key, ok bool) {
 // too often than not often enough.
 func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 	c.mu.Lock()
-	precedence := c.precedence(pod.Spec.SchedulerName)
+	precedence := c.foreignPrecedence(pod.Spec.SchedulerName)
 	c.mu.Unlock()
 	keys := gang.MembershipOf(pod, precedence).Keys()
 	if len(keys) == 0 {
@@ -183,7 +183,7 @@ func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 }
 
 // View returns a pod as the engine is to see it: a member of a gang refers to the
-// virtual PodGroup and has the gang's priority, which the engine requires of all
+// virtual PodGroup and has the gang's priority and schedulerName, which the engine requires of all
 // members. It is a copy, which is never sent to the API server. A pod that is in
 // no gang is returned as it is, without Kubernetes' own field, which would name a
 // group that the engine cannot know. So is a member that is gated: the engine tries
@@ -192,10 +192,12 @@ func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	c.mu.RLock()
 	info := c.pods[live][pod.UID]
 	var terms gang.Terms
+	var scheduler string
 	member := info != nil && info.member && (len(pod.Spec.SchedulingGates) == 0 || info.key.Dialect.GatedTogether())
 	name := ""
 	if member {
-		terms, name = c.gangs[info.key].terms, info.key.VirtualName()
+		e := c.gangs[info.key]
+		terms, scheduler, name = e.terms, e.scheduler, info.key.VirtualName()
 	}
 	c.mu.RUnlock()
 	if !member {
@@ -206,6 +208,7 @@ func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	}
 	view := *pod
 	view.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+	view.Spec.SchedulerName = scheduler
 	view.Spec.Priority = &terms.Priority
 	view.Spec.PreemptionPolicy = nil
 	if terms.Policy != "" {
@@ -225,10 +228,9 @@ func (c *Cache) MayJoin(pod *corev1.Pod) bool {
 		(pod.Spec.SchedulerName == kubebatch.SchedulerName || len(c.budgets) > 0)
 }
 
-// Readers are the dialects that the scheduler reads. Kueue is not among them: it admits gangs and places none. Neither is
-// YuniKorn, whose gangs are placeholders of its own.
+// Readers are the dialects that the scheduler reads.
 func Readers() []gang.Reader {
-	return slices.DeleteFunc(dialect.Readers(), func(r gang.Reader) bool { return r.Dialect == gang.Kueue || r.Dialect == gang.YuniKorn })
+	return slices.DeleteFunc(dialect.Readers(), func(r gang.Reader) bool { return !dialect.ReadByOurs(r) })
 }
 
 // resolve returns the gang of a pod: the one that it names, or that of a budget for the pods of its controller.

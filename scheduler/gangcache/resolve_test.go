@@ -76,6 +76,81 @@ func TestWhichGangCounts(t *testing.T) {
 	}
 }
 
+// way is one in which a pod names a gang, of the same name.
+type way struct {
+	name string
+	mark func(*corev1.Pod)
+	// object is the dialect of the objects that it may name, known the schedulerName that decides for it between ways that are equal.
+	object gang.Dialect
+	known  string
+	// shared is a further one while the object is missing: the annotation may be of another dialect, which it is known for.
+	shared string
+	// first is set for Kubernetes' field, complete where nothing else is needed, last for what names no gang by itself.
+	first, complete, last bool
+}
+
+// ways are those of the table in docs/scheduler.md, in the order in which equal ones count.
+func ways() []way {
+	return []way{
+		{name: "field", mark: inField("field"), object: gang.Native, known: "default-scheduler", first: true},
+		{name: "coscheduling", mark: label("scheduling.x-k8s.io/pod-group", "coscheduling"), object: gang.SchedulerPlugins, known: "gang-scheduler scheduler-plugins-scheduler"},
+		{name: "volcano", mark: note(volcano.GroupAnnotation, "volcano"), object: gang.Volcano, known: "volcano", shared: "kube-batch"},
+		{name: "kube-batch", mark: note(volcano.GroupAnnotation, "kube-batch"), object: gang.KubeBatch, known: "kube-batch", shared: "volcano"},
+		{name: "labels", mark: label("pod-group.scheduling.x-k8s.io/name", "labels"), complete: true},
+		{name: "koordinator", mark: note("gang.scheduling.koordinator.sh/name", "koordinator"), object: gang.Koordinator, known: "koord-scheduler"},
+		{name: "kai", mark: note("pod-group-name", "kai"), object: gang.KAI, known: "kai-scheduler"},
+		{name: "budget", mark: owned("job"), last: true},
+	}
+}
+
+// rank is lower for what counts before others: the field, an object that exists, labels, an object that is missing, a budget.
+func (w way) rank(exists bool) int {
+	switch {
+	case w.first:
+		return 0
+	case w.last:
+		return 4
+	case w.complete:
+		return 2
+	case exists:
+		return 1
+	}
+	return 3
+}
+
+// Whatever name of ours a pod has: of any two ways the one counts that docs/scheduler.md has first.
+func TestAnyTwoWays(t *testing.T) {
+	for _, name := range []string{"gang-scheduler", "volcano", "kube-batch", "koord-scheduler", "scheduler-plugins-scheduler", "kai-scheduler", "default-scheduler", "mine"} {
+		for i, a := range ways() {
+			for _, b := range ways()[i+1:] {
+				if a.object == gang.Volcano && b.object == gang.KubeBatch {
+					continue // one annotation: see TestWhichGangCounts
+				}
+				for _, exist := range [][2]bool{{}, {true, false}, {false, true}, {true, true}} {
+					r := New(sink{}, MemberPriority)
+					p := pod("p", a.mark, b.mark, scheduler(name))
+					r.SetPod(p)
+					for i, w := range []way{a, b} {
+						if w.object != "" && exist[i] {
+							key := gang.Key{Dialect: w.object, Namespace: "research", Name: w.name}
+							r.SetObject(key, object(key, 2))
+						}
+					}
+					r.SetBudget(budget("job"))
+					want := a
+					ranks := [2]int{a.rank(exist[0]), b.rank(exist[1])}
+					if ranks[1] < ranks[0] || ranks[1] == ranks[0] && (strings.Contains(b.known, name) || !exist[1] && b.shared == name) {
+						want = b
+					}
+					if key, ok := r.GangOf(p.UID); !ok || key.Name != want.name {
+						t.Errorf("%s: %s (exists: %t) and %s (exists: %t): %s counts, want %s", name, a.name, exist[0], b.name, exist[1], key, want.name)
+					}
+				}
+			}
+		}
+	}
+}
+
 // replay has a new cache see the objects of another one first, then the pod.
 func replay(pod *corev1.Pod, old *Cache) *Cache {
 	r := New(sink{}, MemberPriority)

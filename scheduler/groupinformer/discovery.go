@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 const (
@@ -98,7 +99,7 @@ func (i *Informer) watchDefinitions(ctx context.Context) (cache.SharedIndexInfor
 		return nil, err
 	}
 	follow := func(obj any, version string) {
-		if u, ok := obj.(metav1.Object); ok {
+		if u, ok := engine.EventObject[metav1.Object](obj); ok {
 			if resource, ok := custom[u.GetName()]; ok {
 				i.serve(ctx, resource, version)
 			}
@@ -108,12 +109,7 @@ func (i *Informer) watchDefinitions(ctx context.Context) (cache.SharedIndexInfor
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, obj any) { set(obj) },
-		DeleteFunc: func(obj any) {
-			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = last.Obj
-			}
-			follow(obj, "")
-		},
+		DeleteFunc: func(obj any) { follow(obj, "") },
 	})
 	if err != nil {
 		return nil, err

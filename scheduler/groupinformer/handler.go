@@ -159,10 +159,7 @@ func (h *GangHandler) setBudget(obj any) {
 }
 
 func (h *GangHandler) deleteBudget(obj any) {
-	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = last.Obj
-	}
-	if budget, ok := obj.(*policyv1.PodDisruptionBudget); ok {
+	if budget, ok := engine.EventObject[*policyv1.PodDisruptionBudget](obj); ok {
 		key := gang.Key{Dialect: gang.PDB, Namespace: budget.Namespace, Name: budget.Name}
 		kind := schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
 		h.apply(func() gangcache.Change { return h.cache.DeleteBudget(key, kind) })
@@ -170,10 +167,7 @@ func (h *GangHandler) deleteBudget(obj any) {
 }
 
 func (h *GangHandler) setClass(obj any, exists bool) {
-	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = last.Obj
-	}
-	class, ok := obj.(*schedulingv1.PriorityClass)
+	class, ok := engine.EventObject[*schedulingv1.PriorityClass](obj)
 	if !ok {
 		return
 	}

@@ -5,8 +5,10 @@ package outcome
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Refused reports whether the API server answered that it did not do what was requested, because of the request: a code of 4xx. A timeout of
@@ -25,4 +27,15 @@ func Refused(err error) bool {
 // Transient reports whether the same request may succeed after this error: it was not refused, or only because there are too many of them.
 func Transient(err error) bool {
 	return err != nil && (!Refused(err) || apierrors.IsTooManyRequests(err))
+}
+
+// Replaced reports whether a patch with the UID of an object was refused because another object has its name by now. To the API server that is a change
+// of the UID, which is invalid; a conflict is with another client's change of the same object. Deletions and evictions whose precondition is the UID meet
+// a conflict instead.
+func Replaced(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestOutcome(t *testing.T) {
@@ -45,6 +46,28 @@ func TestOutcome(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	invalid := func(of string) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata").Child(of), "x", "field is immutable")})
+	}
+	for _, c := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"no error", nil, false},
+		{"another UID", invalid("uid"), true},
+		{"another field", invalid("name"), false},
+		{"no field", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), false},
+		{"a conflict", apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil), false},
+		{"a connection that ended", errors.New("EOF"), false},
+	} {
+		if Replaced(c.err) != c.want || Replaced(wrapped(c.err)) != c.want {
+			t.Errorf("%s: Replaced is not %v", c.name, c.want)
+		}
 	}
 }
 

@@ -63,10 +63,7 @@ func (m *Members) ours(pod *corev1.Pod) bool { return slices.Contains(m.names, p
 
 // pod returns the pod of an event, if it is ours.
 func (m *Members) pod(obj any) (*corev1.Pod, bool) {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	pod, ok := obj.(*corev1.Pod)
+	pod, ok := engine.EventObject[*corev1.Pod](obj)
 	return pod, ok && m.ours(pod)
 }
 

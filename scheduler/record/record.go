@@ -100,7 +100,7 @@ func (r *Recorder) event(regarding, related runtime.Object, kind, reason, action
 	now := r.clock.Now()
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, r.stamp(now.UnixNano()))},
-		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: action, Note: phrase.Shorten(note, noteLimit), Regarding: *about,
+		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: action, Note: phrase.Shorten(phrase.Plain(note), noteLimit), Regarding: *about,
 		ReportingController: r.component, ReportingInstance: r.instance,
 	}
 	if event.Namespace == "" {

@@ -88,6 +88,17 @@ func (d *desk) record(note string) {
 	d.Eventf(group, nil, corev1.EventTypeWarning, "Unschedulable", "Scheduling", "%s", note)
 }
 
+// What users wrote is in notes, and those who read them may print them on a terminal.
+func TestNotesHaveNoControlCharacters(t *testing.T) {
+	d := newDesk(t)
+	d.run()
+	d.record("PodGroup \x1b]52;c;aGk=\x07\nx not found")
+	poll.Until(d.t, "it is written", func() bool { return len(d.written()) == 1 })
+	if got, want := d.written()[0].Note, `PodGroup ^[]52;c;aGk=\u0007\nx not found`; got != want {
+		t.Errorf("the note is %q, want %q", got, want)
+	}
+}
+
 // The recorder of client-go writes the first of these, and counts the others.
 func TestAChangedExplanationIsAnEventOfItsOwn(t *testing.T) {
 	d := newDesk(t)

@@ -21,6 +21,8 @@ const (
 	// ReasonScheduled is the reason of the event when all members that the gang
 	// needs have a node. When they have not, the reason is the engine's.
 	ReasonScheduled = "Scheduled"
+	// ReasonNotBound is the reason of the event when the gang had nodes, and the API server or a plugin refused them to a member.
+	ReasonNotBound = "FailedBinding"
 	// ReasonAmbiguous is the reason of the event when a gang's declaration has more
 	// than what is applied.
 	ReasonAmbiguous = "AmbiguousGang"
@@ -110,7 +112,7 @@ func (c *Controller) regarding(key gang.Key, pods []*corev1.Pod) runtime.Object 
 		return object.Reference(key)
 	}
 	for _, pod := range pods {
-		if waits(pod) {
+		if gang.AwaitsNode(pod) {
 			return pod
 		}
 	}

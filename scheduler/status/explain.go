@@ -7,17 +7,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
 // maxBare is how long members may be without a PodScheduled condition because others
 // are still being created, or get theirs from the engine.
 const maxBare = 10 * time.Second
+
+// recheck is when a gang that waits for claims of its pods is looked at again: no event is about which of them does not exist.
+const recheck = 15 * time.Second
 
 // bareMembers are the members of a gang without a PodScheduled condition: since when
 // there are as many, and since when there are any.
@@ -36,16 +45,32 @@ func (c *Controller) reportAmbiguous(key gang.Key, members []*corev1.Pod) {
 	c.notify(c.ambiguous, key, members, ReasonAmbiguous, text)
 }
 
+// reportNotBound reports why a member is refused the node that was found for it. The engine has reported that the gang has its nodes, and sets the condition of that pod
+// alone; the others wait for it.
+func (c *Controller) reportNotBound(key gang.Key, members []*corev1.Pod) {
+	if group, ok := c.VirtualGroup(key.Namespace, key.VirtualName()); ok && apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled) {
+		for _, pod := range members {
+			if refusal := gang.Refusal(pod); gang.AwaitsNode(pod) && refusal != nil && refusal.Reason == corev1.PodReasonSchedulerError {
+				c.notify(c.notBound, key, members, ReasonNotBound, fmt.Sprintf("pod %s could not be bound: %s", pod.Name, refusal.Message))
+				return
+			}
+		}
+	}
+	delete(c.notBound, key)
+}
+
 // explainWait explains a gang that has been incomplete for longer than patience, by
 // an event and by the conditions of its members.
 func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
 	var unbound []*corev1.Pod
 	for _, pod := range members {
-		if waits(pod) {
+		if gang.AwaitsNode(pod) {
 			unbound = append(unbound, pod)
 		}
 	}
-	text := c.Gangs.Incomplete(key)
+	lack := c.Gangs.Lack(key)
+	text := lack.Text
+	c.activate(key, lack, unbound)
 	if len(members) == 0 {
 		c.dropLimiter(key)
 		delete(c.bare, key)
@@ -53,6 +78,9 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	if text == "" || len(unbound) == 0 {
 		delete(c.incomplete, key)
 		return c.explainLate(ctx, key, unbound)
+	}
+	if lack.Code == answer.DRAUnallocatable {
+		c.queue.AddAfter(key, recheck)
 	}
 	explained := unbound
 	if !c.notify(c.incomplete, key, unbound, ReasonWaiting, text) {
@@ -64,6 +92,19 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 		}
 	}
 	return nil
+}
+
+// activate has a gang tried of which no member claims any more what does not exist. The engine looks at it again when the claim comes, and not when the member goes.
+func (c *Controller) activate(key gang.Key, lack gangcache.Lack, unbound []*corev1.Pod) {
+	switch {
+	case lack.Code == answer.DRAUnallocatable:
+		c.unclaimed[key] = true
+	case c.unclaimed[key]:
+		delete(c.unclaimed, key)
+		if len(unbound) > 0 {
+			c.Activate(unbound[0])
+		}
+	}
 }
 
 // explainLate explains a gang that was tried and waits to members that were created
@@ -117,6 +158,7 @@ func (c *Controller) takeBare(key gang.Key, members []*corev1.Pod) []*corev1.Pod
 
 // patchCondition sets the PodScheduled condition of a pod, unless it is there.
 func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+	message = phrase.Plain(message)
 	_, old := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
 	if old != nil && old.Status == corev1.ConditionFalse && old.Reason == reason && old.Message == message {
 		return nil
@@ -135,7 +177,7 @@ func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason
 		return err
 	}
 	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || outcome.Replaced(err) {
 		return nil // deleted, or another pod of that name: its own event will come
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // broken panics over one gang.
@@ -19,13 +20,13 @@ type broken struct {
 	panicked, reported atomic.Int32
 }
 
-func (b *broken) Incomplete(key gang.Key) string {
+func (b *broken) Lack(key gang.Key) gangcache.Lack {
 	if key == b.bad {
 		b.panicked.Add(1)
 		panic("what a tenant wrote")
 	}
 	b.reported.Add(1)
-	return b.Gangs.Incomplete(key)
+	return b.Gangs.Lack(key)
 }
 
 // A gang over which the controller panics is skipped until it changes; others are reported on.

@@ -9,10 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // facts are the inputs of the status of a gang's object. The stored phase is never
@@ -25,6 +28,7 @@ type facts struct {
 	placed         int32              // members that have a node and keep it, or have succeeded
 	engine         []metav1.Condition // the engine's conditions
 	incomplete     string             // why it cannot be tried, when that was reported
+	lack           gangcache.Lack     // the same, as it is now
 	reported       string             // why it waits for nodes, when that was reported
 	now            metav1.Time
 }
@@ -128,8 +132,8 @@ func setUnschedulable(conditions []any, f facts) []any {
 		return set(conditions, condition(kind, metav1.ConditionTrue, reason, message, f))
 	}
 	switch {
-	case f.incomplete != "":
-		return unschedulable("NotEnoughTasks", f.incomplete)
+	case f.incomplete != "" && (waiting > 0 || !f.claims()):
+		return unschedulable(f.notEnough(), f.incomplete)
 	case waiting > 0 && f.reported != "": // also of a gang that was complete before
 		return unschedulable("NotEnoughResources", f.reported)
 	case waiting > 0 && decision != nil && decision.Status == metav1.ConditionFalse:
@@ -138,6 +142,20 @@ func setUnschedulable(conditions []any, f facts) []any {
 		return conditions
 	}
 	return set(conditions, condition(kind, metav1.ConditionFalse, "Scheduled", "", f))
+}
+
+// claims reports whether it is claims of members that keep a gang from being tried.
+func (f facts) claims() bool { return f.lack.Code == answer.DRAUnallocatable }
+
+// notEnough is Volcano's reason for what keeps a gang from being tried.
+func (f facts) notEnough() string {
+	switch {
+	case f.lack.OfRole:
+		return "NotEnoughPodsOfTask"
+	case f.claims():
+		return "NotEnoughResources"
+	}
+	return "NotEnoughTasks"
 }
 
 // nativeStatus passes on the engine's condition, under the name that the API's
@@ -166,7 +184,7 @@ func nativeStatus(status map[string]any, f facts) map[string]any {
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string, f facts) map[string]any {
 	return map[string]any{
-		"type": kind, "status": string(status), "reason": reason, "message": message,
+		"type": kind, "status": string(status), "reason": reason, "message": phrase.Plain(message),
 		"lastTransitionTime": f.now.UTC().Format(time.RFC3339),
 	}
 }

@@ -16,8 +16,10 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 func podGroups(group, version string) schema.GroupVersionResource {
@@ -136,6 +138,23 @@ func TestLifeOfAGang(t *testing.T) {
 			b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodSucceeded), pod("b", "n2", corev1.PodSucceeded)}
 			want(completed)
 		})
+	}
+}
+
+// What keeps a gang from being tried is in Volcano's reason.
+func TestWhatVolcanosGroupsLack(t *testing.T) {
+	for want, lack := range map[string]gangcache.Lack{
+		"NotEnoughTasks":      {Code: answer.BelowQuorum},
+		"NotEnoughPodsOfTask": {Code: answer.BelowQuorum, OfRole: true},
+		"NotEnoughResources":  {Code: answer.DRAUnallocatable},
+	} {
+		f := facts{incomplete: "why", lack: lack, required: 2}
+		if got := find(setUnschedulable(nil, f), "Unschedulable")["reason"]; got != want {
+			t.Errorf("%+v: %s, want %s", lack, got, want)
+		}
+	}
+	if got := setUnschedulable(nil, facts{incomplete: "why", lack: gangcache.Lack{Code: answer.DRAUnallocatable}, required: 2, placed: 2}); got != nil {
+		t.Errorf("the gang has its minimum, and reports %v of a member above it", got)
 	}
 }
 

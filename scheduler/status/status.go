@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -40,8 +39,8 @@ type Gangs interface {
 	Pods(key gang.Key) []*corev1.Pod
 	// MinCount returns the number of members that it needs; 0 if that is not known.
 	MinCount(key gang.Key) int32
-	// Incomplete returns why a gang cannot be tried; empty where it can.
-	Incomplete(key gang.Key) string
+	// Lack returns why a gang cannot be tried; without a text where it can.
+	Lack(key gang.Key) gangcache.Lack
 	// Ambiguous returns what its declaration leaves open; empty where nothing.
 	Ambiguous(key gang.Key) string
 }
@@ -65,6 +64,8 @@ type Config struct {
 	LastReported func(group types.NamespacedName) (reason reasons.Reason, ok bool)
 	// Next reports whether a gang waits for nothing but its turn, behind others that are being placed.
 	Next func(gang.Key) bool
+	// Activate has the engine look at a pod, and its gang, again.
+	Activate func(*corev1.Pod)
 	// Idle waits while there is something to do that matters more.
 	Idle func(context.Context)
 	// Synced reports whether every pod and object is known.
@@ -90,6 +91,8 @@ type Controller struct {
 
 	incomplete map[gang.Key]pending          // why gangs cannot be tried
 	ambiguous  map[gang.Key]pending          // what their declarations leave open
+	unclaimed  map[gang.Key]bool             // those of which a member claims what does not exist
+	notBound   map[gang.Key]pending          // why members are refused the nodes that were found for them
 	limiters   map[gang.Key]*reasons.Limiter // of the events on incomplete and ambiguous gangs
 	bare       map[gang.Key]bareMembers
 	phases     map[gang.Key]pending // phases that are not worth writing yet
@@ -109,7 +112,7 @@ type pending struct {
 func New(config Config) *Controller {
 	return &Controller{
 		Config: config, guard: config.Panics.Guard("status"), queue: engine.NewRetryQueue(func(key gang.Key) string { return key.Namespace }),
-		incomplete: map[gang.Key]pending{}, ambiguous: map[gang.Key]pending{}, limiters: map[gang.Key]*reasons.Limiter{},
+		incomplete: map[gang.Key]pending{}, ambiguous: map[gang.Key]pending{}, unclaimed: map[gang.Key]bool{}, notBound: map[gang.Key]pending{}, limiters: map[gang.Key]*reasons.Limiter{},
 		bare: map[gang.Key]bareMembers{}, phases: map[gang.Key]pending{}, ours: map[gang.Key]bool{},
 		written: map[gang.Key]written{}, rewrites: map[gang.Key]*reasons.Limiter{},
 	}
@@ -157,13 +160,9 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	}
 	members := c.Gangs.Pods(key)
 	c.reportAmbiguous(key, members)
+	c.reportNotBound(key, members)
 	if err := c.explainWait(ctx, key, members); err != nil {
 		return err
 	}
 	return c.patchStatus(ctx, key, members)
-}
-
-// waits reports whether a pod has no node and is to get one.
-func waits(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && !podutil.IsPodTerminal(pod) && pod.DeletionTimestamp == nil
 }

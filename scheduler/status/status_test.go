@@ -49,6 +49,7 @@ type bench struct {
 	synced     bool
 	next       bool
 	names      []string
+	activated  []string
 	events     chan string
 }
 
@@ -90,6 +91,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Next:     func(gang.Key) bool { return b.next },
+		Activate: func(pod *corev1.Pod) { b.activated = append(b.activated, pod.Name) },
 		Idle:     func(context.Context) {},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
@@ -108,9 +110,9 @@ func (s gangs) Pods(key gang.Key) []*corev1.Pod {
 	}
 	return s.pods
 }
-func (s gangs) MinCount(gang.Key) int32    { return s.required }
-func (s gangs) Incomplete(gang.Key) string { return s.incomplete }
-func (s gangs) Ambiguous(gang.Key) string  { return s.ambiguous }
+func (s gangs) MinCount(gang.Key) int32      { return s.required }
+func (s gangs) Lack(gang.Key) gangcache.Lack { return gangcache.Lack{Text: s.incomplete} }
+func (s gangs) Ambiguous(gang.Key) string    { return s.ambiguous }
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }
@@ -283,6 +285,29 @@ func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
 	}
 	if event := <-b.events; !strings.Contains(event, "2/3 pods exist") {
 		t.Errorf("event %q", event)
+	}
+}
+
+// The engine reports that it found nodes, and then the API server refuses a binding.
+func TestAMemberThatIsNotBound(t *testing.T) {
+	b := newBench(t, pod("a", "n1", corev1.PodRunning), pod("b", "", corev1.PodPending))
+	b.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "binding denied by policy p"}}
+	for _, c := range []struct {
+		engine []metav1.Condition
+		events int
+	}{{decided(metav1.ConditionFalse), 0}, {decided(metav1.ConditionTrue), 1}, {decided(metav1.ConditionTrue), 0}} {
+		b.engine = c.engine
+		b.reconcile()
+		b.clock.Step(patience)
+		b.reconcile()
+		if n := len(b.events); n != c.events {
+			t.Fatalf("%d events, want %d", n, c.events)
+		}
+		for range c.events {
+			if event := <-b.events; !strings.Contains(event, ReasonNotBound+" pod b could not be bound: binding denied by policy p") {
+				t.Errorf("event %q", event)
+			}
+		}
 	}
 }
 

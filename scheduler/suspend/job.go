@@ -8,13 +8,12 @@ package suspend
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -76,9 +75,9 @@ func jobOf(owner *metav1.OwnerReference, namespace string) (j Target, ok bool) {
 	if err != nil {
 		return Target{}, false
 	}
+	resource, _ := apimeta.UnsafeGuessKindToResource(group.WithKind(owner.Kind))
 	j = Target{
-		resource: group.WithResource(strings.ToLower(owner.Kind) + "s"), Kind: owner.Kind,
-		Namespace: namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
+		resource: resource, Kind: owner.Kind, Namespace: namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
 	}
 	return j, j.field != nil
 }
@@ -120,11 +119,6 @@ func (j Target) Possible() bool { return slices.Contains(resources(), j.resource
 
 // Brittle reports whether the job fails if one of its pods is deleted.
 func (j Target) Brittle() bool { return j.resource.Group == operatorGroup }
-
-func (j Target) isSuspended(object *unstructured.Unstructured) bool {
-	suspended, _, _ := unstructured.NestedBool(object.Object, j.field...)
-	return suspended
-}
 
 // Identity is which object the job is, as whoever wrote the reference to it has it.
 func (j Target) Identity() gang.Identity { return gang.Identity{Namespace: j.Namespace, UID: j.UID} }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +107,7 @@ func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.Owner
 	if err != nil || builtIn(version.Group) {
 		return false, nil
 	}
-	resource := version.WithResource(strings.ToLower(owner.Kind) + "s")
+	resource, _ := apimeta.UnsafeGuessKindToResource(version.WithKind(owner.Kind))
 	object, err := s.Dynamic.Resource(resource).Namespace(j.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
 func jobOfKind(apiVersion, kind, name string, owner *unstructured.Unstructured) *unstructured.Unstructured {
@@ -181,7 +183,7 @@ func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return j.isSuspended(u)
+		return suspension.Suspended(u)
 	}
 	if !state(worker) || state(launcher) {
 		t.Errorf("suspended: whole %v, part %v", state(worker), state(launcher))

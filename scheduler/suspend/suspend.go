@@ -17,10 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 )
 
@@ -66,12 +69,15 @@ type Config struct {
 	Synced func() bool
 	// Keep reports whether a job stays suspended though its pods are gone; nil for none.
 	Keep func(job gang.Identity) bool
+	// Panics counts those over a job, which is left alone for a while; nil where none counts.
+	Panics *engine.Panics
 }
 
 // Suspender suspends jobs, and remembers which to resume. Its methods may be
 // called from several goroutines.
 type Suspender struct {
 	Config
+	guard *engine.Guard
 
 	mu        sync.Mutex
 	suspended map[gang.Identity]*entry // by the job, and by those that are its parts
@@ -81,7 +87,7 @@ type Suspender struct {
 
 // New returns a suspender that remembers no jobs.
 func New(config Config) *Suspender {
-	return &Suspender{Config: config, suspended: map[gang.Identity]*entry{}, recalled: map[schema.GroupVersionResource]time.Time{}}
+	return &Suspender{Config: config, guard: config.Panics.Guard("suspend"), suspended: map[gang.Identity]*entry{}, recalled: map[schema.GroupVersionResource]time.Time{}}
 }
 
 // Check reports whether a job can be suspended, without doing it: nil, a
@@ -123,7 +129,7 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 		return j, false, err
 	}
 	known, owner := s.entry(j.Identity()), metav1.GetControllerOf(object)
-	if j.isSuspended(object) {
+	if suspension.Suspended(object) {
 		return j, object.GetLabels()[Label] == Value, nil
 	}
 	s.forget(known)
@@ -142,12 +148,12 @@ func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.P
 	}
 	set := markers{label: Value, version: object.GetResourceVersion()}
 	if o.Annotate {
-		set.annotate, set.because = true, o.Why
+		set.annotate, set.because = true, phrase.Plain(o.Why)
 	}
 	if object, err = s.patch(ctx, j, true, set, options); err != nil {
 		return j, false, fmt.Errorf("suspend %s: %w", j, err)
 	}
-	if !j.isSuspended(object) {
+	if !suspension.Suspended(object) {
 		if len(options.DryRun) == 0 {
 			if _, err := s.patch(ctx, j, true, markers{annotate: o.Annotate}, options); err != nil {
 				return j, false, fmt.Errorf("unmark %s: %w", j, err)
@@ -206,18 +212,29 @@ func (s *Suspender) Resume(ctx context.Context) error {
 		if !s.Synced() {
 			continue
 		}
-		waits := s.waits(e)
-		if waits && s.skip(e) {
-			continue
-		}
-		if err := s.resume(ctx, e, waits); err != nil {
+		if _, err := s.guard.Do(klog.FromContext(ctx), e.Target.String(), s.period, func() error { return s.resumeInTurn(ctx, e) }); err != nil {
 			failed = append(failed, fmt.Errorf("resume %s: %w", e.Target, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// resume lets one job create its pods again, unless it has to wait.
+// leftAlone is for how long a job is left alone over which it was panicked.
+const leftAlone = time.Minute
+
+// period is the version of a job for the guard: a job that is skipped is not read, so that it is not known when it changes.
+func (s *Suspender) period() string { return s.Clock.Now().Truncate(leftAlone).String() }
+
+// resumeInTurn lets one job create its pods again, unless it has to wait, and need not be read yet.
+func (s *Suspender) resumeInTurn(ctx context.Context, e *entry) error {
+	waits := s.waits(e)
+	if waits && s.skip(e) {
+		return nil
+	}
+	return s.resume(ctx, e, waits)
+}
+
+// resume reads one job, and lets it create its pods again, unless it has to wait.
 func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
 	object, err := s.get(ctx, e.Target)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != e.UID || object.GetLabels()[Label] != Value) {
@@ -227,7 +244,7 @@ func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
 	if err != nil {
 		return err
 	}
-	suspended := e.isSuspended(object)
+	suspended := suspension.Suspended(object)
 	if suspended && !waits {
 		if err := s.findParts(ctx, e); err != nil {
 			return err

@@ -231,3 +231,38 @@ func TestRecall(t *testing.T) {
 		t.Errorf("recalled %v, listed %d times, want 2", b.ours(j.UID), listed)
 	}
 }
+
+// A panic over one job, which its users wrote, does not keep the others suspended; it is tried again after a while.
+func TestAPanicOverAJob(t *testing.T) {
+	b := newBench(tfjob("first", nil), tfjob("second", nil))
+	for _, name := range []string{"first", "second"} {
+		j, _ := Of(owned("kubeflow.org/v1", "TFJob", name))
+		if err := b.Suspend(t.Context(), j, Order{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.pods = false
+	panics := 0
+	b.Keep = func(job gang.Identity) bool {
+		if job.UID == "uid-first" && panics == 0 {
+			panics++
+			panic("a bug")
+		}
+		return false
+	}
+	resume := func() {
+		t.Helper()
+		if err := b.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resume()
+	if b.ours("uid-second") || !b.ours("uid-first") {
+		t.Errorf("the second is kept: %v, the first: %v", b.ours("uid-second"), b.ours("uid-first"))
+	}
+	b.clock.Step(leftAlone)
+	resume()
+	if b.ours("uid-first") {
+		t.Error("the first is not resumed a while later")
+	}
+}

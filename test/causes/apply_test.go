@@ -16,14 +16,17 @@ func (s scenario) apply(x answer.Action) (after scenario, known bool) {
 	s = s.clone()
 	switch x.Kind {
 	case answer.Wait, answer.Evict:
-		if slices.Sorted(maps.Keys(x.Change))[0] == "deployment" { // together with a fix
-			return s.edited(x)
-		}
 		names, ok := x.Change["jobs"].([]string)
 		if count, limited := x.Change["count"].(int); limited {
 			names = names[:count]
 		}
-		return s.without(names), ok
+		s, x.Change = s.without(names), maps.Clone(x.Change)
+		delete(x.Change, "jobs")
+		delete(x.Change, "count")
+		if len(x.Change) > 0 { // together with a fix
+			return s.edited(x)
+		}
+		return s, ok
 	case answer.Uncordon:
 		return s, s.eachNode(x.Change["nodes"], func(n *node) { n.cordoned = false })
 	case answer.AddNodes:
@@ -119,6 +122,8 @@ func (s *scenario) set(key string, value any) bool {
 			n.down = false
 			n.heal()
 		})
+	case "uncordon": // alongside others
+		return s.eachNode(value, func(n *node) { n.cordoned = false })
 	case "pods": // cleared
 		for i, c := range s.consumers {
 			if c.leaving == stuck {

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -129,6 +130,12 @@ func grantTo(t *testing.T, client kubernetes.Interface, text string) {
 			var binding rbacv1.RoleBinding
 			must(t, yaml.UnmarshalStrict([]byte(doc), &binding))
 			_, err = rbac.RoleBindings(binding.Namespace).Create(ctx, &binding, metav1.CreateOptions{})
+		case "Namespace": // that the grant is for
+			var namespace corev1.Namespace
+			must(t, yaml.UnmarshalStrict([]byte(doc), &namespace))
+			if _, err = client.CoreV1().Namespaces().Create(ctx, &namespace, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+				err = nil
+			}
 		default:
 			t.Fatalf("the grant holds a %q:\n%s", kind.Kind, text)
 		}

@@ -171,7 +171,7 @@ func anotherClientScales(t *testing.T, s *site, _ *gatekeeper) {
 	if code != 1 || !strings.Contains(stderr, "error: apply Deployment gangctl-system/gang-scheduler: others own what would be changed: .spec.replicas is owned by autoscaler\n") {
 		t.Fatalf("exit code %d", code)
 	}
-	out, _, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", "--force-conflicts", installTimeout)
+	out, _, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", "--force-conflicts", "--ha=false", installTimeout)
 	if code != 0 || !strings.Contains(out, "poddisruptionbudget.policy/gang-scheduler pruned\n") {
 		t.Fatalf("exit code %d", code)
 	}

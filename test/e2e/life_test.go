@@ -221,7 +221,7 @@ func interrupted(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	}
 	_ = cmd.Wait() // the exit code shows it
 	text := strings.Join(output, "\n")
-	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(text, "error: interrupted; TFJob "+demo.Namespace+"/big keeps going: Pending") || !strings.Contains(text, "gangctl --kubeconfig "+stage.Kubeconfig()+" delete big -n "+demo.Namespace) {
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(text, "error: interrupted; TFJob "+demo.Namespace+"/big keeps going: Pending") || !strings.Contains(text, "gangctl --kubeconfig "+stage.Kubeconfig()+" delete tfjob/big -n "+demo.Namespace) {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
 	}
 	_, err = client.Resource(tfjobs).Namespace(demo.Namespace).Get(t.Context(), "big", metav1.GetOptions{})

@@ -29,6 +29,7 @@ import (
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
+	"github.com/gangctl/gangctl/scheduler/status"
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
@@ -39,8 +40,8 @@ func TestSchedulerWrites(t *testing.T) {
 	for _, c := range []struct{ gangs, members int }{{100, 3}, {10, 100}} {
 		t.Run(fmt.Sprintf("%d gangs of %d", c.gangs, c.members), func(t *testing.T) {
 			b.t = t
-			// Where a gang takes seconds to be bound, because the machine is busy,
-			// its state on the way is reported, too: that is not what this costs.
+			// Where gangs take seconds to be bound, because the machine is busy, the
+			// state of more of them is reported than started allows for.
 			for attempt := 1; ; attempt++ {
 				sum, limit := b.started(fmt.Sprintf("w%d-%d", c.members, attempt), c.gangs, c.members)
 				if sum <= limit {
@@ -57,7 +58,8 @@ func TestSchedulerWrites(t *testing.T) {
 
 // started submits gangs that start, and returns how much was written for that
 // and how much it may be. A gang that does not start within seconds is one that
-// waits, and what is found about it is published.
+// waits, and its state on the way is reported, by an event and in a status: on a
+// busy machine that is allowed for one gang of ten.
 func (b *bill) started(prefix string, gangs, members int) (sum, limit int) {
 	before, total := b.writes(), gangs*members
 	b.submit(prefix, gangs, members, "100m")
@@ -68,9 +70,15 @@ func (b *bill) started(prefix string, gangs, members int) (sum, limit int) {
 	spent := difference(b.writes(), before)
 	for _, kind := range slices.Sorted(maps.Keys(spent)) {
 		b.t.Logf("%-28s %d", kind, spent[kind])
-		sum += spent[kind]
+		if !onceAScheduler(kind) {
+			sum += spent[kind]
+		}
 	}
-	limit = total + 2*gangs + 2*b.explained()
+	waited := b.waited()
+	for _, report := range waited {
+		b.t.Log(report)
+	}
+	limit = total + 2*gangs + 2*min(len(waited), gangs/10)
 	b.clear()
 	return sum, limit
 }
@@ -98,12 +106,11 @@ func TestWaitingGangsCostNothing(t *testing.T) {
 	})
 	// That they wait is reported once of each member; of each gang once by an event,
 	// in its status, and in the answer that is published. The answer may have been
-	// found while members were still being created; to change it takes two. The key with which answers are signed is
-	// written once a scheduler, with the first answer.
+	// found while members were still being created; to change it takes two.
 	sum := 0
 	for kind, n := range difference(b.writes(), before) {
 		t.Logf("%-28s %d", kind, n)
-		if !strings.HasSuffix(kind, " secrets") && !strings.HasSuffix(kind, " configmaps") {
+		if !onceAScheduler(kind) {
 			sum += n
 		}
 	}
@@ -258,6 +265,26 @@ func (b *bill) explained() (n int) {
 		}
 	}
 	return n
+}
+
+// waited are the events by which the scheduler has reported, of gangs or of their
+// members, that they wait.
+func (b *bill) waited() (reports []string) {
+	b.t.Helper()
+	list, err := b.client.CoreV1().Events(space).List(b.t.Context(), metav1.ListOptions{})
+	must(b.t, err)
+	for i := range list.Items {
+		if e := &list.Items[i]; slices.Contains([]string{"Pod", "PodGroup"}, e.InvolvedObject.Kind) && e.Reason != status.ReasonScheduled {
+			reports = append(reports, fmt.Sprintf("%s of %s %s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message))
+		}
+	}
+	return reports
+}
+
+// onceAScheduler is whether a write is of what a scheduler writes once, when a gang
+// first waits: the key with which answers are signed, and its public part.
+func onceAScheduler(kind string) bool {
+	return strings.HasSuffix(kind, " secrets") || strings.HasSuffix(kind, " configmaps")
 }
 
 // metric is the value of one of the scheduler's metrics that has no labels, which the sandbox's administrator may read.

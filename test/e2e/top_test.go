@@ -35,7 +35,7 @@ func TestDailyTool(t *testing.T) {
 			t.Errorf("got %+v", nodes.Totals)
 		}
 		stdout, _, _ = gangctl(t, stage, "top", "job")
-		for _, line := range []string{`(?m)^holds +Running +3/3 +6 +6 +- +- *$`, `(?m)^waits +Pending +0/2 +4 +0 +- +\S+ +NODES_BUSY: `, `(?m)^2 jobs hold 6 GPUs; others hold 0 GPUs$`} {
+		for _, line := range []string{`(?m)^holds +Running +3/3 +6 +6 +- +- *$`, `(?m)^waits +Pending +0/2 +4 +0 +- +\S+ +NODES_BUSY: `, `(?m)^1 of 2 jobs holds 6 GPUs; others in this namespace hold 0 GPUs$`} {
 			if !regexp.MustCompile(line).MatchString(stdout) {
 				t.Errorf("no %s in\n%s", line, stdout)
 			}
@@ -127,7 +127,7 @@ func topFollows(t *testing.T, stage *demo.Stage) {
 	shows(nodes, `nvidia.com/gpu: 8 total, 8 used, 0 idle\nno gang with GPUs starts now`)
 	must(t, stage.Delete(ctx, "brief"))
 	shows(nodes, `nvidia.com/gpu: 8 total, 6 used, 2 idle`)
-	shows(jobs, `^job [^b]*JOB(?s:.*)2 jobs hold 6 GPUs`)
+	shows(jobs, `^job [^b]*JOB(?s:.*)2 jobs holds? 6 GPUs`)
 	for _, s := range []screen{nodes, jobs} {
 		must(t, s.cmd.Process.Signal(syscall.SIGINT))
 		_ = s.cmd.Wait()

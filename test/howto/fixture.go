@@ -26,6 +26,9 @@ func Fixtures() []Given {
 	g := func(match, do string) Given { return Given{regexp.MustCompile(match), do} }
 	return []Given{
 		g(`--from |snapshot`, `test -f state.json || gangctl why-pending --save state.json >/dev/null; cp -n state.json cluster.json; cp -n state.json cluster.yaml; gzip -kf cluster.json state.json`),
+		g(`--save state\.json`, `rm -f state.json`), // it writes over nothing
+		g(`--save cluster\.yaml`, `rm -f cluster.yaml`),
+		g(`--save llama\.yaml\.gz`, `rm -f llama.yaml.gz`),
 		g(`(?:-f|--config-file|--template) \S+\.yaml`, `for f in job.yaml train.yaml; do cat > $f <<END
 apiVersion: kubeflow.org/v1
 kind: TFJob

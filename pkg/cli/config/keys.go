@@ -16,7 +16,7 @@ var typedOnly = []string{
 }
 
 // notSettings are all flags that make no sense as a default.
-var notSettings = append([]string{"help", "profile"}, typedOnly...)
+var notSettings = append([]string{"help", "profile", "version"}, typedOnly...)
 
 // MayBeEmpty reports whether an empty flag has a meaning: all, as with kubectl, or none.
 func MayBeEmpty(flag string) bool {

@@ -23,10 +23,10 @@ var pathDenial = regexp.MustCompile(`User "[^"]*" cannot \S+ path "`)
 // explain fills in the message and hint for what API servers and the network answer.
 func explain(e *Error, op *opError) {
 	switch {
-	case isResourceAbsent(op.err) && op.op.always():
+	case NotServed(op.err) && op.op.always():
 		e.Message = op.prefix() + "what answers is no Kubernetes API server: it does not know what each of them serves (404)"
 		e.Hint = "check the server address of your context, its port and its path: kubectl config view --minify"
-	case meta.IsNoMatchError(op.err), isResourceAbsent(op.err):
+	case meta.IsNoMatchError(op.err), NotServed(op.err):
 		e.Message = op.prefix() + "the cluster does not serve " + op.op.served()
 		e.Hint = installHint(op.op)
 	case noCredentials(op.err) != "":
@@ -38,12 +38,17 @@ func explain(e *Error, op *opError) {
 	case apierrors.IsForbidden(op.err):
 		e.lacks = rulesOf(op)
 		e.Hint = e.lacks.hint()
+		if e.Hint == "" {
+			e.Hint = refusalHint(op)
+		}
 		if e.Hint == "" && pathDenial.MatchString(op.err.Error()) {
 			e.Hint = "ask an administrator to bind the ClusterRole system:public-info-viewer to you, as Kubernetes does for everybody"
 		}
+	case refusalHint(op) != "":
+		e.Hint = refusalHint(op)
 	case OutcomeOf(op.err) == OutcomeUntried:
 		e.Hint = "nothing can be tried while that webhook takes no dry runs: ask who runs it to declare sideEffects None or NoneOnDryRun in its configuration, or do it without a dry run"
-	case apierrors.IsNotFound(op.err) && isNamespace(op.err):
+	case NamespaceMissing(op.err):
 		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":
 		e.Message = op.prefix() + "not found"
@@ -54,6 +59,29 @@ func explain(e *Error, op *opError) {
 	default:
 		explainNetwork(e, op)
 	}
+}
+
+// refused recognises what keeps an API server from accepting an object that it evaluated, by its messages: a quota, a policy, a webhook, or the end of the
+// namespace.
+var refused = regexp.MustCompile(`(?:exceeded quota: |failed quota: )([a-z0-9.-]+)|ValidatingAdmissionPolicy '([a-z0-9.-]+)'|admission webhook "([a-z0-9.-]+)" denied|(because it is being terminated)`)
+
+// refusalHint is what can be done about a refusal that is not about rights; empty for another error.
+func refusalHint(op *opError) string {
+	answer, _ := status(op.err)
+	by := refused.FindStringSubmatch(answer.Message)
+	switch {
+	case by == nil:
+		return ""
+	case by[1] != "" && op.op.Namespace != "":
+		return fmt.Sprintf("see what it allows and what is used of it: kubectl -n %s describe resourcequota %s; use less, or ask an administrator for more", op.op.Namespace, by[1])
+	case by[2] != "":
+		return fmt.Sprintf("it is a rule of this cluster: change what it refuses, or ask an administrator, who can show it: kubectl get validatingadmissionpolicy %s -o yaml", by[2])
+	case by[3] != "":
+		return fmt.Sprintf("it is a rule of this cluster: change what it refuses, or ask who runs the webhook %s", by[3])
+	case by[4] != "":
+		return "the namespace is being deleted: choose another one with -n"
+	}
+	return "" // a quota of a namespace that is not known here
 }
 
 // Unauthenticated reports whether a request failed because the API server does not know who makes it: it does not accept the credentials, or the
@@ -152,8 +180,8 @@ func explainBody(e *Error, op *opError) {
 	}
 }
 
-// isResourceAbsent distinguishes a 404 on the resource path (no such CRD) from a 404 on an object: only the latter names one.
-func isResourceAbsent(err error) bool {
+// NotServed reports whether a request failed because the cluster does not have its resource, as opposed to the object: only that 404 names one.
+func NotServed(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
 	}
@@ -161,9 +189,10 @@ func isResourceAbsent(err error) bool {
 	return ok && (status.Details == nil || status.Details.Name == "")
 }
 
-func isNamespace(err error) bool {
+// NamespaceMissing reports whether a request failed because its namespace is not there.
+func NamespaceMissing(err error) bool {
 	status, ok := status(err)
-	return ok && status.Details != nil && status.Details.Kind == "namespaces"
+	return ok && apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces"
 }
 
 func status(err error) (metav1.Status, bool) {

@@ -119,6 +119,18 @@ func All(errs ...error) error {
 	return all
 }
 
+// AllBut is All of a command that has done what was requested to some objects: its exit code is none that reports that nothing was done.
+func AllBut(done int, errs ...error) error {
+	all := From(All(errs...))
+	switch {
+	case all == nil:
+		return nil
+	case done > 0 && all.Code == CodeUsage:
+		all.Code = CodeError
+	}
+	return all
+}
+
 // Print writes `error: …` and `hint: …` to standard error. A message of several lines gets one `error:` a line. An error
 // without a message only carries an exit code: the answer has been printed. Commands in a hint are completed.
 func Print(s *iostreams.IOStreams, e *Error) {

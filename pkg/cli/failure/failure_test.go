@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -55,7 +56,13 @@ func TestFrom(t *testing.T) {
 		{"403 by RBAC, everywhere", listAll.Wrap(apierrors.NewForbidden(tfjobs.GroupResource(), "", denied)),
 			"list TFJobs in all namespaces: tfjobs.kubeflow.org is forbidden: " + denied.Error(), "a ClusterRole, bound to", CodeError},
 		{"403 by quota", getJob.Wrap(apierrors.NewForbidden(tfjobs.GroupResource(), "llama", errors.New("exceeded quota: q"))),
-			`get TFJob research/llama: tfjobs.kubeflow.org "llama" is forbidden: exceeded quota: q`, "", CodeError},
+			`get TFJob research/llama: tfjobs.kubeflow.org "llama" is forbidden: exceeded quota: q`, "kubectl -n research describe resourcequota q; use less", CodeError},
+		{"a policy", getJob.Wrap(apierrors.NewInvalid(schema.GroupKind{Kind: "TFJob"}, "llama", field.ErrorList{field.Forbidden(field.NewPath("spec"), "ValidatingAdmissionPolicy 'no-ps' with binding 'all' denied request: no PS")})),
+			`get TFJob research/llama: TFJob "llama" is invalid: spec: Forbidden: ValidatingAdmissionPolicy 'no-ps' with binding 'all' denied request: no PS`, "kubectl get validatingadmissionpolicy no-ps -o yaml", CodeError},
+		{"a webhook", getJob.Wrap(apierrors.NewForbidden(tfjobs.GroupResource(), "llama", errors.New(`admission webhook "w.example.com" denied the request: no`))),
+			`get TFJob research/llama: tfjobs.kubeflow.org "llama" is forbidden: admission webhook "w.example.com" denied the request: no`, "who runs the webhook w.example.com", CodeError},
+		{"a namespace that ends", getJob.Wrap(apierrors.NewForbidden(tfjobs.GroupResource(), "llama", errors.New("unable to create new content in namespace research because it is being terminated"))),
+			`get TFJob research/llama: tfjobs.kubeflow.org "llama" is forbidden: unable to create new content in namespace research because it is being terminated`, "choose another one with -n", CodeError},
 		{"no dry run", getJob.Wrap(apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)),
 			`get TFJob research/llama: admission webhook "w" does not support dry run`, "sideEffects", CodeError},
 		{"404 object", getJob.Wrap(apierrors.NewNotFound(tfjobs.GroupResource(), "llama")), "get TFJob research/llama: not found", "", CodeError},

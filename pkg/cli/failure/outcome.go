@@ -66,7 +66,7 @@ func OutcomeOf(err error) Outcome {
 		return OutcomeRefused
 	case apierrors.IsAlreadyExists(err):
 		return OutcomeTaken
-	case apierrors.IsNotFound(err) && isNamespace(err):
+	case NamespaceMissing(err):
 		return OutcomeNotStored
 	case apierrors.IsNotFound(err):
 		return OutcomeRefused // its kind is not served, or what it names is not there

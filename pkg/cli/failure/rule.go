@@ -2,7 +2,6 @@ package failure
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,6 +31,9 @@ func rulesOf(op *opError) rules {
 	needed.Verb = m[2]
 	return rules{user: m[1], ops: []Op{needed}}
 }
+
+// LacksRights reports whether an error is one of rights that its hint requests from an administrator.
+func (e *Error) LacksRights() bool { return len(e.lacks.ops) > 0 }
 
 // Denied is the failure of a request for want of a right, of which only the server's message is known.
 func Denied(op Op, message string) *Error {
@@ -75,15 +77,6 @@ func NeedingVerb(err error, verb string) error {
 		more[i].Verb = verb
 	}
 	return Needing(err, more...)
-}
-
-// RefusedOp is the request that failed; empty if the error names none.
-func RefusedOp(err error) Op {
-	var op *opError
-	if !errors.As(err, &op) {
-		return Op{}
-	}
-	return op.op
 }
 
 // needing is a copy of a refusal with more rules in its hint.

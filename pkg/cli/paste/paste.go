@@ -188,10 +188,10 @@ func (c *Completer) ofKubectl(l line) []string {
 	})
 }
 
-// own are the flags that a command lacks, and that follow its path: the file that the answer is from.
+// own are the flags that a command lacks, and that follow its path: the file that the answer is from, unless the command is about another cluster.
 func (c *Completer) own(l line) (flags []string, path string) {
 	cmd, path := c.command(l)
-	if cmd == nil || c.from == "" || cmd.Flags().Lookup("from") == nil || cmd.Flags().Lookup("dry-run") != nil || l.has("--from", "--save") {
+	if cmd == nil || c.from == "" || cmd.Flags().Lookup("from") == nil || cmd.Flags().Lookup("dry-run") != nil || l.has("--from", "--save", "--context") {
 		return nil, ""
 	}
 	return []string{"--from", c.from}, path

@@ -76,6 +76,7 @@ func TestComplete(t *testing.T) {
 		"standard input":           {[]string{"why-pending", "--from", "-"}, "gangctl why-pending x", "gangctl why-pending --from FILE x"},
 		"a file, not for a submit": {[]string{"why-pending", "--from", "f"}, "gangctl submit x", "gangctl submit x"},
 		"a file to write":          {[]string{"why-pending", "--from", "f"}, "gangctl why-pending --save FILE", "gangctl why-pending --save FILE"},
+		"another cluster":          {[]string{"why-pending", "--from", "f"}, "gangctl why-pending x --context worker1", "gangctl why-pending x --context worker1"},
 		"another file":             {[]string{"why-pending", "--from", "f"}, "gangctl why-pending x --from g", "gangctl why-pending x --from g"},
 	} {
 		t.Run(name, func(t *testing.T) {

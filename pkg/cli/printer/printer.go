@@ -2,12 +2,17 @@
 package printer
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
@@ -40,6 +45,39 @@ func (f *Flags) AddFlags(cmd *cobra.Command, formats ...string) {
 	if err := cmd.RegisterFlagCompletionFunc("output", f.complete); err != nil {
 		panic(err)
 	}
+}
+
+// WithTemplates adds to the formats of a command those by which a program takes parts of its JSON.
+func WithTemplates(formats ...string) []string {
+	return append(formats, "jsonpath", "jsonpath-as-json", "go-template")
+}
+
+// Encode writes a value, as its JSON, in the format of -o.
+func (f *Flags) Encode(out io.Writer, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	switch f.Output {
+	case JSON:
+		text = append(text, '\n')
+	case YAML:
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	default:
+		p, err := f.Printer()
+		if err != nil {
+			return err
+		}
+		content := map[string]any{}
+		if err := utiljson.Unmarshal(text, &content); err != nil { // which keeps whole numbers whole
+			return err
+		}
+		return p.PrintObj(&unstructured.Unstructured{Object: content}, out)
+	}
+	_, err = out.Write(text)
+	return err
 }
 
 // AddTableFlags adds -o with every format of a listing, and --no-headers.

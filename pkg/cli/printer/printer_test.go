@@ -114,3 +114,20 @@ func TestPrintFields(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// A program takes parts of an answer by a template. Whole numbers stay whole.
+func TestEncode(t *testing.T) {
+	value := map[string]any{"apiVersion": "gangctl.why/v1", "exit": 3, "bytes": 68719476736, "items": []string{"a", "b"}}
+	for output, want := range map[string]string{
+		"json":                                  "{\n  \"apiVersion\": \"gangctl.why/v1\",\n  \"bytes\": 68719476736,\n  \"exit\": 3,\n  \"items\": [\n    \"a\",\n    \"b\"\n  ]\n}\n",
+		"yaml":                                  "apiVersion: gangctl.why/v1\nbytes: 68719476736\nexit: 3\nitems:\n- a\n- b\n",
+		"jsonpath={.exit} {.bytes} {.items[1]}": "3 68719476736 b",
+		"go-template={{.exit}}{{index .items 0}}": "3a",
+	} {
+		var out strings.Builder
+		f := &Flags{Output: output}
+		if err := f.Encode(&out, value); err != nil || out.String() != want {
+			t.Errorf("%s: got %q, %v", output, out.String(), err)
+		}
+	}
+}

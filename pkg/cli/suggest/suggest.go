@@ -18,6 +18,14 @@ func Nearest(typed string, names []string) string {
 	return best
 }
 
+// NearestOrOnly is Nearest, or the only name that there is.
+func NearestOrOnly(typed string, names []string) string {
+	if nearest := Nearest(typed, names); nearest != "" || len(names) != 1 {
+		return nearest
+	}
+	return names[0]
+}
+
 // OneEdit reports whether one edit makes a name from the one typed.
 func OneEdit(typed, name string) bool { return edits(typed, name) == 1 }
 

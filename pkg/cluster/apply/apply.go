@@ -102,7 +102,7 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured) (R
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	after, err := resource.Apply(ctx, object.GetName(), object, options)
-	if a.DryRun && before == nil && missingNamespace(err) {
+	if a.DryRun && before == nil && failure.NamespaceMissing(err) {
 		after, err = object, nil // as the namespace is only thought of, the server cannot look any further
 	}
 	if err != nil {
@@ -122,16 +122,6 @@ func (a *Applier) report(r Result) {
 	if a.Report != nil {
 		a.Report(r)
 	}
-}
-
-// missingNamespace reports whether an object was refused because its namespace is not there.
-func missingNamespace(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Kind == "namespaces"
 }
 
 // clientOf is the client for where an object is, or goes.

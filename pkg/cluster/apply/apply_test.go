@@ -182,7 +182,13 @@ func TestConflict(t *testing.T) {
 	if got == nil || got.Message != want || !strings.Contains(got.Hint, "--force-conflicts") {
 		t.Errorf("got %+v", got)
 	}
+	if got = failure.From(a.Conflicts(t.Context(), append(objects, object("Service", "ns", "app")))); got == nil || !strings.Contains(got.Message, want) || strings.Count(got.Message, "\n") != 1 {
+		t.Errorf("found before: %+v", got)
+	}
 	a.Force = true
+	if err := a.Conflicts(t.Context(), objects); err != nil {
+		t.Errorf("with force, before: %v", err)
+	}
 	if err := a.Apply(t.Context(), objects); err != nil {
 		t.Errorf("with force: %v", err)
 	}

@@ -14,6 +14,25 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
+// errOwned is in the error of an object with fields of others that would be changed.
+var errOwned = errors.New("others own what would be changed")
+
+// Conflicts reports the objects with fields of others that would be changed, all of them, before any is written. What else may keep an object from being
+// applied can depend on those before it, and is reported when it is.
+func (a *Applier) Conflicts(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if a.Force || a.DryRun {
+		return nil
+	}
+	trial := Applier{Client: a.Client, DryRun: true}
+	var conflicts []error
+	for _, object := range Ordered(objects) {
+		if _, err := trial.one(ctx, object); errors.Is(err, errOwned) {
+			conflicts = append(conflicts, err)
+		}
+	}
+	return failure.All(conflicts...)
+}
+
 // explain reports who else manages an object that could not be applied.
 func explain(object *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
@@ -29,7 +48,7 @@ func explain(object *unstructured.Unstructured, err error) error {
 	if len(fields) == 0 {
 		return operation("apply", object).Wrap(err)
 	}
-	return failure.Errorf("apply %s: others own what would be changed: %s", Describe(object), strings.Join(fields, ", ")).
+	return failure.Errorf("apply %s: %w: %s", Describe(object), errOwned, strings.Join(fields, ", ")).
 		WithHint("leave it to them, or take it over with --force-conflicts")
 }
 

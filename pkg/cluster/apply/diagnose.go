@@ -10,8 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/container"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // logLines is how much of the end of a log is shown.
@@ -49,11 +52,7 @@ func diagnose(ctx context.Context, client kubernetes.Interface, d *appsv1.Deploy
 
 // newest is the pod that was created last of those that are not ready; nil if there are none.
 func newest(pods []corev1.Pod) *corev1.Pod {
-	unready := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
-		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-	})
+	unready := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return podutil.IsPodReady(&p) })
 	if len(unready) == 0 {
 		return nil
 	}
@@ -65,10 +64,8 @@ func newest(pods []corev1.Pod) *corev1.Pod {
 // podTrouble reports what keeps a pod from being ready.
 func podTrouble(pod *corev1.Pod) (why, hint string) {
 	describe := fmt.Sprintf("see more: kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "no node takes it: " + c.Message, describe
-		}
+	if c := gang.Refusal(pod); c != nil {
+		return "no node takes it: " + c.Message, describe
 	}
 	if pod.Spec.NodeName == "" {
 		return "no scheduler has bound it", "it waits for the cluster's own scheduler: kubectl -n kube-system get pods"
@@ -96,7 +93,7 @@ func lastLines(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 		return nil
 	}
 	status := pod.Status.ContainerStatuses[0]
-	if status.State.Running == nil && status.LastTerminationState.Terminated == nil && status.State.Terminated == nil {
+	if !container.Started(&status) {
 		return nil
 	}
 	tail := int64(logLines)

@@ -1,7 +1,11 @@
+// Package events picks, from the events of a namespace, those of one job: about the job itself, what declares its gang, and
+// its pods, those that are gone included. It is pure.
 package events
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -106,7 +111,7 @@ func (f *Family) Has(e *corev1.Event) bool {
 	if o.UID != "" && f.uids[o.UID] {
 		return true
 	}
-	if Last(e).Before(f.created) {
+	if occurrence.Last(e).Before(f.created) {
 		return false
 	}
 	switch o.Kind {
@@ -122,4 +127,17 @@ func (f *Family) Has(e *corev1.Event) bool {
 		return strings.HasPrefix(o.Name, strings.ToLower(f.kind)+"-"+f.name+"-")
 	}
 	return false
+}
+
+// compare orders events: the one that happened last is the last.
+func compare(a, b *corev1.Event) int {
+	return cmp.Or(occurrence.Last(a).Compare(occurrence.Last(b)), occurrence.First(a).Compare(occurrence.First(b)), cmp.Compare(a.InvolvedObject.Kind, b.InvolvedObject.Kind),
+		cmp.Compare(a.InvolvedObject.Name, b.InvolvedObject.Name), cmp.Compare(a.Name, b.Name))
+}
+
+// Pick are the events of the family, the latest last.
+func Pick(all []*corev1.Event, f *Family) []*corev1.Event {
+	found := slices.DeleteFunc(slices.Clone(all), func(e *corev1.Event) bool { return !f.Has(e) })
+	slices.SortFunc(found, compare)
+	return found
 }

@@ -51,7 +51,7 @@ func Find(ctx context.Context, client *kube.Client, namespace, arg string) (*gan
 	refused := make([]error, len(readers))
 	atOnce(len(readers), func(i int) { found[i], refused[i] = get(ctx, client, readers[i], namespace, name) })
 	for _, err := range refused {
-		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) && !absent(err) {
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func choose(missing *gang.JobNotFoundError, readers []gang.JobReader, found []*g
 		case found[i] != nil:
 		case apierrors.IsForbidden(err):
 			forbidden = cmp.Or(forbidden, err)
-		case unserved(err):
+		case failure.NotServed(err):
 			nowhere = moreTelling(r, nowhere, err)
 		case r.Group == "batch" && len(readers) > 1: // served by every cluster: its absence shows nothing about the others
 		default:
@@ -147,15 +147,12 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 			return job, err
 		}
 		first = cmp.Or(first, op.Wrap(err))
-		if !unserved(err) {
+		if !failure.NotServed(err) {
 			return nil, op.Wrap(err)
 		}
 	}
 	return nil, first
 }
-
-// unserved reports whether an error means that the cluster does not have a resource: a 404 that names no object.
-func unserved(err error) bool { return apierrors.IsNotFound(err) && !absent(err) }
 
 // moreTelling is which of two kinds that are not served is to be reported: the first, but for the Job that every cluster serves.
 func moreTelling(r gang.JobReader, first, next error) error {
@@ -163,14 +160,4 @@ func moreTelling(r gang.JobReader, first, next error) error {
 		return next
 	}
 	return cmp.Or(first, next)
-}
-
-// absent reports whether an error means that an object is not there.
-func absent(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name != ""
 }

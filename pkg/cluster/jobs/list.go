@@ -56,7 +56,7 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 	refused, unread := make([]error, len(readers)), make([]error, len(readers))
 	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], o) })
 	for _, err := range refused {
-		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
+		if err != nil && !apierrors.IsForbidden(err) && !failure.NotServed(err) {
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 				all.Refused = append(all.Refused, refused[i])
 				served++
 			}
-		case unserved(refused[i]):
+		case failure.NotServed(refused[i]):
 			nowhere = moreTelling(r, nowhere, refused[i])
 		case r.Group != batchv1.GroupName || len(found[i]) > 0:
 			served++
@@ -108,7 +108,7 @@ func listMade(ctx context.Context, client *kube.Client, o Selection, all []*gang
 		}
 		listed[makes.GroupKind] = true
 		found, _, err := listKind(ctx, client, makes, Selection{Namespace: o.Namespace, Objects: true})
-		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
+		if err != nil && !apierrors.IsForbidden(err) && !failure.NotServed(err) {
 			return nil, err
 		}
 		made = append(made, found...)
@@ -144,7 +144,7 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Sele
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
 		results, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: o.Namespace}.Wrap(err)
-		if !unserved(err) {
+		if !failure.NotServed(err) {
 			all, unread = parted(r, results)
 			return all, unread, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,10 +108,10 @@ func groupsOf(ctx context.Context, client *kube.Client, reader gang.Reader, kind
 		switch groups, err := read(); {
 		case err == nil:
 			return groups, nil
-		case absent(err):
-			return nil, nil
-		case !unserved(err):
+		case !apierrors.IsNotFound(err):
 			return nil, op.Wrap(err)
+		case !failure.NotServed(err):
+			return nil, nil
 		}
 	}
 	return nil, nil

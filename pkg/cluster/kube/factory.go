@@ -41,12 +41,12 @@ type Client struct {
 type Factory struct {
 	flags     *connection
 	userAgent string
-	warnings  io.Writer
+	warnings  *warningWriter
 }
 
 // NewFactory returns a Factory whose requests carry the user agent; warnings of API servers go to warnings.
 func NewFactory(userAgent string, warnings io.Writer) *Factory {
-	return &Factory{flags: newConnection(), userAgent: userAgent, warnings: warnings}
+	return &Factory{flags: newConnection(), userAgent: userAgent, warnings: &warningWriter{out: warnings, printed: map[string]bool{}}}
 }
 
 // AddFlags adds kubectl's connection flags (--kubeconfig, --context, -n, --as, --request-timeout, …).
@@ -164,6 +164,6 @@ func (f *Factory) restConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = f.userAgent
 	config.QPS, config.Burst = clientQPS, clientBurst
-	config.WarningHandlerWithContext = warningWriter{f.warnings}
+	config.WarningHandlerWithContext = f.warnings
 	return config, nil
 }

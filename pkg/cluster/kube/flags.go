@@ -47,6 +47,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&cluster.ProxyURL, "proxy-url", "", "Proxy URL to use for requests to the API server")
 	flagvalue.Check(flags, c.checkNamespace, "namespace")
 	flags.StringVar(&c.overrides.Timeout, "request-timeout", "0", "The length of time to wait before giving up on a single server request. Non-zero values should contain a corresponding time unit (e.g. 1s, 2m, 3h). A value of zero means don't timeout requests.")
+	flagvalue.Check(flags, c.checkTimeout, "request-timeout")
 }
 
 func (c *connection) checkNamespace() error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/rest"
@@ -167,12 +168,25 @@ func contextNames(raw clientcmdapi.Config) []string {
 }
 
 // warningWriter prints the Warning headers of API servers (RFC 7234, code 299) as lines of gangctl. That a version of an API
-// is deprecated is not for the user to hear: gangctl chose it.
-type warningWriter struct{ out io.Writer }
+// is deprecated is not for the user to hear: gangctl chose it. A text is printed once: what is tried by a dry run first is warned of twice.
+type warningWriter struct {
+	out     io.Writer
+	mu      sync.Mutex
+	printed map[string]bool
+}
+
+// maxPrinted is how many texts are remembered: a policy may put anything into them.
+const maxPrinted = 100
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
-func (w warningWriter) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
-	if code == 299 && text != "" && !strings.Contains(text, " is deprecated in v") {
-		fmt.Fprintf(w.out, "warning: the API server reports: %s\n", text)
+func (w *warningWriter) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if code != 299 || text == "" || strings.Contains(text, " is deprecated in v") || w.printed[text] {
+		return
 	}
+	if len(w.printed) < maxPrinted {
+		w.printed[text] = true
+	}
+	fmt.Fprintf(w.out, "warning: the API server reports: %s\n", text)
 }

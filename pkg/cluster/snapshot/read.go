@@ -70,7 +70,7 @@ func readUpTo(in io.Reader, limit int64) (*Snapshot, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("document 1, line 1: the file holds no objects")
 	}
-	s := &Snapshot{Custom: map[schema.GroupKind][]*unstructured.Unstructured{}}
+	s := &Snapshot{Custom: map[schema.GroupKind][]*unstructured.Unstructured{}, Partial: true}
 	for i, d := range docs {
 		err := s.add(d, d.JSON, "")
 		if errors.Is(err, errNoObject) && i < len(docs)-1 {
@@ -81,6 +81,7 @@ func readUpTo(in io.Reader, limit int64) (*Snapshot, error) {
 			return nil, err
 		}
 	}
+	s.Partial = s.Partial && len(s.Nodes) == 0
 	if s.At.IsZero() {
 		s.At = newest(data)
 	}
@@ -155,6 +156,7 @@ func (s *Snapshot) addHeader(d document.Document, raw []byte) error {
 		}
 		s.At = at
 	}
+	s.Partial = false
 	s.Server, s.Caller, s.Denied, s.Probes = h.Server, h.Caller, append(s.Denied, h.Denied...), append(s.Probes, h.Probes...)
 	s.Unanswered = append(s.Unanswered, h.Unanswered...)
 	return nil

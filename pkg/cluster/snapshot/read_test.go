@@ -205,3 +205,14 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("a file of exactly the size: %v", err)
 	}
 }
+
+// A file that somebody has put together may lack the nodes; one that has a header has those that there are.
+func TestPartial(t *testing.T) {
+	const pod, node, header = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\n", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "apiVersion: gangctl.dev/v1alpha1\nkind: Snapshot\n"
+	for text, want := range map[string]bool{pod: true, pod + "---\n" + node: false, header + "---\n" + pod: false} {
+		s, err := Read(strings.NewReader(text))
+		if err != nil || s.Partial != want {
+			t.Errorf("%q: partial %t, want %t; %v", text, s.Partial, want, err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 )
 
@@ -130,8 +131,25 @@ func (w *View) Parts(d *gang.Declaration) (parts []gang.Part) {
 	return parts
 }
 
-// GangOf returns the gang of a part that is a PodGroup; nil without pods, or where its pods are only some of a gang.
-func (w *View) GangOf(p gang.Part) *gang.Gang {
+// Alongside are the gangs with which a scheduler places one at once, each with the pods that name it. One that is declared by its pods has the minimum that these state; one that
+// neither an object nor a pod declares has none.
+func (w *View) Alongside(d *gang.Declaration) (parts []gang.Part) {
+	for _, key := range d.Alongside {
+		least := int32(0)
+		if group := w.Group(key); group != nil {
+			least = max(1, group.MinMember)
+		} else if reader, known := dialect.ReaderOf(key.Dialect); known && reader.FromPods != nil && len(w.naming(key)) > 0 {
+			if declared, err := reader.FromPods(key, w.naming(key)); err == nil {
+				least = declared.MinMember
+			}
+		}
+		parts = append(parts, gang.GroupPart(key.Name, least, w.naming(key)))
+	}
+	return parts
+}
+
+// GangOf returns the gang of a part that is a group of a dialect; nil without pods, or where its pods are only some of a gang.
+func (w *View) GangOf(of gang.Dialect, p gang.Part) *gang.Gang {
 	if len(p.Pods) == 0 {
 		return nil
 	}
@@ -140,7 +158,7 @@ func (w *View) GangOf(p gang.Part) *gang.Gang {
 		job = w.bare(p.Pods[0])
 	}
 	for _, g := range w.Gangs(job) {
-		if g.Decl != nil && g.Decl.Key.Dialect == gang.Native && g.Decl.Key.Name == p.Name {
+		if g.Decl != nil && g.Decl.Key.Dialect == of && g.Decl.Key.Name == p.Name {
 			return g
 		}
 	}

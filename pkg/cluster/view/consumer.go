@@ -32,7 +32,8 @@ const awayAfter = 5 * time.Minute
 
 // Consumer is a job or a service, as a whole, that uses nodes.
 type Consumer struct {
-	Kind, Namespace, Name string
+	// Group is that of its kind.
+	Group, Kind, Namespace, Name string
 	// Pods are its pods that use resources of nodes; of [View.Unplaced], those that use none yet.
 	Pods []*corev1.Pod
 	// Ends reports whether it completes without a user's action.
@@ -118,6 +119,12 @@ func (w *View) Going(h *Consumer) bool {
 
 // Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
 func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil && h.Job.LeftFor == 0 }
+
+// Makes reports whether it is the application of a gang's pods, which no job owns: the gang is a part of it.
+func (h *Consumer) Makes(g *gang.Gang) bool {
+	m := g.Maker
+	return m != nil && h.Kind == m.Kind.Kind && h.Name == m.Name && h.Namespace == g.Meta.Namespace
+}
 
 // Keeps reports whether a pod stays whatever ends: the consumer does not, or leaves this pod when it does.
 func (h *Consumer) Keeps(pod *corev1.Pod) bool {
@@ -262,7 +269,7 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 		at := key{root.kind, pod.Namespace, root.name}
 		h := byKey[at]
 		if h == nil {
-			h = &Consumer{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[gang.Identity{Namespace: pod.Namespace, UID: root.uid}]}
+			h = &Consumer{Group: root.kind.Group, Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[gang.Identity{Namespace: pod.Namespace, UID: root.uid}]}
 			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
 			byKey[at] = h
 			x.all = append(x.all, h)
@@ -298,26 +305,60 @@ type owner struct {
 // owners are the objects that stand between pods and what people call a job or a service.
 func (w *View) owners() map[gang.Identity]owner {
 	m := map[gang.Identity]owner{}
-	add := func(kind string, obj metav1.Object) {
-		m[gang.IdentityOf(obj)] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: schema.GroupKind{Group: "apps", Kind: kind}, above: metav1.GetControllerOf(obj)}
+	add := func(kind schema.GroupKind, obj metav1.Object) {
+		if above := metav1.GetControllerOf(obj); above != nil {
+			m[gang.IdentityOf(obj)] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: kind, above: above}
+		}
 	}
 	for _, o := range w.Snap.ReplicaSets {
-		add("ReplicaSet", o)
+		add(replicaSet(), o)
+	}
+	for _, o := range w.Snap.Deployments {
+		add(deployment(), o)
+	}
+	for _, o := range w.Snap.StatefulSets {
+		add(statefulSet(), o)
 	}
 	for _, o := range w.Snap.Jobs {
-		m[gang.IdentityOf(o)] = owner{name: o.Name, uid: o.UID, kind: schema.GroupKind{Group: "batch", Kind: "Job"}, above: metav1.GetControllerOf(o)}
+		add(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), o)
+	}
+	for _, o := range w.makingPods() {
+		add(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), o)
 	}
 	for kind, list := range w.Snap.Custom {
 		for _, u := range list {
-			if above := metav1.GetControllerOf(u); above != nil && kind.Kind != "PodGroup" && kind.Kind != "Workload" {
-				m[gang.IdentityOf(u)] = owner{name: u.GetName(), uid: u.GetUID(), kind: kind, above: above}
+			if !declares(kind) {
+				add(kind, u)
 			}
 		}
 	}
 	return m
 }
 
-// rootOf follows the controllers of a pod to the top. A ReplicaSet that is not in the snapshot has its Deployment's name
+// declares reports whether objects of a kind only declare a gang, or let it wait: none has pods.
+func declares(kind schema.GroupKind) bool { return kind.Kind == "PodGroup" || kind.Kind == "Workload" }
+
+// makingPods are the pods that control others, as the driver of a Spark application does its executors.
+func (w *View) makingPods() (all []*corev1.Pod) {
+	making := sets.New[types.UID]()
+	for _, p := range w.Snap.Pods {
+		if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == "Pod" {
+			making.Insert(ref.UID)
+		}
+	}
+	if len(making) == 0 {
+		return nil
+	}
+	for _, p := range w.Snap.Pods {
+		if making.Has(p.UID) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// rootOf follows the controllers of a pod to the job that it is of, the outermost of several, or without one to the top: what makes jobs, such as a Workflow, goes on when
+// one of them ends. A ReplicaSet that is not in the snapshot has its Deployment's name
 // with the hash of the pods' template behind it. A static pod belongs to its node, and stands for itself.
 func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	ref := metav1.GetControllerOfNoCopy(pod)
@@ -325,12 +366,19 @@ func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
 	}
 	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}
+	var job *owner
 	for range 8 { // owners do not nest deeper; a cycle must not hang
 		known, ok := owners[gang.Identity{Namespace: pod.Namespace, UID: at.uid}]
-		if !ok || known.above == nil || known.above.Kind == "CronJob" {
+		if !ok || known.above.Kind == "CronJob" {
 			break // a CronJob goes on indefinitely, the Job that it made does not
 		}
+		if isJob(at.kind) {
+			job = &owner{kind: at.kind, name: at.name, uid: at.uid}
+		}
 		at = owner{kind: schema.FromAPIVersionAndKind(known.above.APIVersion, known.above.Kind).GroupKind(), name: known.above.Name, uid: known.above.UID}
+	}
+	if job != nil && !isJob(at.kind) {
+		return *job
 	}
 	if hash := pod.Labels["pod-template-hash"]; at.kind.Kind == "ReplicaSet" && hash != "" {
 		if name, ok := strings.CutSuffix(at.name, "-"+hash); ok {
@@ -340,9 +388,14 @@ func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	return at
 }
 
+func isJob(kind schema.GroupKind) bool {
+	_, known := kinds.ByKind(kind)
+	return known
+}
+
 // endsSomeDay: jobs of every kind do, and so do pods of other owners, or of none, that are not restarted indefinitely; services do not.
 func endsSomeDay(root owner, pod *corev1.Pod) bool {
-	if _, ok := kinds.ByKind(root.kind); ok {
+	if isJob(root.kind) {
 		return root.kind != ray.ClusterReader().GroupKind && root.kind != leaderworkerset.Reader().GroupKind // which serve until they are deleted
 	}
 	return strings.HasSuffix(root.kind.Kind, "Job") || pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure

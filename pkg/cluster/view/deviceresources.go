@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,9 @@ import (
 const deviceBudget = time.Second
 
 // offerDevices returns a snapshot in which nodes whose devices kube-scheduler takes for an extended resource, by a DeviceClass that maps it, offer that resource:
-// as many as no claim has, and those that pods there were given for it. A node with a device plugin for the resource stays as it is, as it does there. Devices that
-// have no such number, because several nodes or claims share them, are not offered: placement names them as not modelled.
+// as many as no claim has, those that pods there were given for it, and those that pods there have by claims of their own, which are charged for them. A node with a device
+// plugin for the resource stays as it is, as it does there. Devices that have no such number, because several nodes or claims share them, are not offered: placement
+// names them as not modelled.
 func offerDevices(s *snapshot.Snapshot) *snapshot.Snapshot {
 	names := resourcesOfClasses(s)
 	if len(names) == 0 || len(s.ResourceSlices) == 0 || !mapsResources(s.Server.Version) {
@@ -35,28 +37,57 @@ func offerDevices(s *snapshot.Snapshot) *snapshot.Snapshot {
 		ResourceClaims: s.ResourceClaims, ResourceSlices: placement.TaintedSlices(s.ResourceSlices, s.DeviceTaintRules), DeviceClasses: s.DeviceClasses,
 	})
 	offered := *s
-	offered.Nodes = slices.Clone(s.Nodes)
+	offered.Nodes, offered.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
 	for _, n := range names {
-		free, ok := devices.FreeDevices(ctx, n.class)
-		if !ok {
-			continue
-		}
-		given := givenOn(s, n.resource)
-		for i, node := range offered.Nodes {
-			if has := node.Status.Allocatable[n.resource]; !has.IsZero() || free[node.Name]+given[node.Name] == 0 {
-				continue
-			}
-			node = node.DeepCopy()
-			for _, list := range []*corev1.ResourceList{&node.Status.Allocatable, &node.Status.Capacity} {
-				if *list == nil {
-					*list = corev1.ResourceList{}
-				}
-				(*list)[n.resource] = *resource.NewQuantity(free[node.Name]+given[node.Name], resource.DecimalSI)
-			}
-			offered.Nodes[i] = node
+		if of, ok := devices.DevicesOf(ctx, n.class); ok {
+			offer(&offered, n.resource, of)
 		}
 	}
 	return &offered
+}
+
+// offer offers devices as a resource on the nodes of a snapshot that have none of it.
+func offer(s *snapshot.Snapshot, name corev1.ResourceName, of placement.ClassDevices) {
+	count, offering := givenOn(s, name), map[string]bool{}
+	for node, free := range of.Free {
+		count[node] += free
+	}
+	for _, p := range s.Pods {
+		if placement.Holds(p) {
+			count[p.Spec.NodeName] += of.Held[p.UID]
+		}
+	}
+	for i, node := range s.Nodes {
+		if has := node.Status.Allocatable[name]; !has.IsZero() || count[node.Name] == 0 {
+			continue
+		}
+		node = node.DeepCopy()
+		for _, list := range []*corev1.ResourceList{&node.Status.Allocatable, &node.Status.Capacity} {
+			if *list == nil {
+				*list = corev1.ResourceList{}
+			}
+			(*list)[name] = *resource.NewQuantity(count[node.Name], resource.DecimalSI)
+		}
+		s.Nodes[i], offering[node.Name] = node, true
+	}
+	for i, p := range s.Pods {
+		if held := of.Held[p.UID]; held > 0 && placement.Holds(p) && offering[p.Spec.NodeName] {
+			s.Pods[i] = charged(p, name, held)
+		}
+	}
+}
+
+// charged is a pod that is charged more of a resource, whichever of its containers uses it: see [podrequest.ByClaims].
+func charged(p *corev1.Pod, name corev1.ResourceName, count int64) *corev1.Pod {
+	with := *p
+	with.Spec.Overhead = maps.Clone(p.Spec.Overhead)
+	if with.Spec.Overhead == nil {
+		with.Spec.Overhead = corev1.ResourceList{}
+	}
+	sum := with.Spec.Overhead[name].DeepCopy()
+	sum.Add(*resource.NewQuantity(count, resource.DecimalSI))
+	with.Spec.Overhead[name] = sum
+	return &with
 }
 
 // classResource is an extended resource that the devices of a class are taken for.

@@ -44,11 +44,21 @@ func mappedDevices() *snapshot.Snapshot {
 	return s
 }
 
+// consumed has the claim be of a pod on n2, which requests nothing of the resource.
+func consumed(s *snapshot.Snapshot, annotations map[string]string) {
+	pod := labelled("consumer", nil)
+	pod.Namespace, pod.UID, pod.Spec.NodeName = "research", "consumer", "n2"
+	s.Pods = append(s.Pods, pod)
+	s.ResourceClaims[0].Annotations = annotations
+	s.ResourceClaims[0].Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+}
+
 // A node without a device plugin for a resource offers the devices that a DeviceClass maps to it, as kube-scheduler has it from v1.36.
 func TestDevicesOfExtendedResources(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit        func(s *snapshot.Snapshot)
 		total, free int64
+		later       int64 // how many are free without the pods of namespace research
 	}{
 		"mapped":           {total: 3, free: 2},
 		"an older server":  {edit: func(s *snapshot.Snapshot) { s.Server.Version = "v1.35.2" }},
@@ -62,6 +72,14 @@ func TestDevicesOfExtendedResources(t *testing.T) {
 		"one has a bad taint": {edit: func(s *snapshot.Snapshot) {
 			s.ResourceSlices[0].Spec.Devices[3].Taints = []resourceapi.DeviceTaint{{Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 		}, total: 2, free: 1},
+		"a pod has the claim": {edit: func(s *snapshot.Snapshot) { consumed(s, nil) }, total: 5, free: 2, later: 4},
+		"a pod has the claim that it was given": {edit: func(s *snapshot.Snapshot) {
+			consumed(s, map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"})
+		}, total: 3, free: 2, later: 2},
+		"one that a pod has has a bad taint": {edit: func(s *snapshot.Snapshot) {
+			consumed(s, nil)
+			s.ResourceSlices[0].Spec.Devices[0].Taints = []resourceapi.DeviceTaint{{Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		}, total: 4, free: 2, later: 3},
 		"mapped to another": {edit: func(s *snapshot.Snapshot) { s.DeviceClasses[0].Spec.ExtendedResourceName = ptr.To("example.com/other") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +91,15 @@ func TestDevicesOfExtendedResources(t *testing.T) {
 			total, free := w.Cluster().Total("n2")[mapped], w.Cluster().Free("n2")[mapped]
 			if tc.total > 0 && (total.Value() != tc.total || free.Value() != tc.free) || tc.total == 0 && total.Value() != 0 {
 				t.Errorf("%v of %v are free, want %d of %d", free.String(), total.String(), tc.free, tc.total)
+			}
+			var others []*corev1.Pod
+			for _, p := range w.Snap.Pods {
+				if p.Namespace == "research" {
+					others = append(others, p)
+				}
+			}
+			if later := w.Without(others).Free("n2")[mapped]; tc.total > 0 && later.Value() != max(tc.later, tc.free) {
+				t.Errorf("%v are free later, want %d", later.String(), max(tc.later, tc.free))
 			}
 			if plugin := w.Cluster().Total("n1")[mapped]; plugin.Value() != 8 {
 				t.Errorf("the node with a plugin has %v", plugin.String())

@@ -3,11 +3,18 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
@@ -23,7 +30,34 @@ type Event struct {
 	Field       string
 	First, Last time.Time
 	Count       int32
+
+	apiVersion string    // of the object; empty where it is not reported
+	uid        types.UID // that, too
 }
+
+// Refuses reports whether a scheduler reports that it finds no place for a pod, or could not give it the one that it found. Karpenter reports in the same words that it
+// adds no node.
+func (e Event) Refuses() bool {
+	switch e.Reason {
+	case "FailedScheduling", "Unschedulable":
+		return !e.ByKarpenter()
+	case "PodUnschedulable": // of YuniKorn
+		return true
+	case "GangScheduling":
+		return e.Warning
+	case "Informational": // as YuniKorn calls what it reports of requests
+		return slices.ContainsFunc(yunikorn.Refusals(), func(words string) bool { return strings.Contains(e.Message, words) })
+	}
+	return e.FailsToBind()
+}
+
+// FailsToBind reports whether a scheduler reports that it found a place for a pod and could not bind it to that, as the binder of KAI does. Volume claims have events of the same name.
+func (e Event) FailsToBind() bool {
+	return e.Kind == "Pod" && (e.Reason == gang.BindingError || e.Reason == "FailedBinding")
+}
+
+// ByKarpenter reports whether Karpenter reported it.
+func (e Event) ByKarpenter() bool { return strings.HasPrefix(e.By, "karpenter") }
 
 type eventKey struct{ kind, namespace, name string }
 
@@ -45,27 +79,11 @@ func (w *View) indexEvents() map[eventKey][]Event {
 }
 
 func convert(key eventKey, e *corev1.Event) Event {
-	out := Event{
+	return Event{
 		Kind: key.kind, Namespace: key.namespace, Name: key.name, Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason,
-		Message: e.Message, Field: e.InvolvedObject.FieldPath, By: cmp.Or(e.ReportingController, e.Source.Component), Count: max(1, e.Count),
-		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,
+		Message: e.Message, Field: e.InvolvedObject.FieldPath, apiVersion: e.InvolvedObject.APIVersion, uid: e.InvolvedObject.UID, By: occurrence.By(e),
+		First: occurrence.First(e), Last: occurrence.Last(e), Count: occurrence.Count(e),
 	}
-	if out.First.IsZero() {
-		out.First = cmpTime(e.EventTime.Time, e.CreationTimestamp.Time)
-	}
-	if e.Series != nil {
-		out.Count = max(out.Count, e.Series.Count)
-		out.Last = Later(out.Last, e.Series.LastObservedTime.Time)
-	}
-	out.Last = Later(out.Last, out.First)
-	return out
-}
-
-func cmpTime(a, b time.Time) time.Time {
-	if a.IsZero() {
-		return b
-	}
-	return a
 }
 
 // Later is the later of two moments.
@@ -76,9 +94,27 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Events are the messages about an object, the latest first.
+// Events are the messages about objects of a name, the latest first: of an earlier one, too.
 func (w *View) Events(kind, namespace, name string) []Event {
 	return w.events()[eventKey{kind, namespace, name}]
+}
+
+// EventsAbout are the messages about an object, the latest first: not about one of its name that another API group has, as Volcano has a Job, nor about an earlier one.
+func (w *View) EventsAbout(kind schema.GroupKind, o metav1.Object) []Event {
+	all := w.Events(kind.Kind, o.GetNamespace(), o.GetName())
+	another := func(e Event) bool {
+		switch {
+		case e.apiVersion != "" && schema.FromAPIVersionAndKind(e.apiVersion, kind.Kind).Group != kind.Group:
+			return true
+		case e.uid != "" && o.GetUID() != "" && !strings.HasPrefix(string(o.GetUID()), madeUp):
+			return e.uid != o.GetUID()
+		}
+		return e.Last.Before(o.GetCreationTimestamp().Time)
+	}
+	if !slices.ContainsFunc(all, another) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), another)
 }
 
 // EventsOf are the messages about all objects of a kind, the latest first.
@@ -101,32 +137,28 @@ func (w *View) EventsOf(kind string) []Event {
 // JobSet's Jobs, the StatefulSets of a LeaderWorkerSet and the ReplicaSets of a Deployment whose pods the API server refuses.
 func (w *View) MakerEvents(s *gang.Job) []Event {
 	made, parts := w.makers(s)
-	var makers []eventKey
+	own := w.EventsAbout(s.Kind.GroupKind(), &s.Meta)
+	all := slices.Clip(own)
 	for _, u := range made {
-		makers = append(makers, eventKey{u.GetKind(), u.GetNamespace(), u.GetName()})
+		all = append(all, w.EventsAbout(u.GroupVersionKind().GroupKind(), u)...)
 	}
 	for _, part := range parts {
-		makers = append(makers, eventKey{"Job", part.Namespace, w.batchJobs().all[part].Name})
+		all = append(all, w.EventsAbout(schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, w.batchJobs().all[part])...)
 	}
 	if s.Kind.GroupKind() == leaderworkerset.Reader().GroupKind { // its StatefulSets, which have the names of the job and of the leaders
-		makers = append(makers, eventKey{"StatefulSet", s.Meta.Namespace, s.Meta.Name})
+		all = append(all, w.Events("StatefulSet", s.Meta.Namespace, s.Meta.Name)...)
 		for _, p := range w.podsOf(s) {
-			makers = append(makers, eventKey{"StatefulSet", p.Namespace, p.Name})
+			all = append(all, w.Events("StatefulSet", p.Namespace, p.Name)...)
 		}
 	}
 	if m := s.Maker; m != nil {
-		makers = append(makers, eventKey{m.Controller.Kind.Kind, s.Meta.Namespace, m.Controller.Name})
+		all = append(all, w.Events(m.Controller.Kind.Kind, s.Meta.Namespace, m.Controller.Name)...)
 		if m.Kind != m.Controller.Kind {
-			makers = append(makers, eventKey{m.Kind.Kind, s.Meta.Namespace, m.Name})
+			all = append(all, w.Events(m.Kind.Kind, s.Meta.Namespace, m.Name)...)
 		}
 	}
-	own := w.Events(s.Kind.Kind, s.Meta.Namespace, s.Meta.Name)
-	if len(makers) == 0 {
+	if len(all) == len(own) {
 		return own
-	}
-	all := slices.Clone(own)
-	for _, maker := range makers {
-		all = append(all, w.events()[maker]...)
 	}
 	slices.SortStableFunc(all, func(a, b Event) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
@@ -134,18 +166,26 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 	return all
 }
 
-// PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the
-// same name is left out.
+// EventsOfPod are the messages about a pod, the latest first.
+func (w *View) EventsOfPod(p *corev1.Pod) []Event {
+	return w.EventsAbout(schema.GroupKind{Kind: "Pod"}, p)
+}
+
+// GroupEvents are the messages about the object that declares a gang, the latest first; none where it is declared without one.
+func (w *View) GroupEvents(d *gang.Declaration) []Event {
+	kind := d.Kind.GroupKind()
+	if u := w.Object(kind, d.Key.Namespace, d.Key.Name); u != nil {
+		return w.EventsAbout(kind, u)
+	}
+	return w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: d.Key.Namespace, Name: d.Key.Name})
+}
+
+// PodEvents are the messages about the present pods of a gang, the latest first.
 func (w *View) PodEvents(g *gang.Gang) []Event {
 	var all []Event
 	for _, m := range g.Members {
-		if m.Pod == nil {
-			continue
-		}
-		for _, e := range w.Events("Pod", m.Pod.Namespace, m.Pod.Name) {
-			if !e.Last.Before(m.Pod.CreationTimestamp.Time) {
-				all = append(all, e)
-			}
+		if m.Pod != nil {
+			all = append(all, w.EventsOfPod(m.Pod)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })

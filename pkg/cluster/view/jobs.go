@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -212,20 +213,13 @@ func (w *View) notFound(q Query) error {
 	return e
 }
 
-// maxInstead is how many Jobs of a CronJob are named.
+// maxInstead is how many Jobs of a CronJob are named, and how many kinds: users write those of what controls pods.
 const maxInstead = 3
 
-// instead is what else has the name of a query: a service, or a CronJob, of which the Jobs are seen that it has made.
+// instead is what else has the name of a query: an application of a kind that is no job, of which a pod is, or a CronJob, of which the Jobs are seen that it has made.
 func (w *View) instead(q Query) (all []string) {
-	for _, d := range w.Snap.Deployments {
-		if d.Namespace == q.Namespace && d.Name == q.Name {
-			all = append(all, "there is a Deployment of this name: give the name of one of its pods, as pod/NAME")
-		}
-	}
-	for _, s := range w.Snap.StatefulSets {
-		if s.Namespace == q.Namespace && s.Name == q.Name {
-			all = append(all, "there is a StatefulSet of this name: give the name of one of its pods, as pod/NAME")
-		}
+	for _, kind := range w.kindsNamed(q.Namespace, q.Name) {
+		all = append(all, "there is a "+kind.Kind+" of this name"+w.insteadOf(kind, q))
 	}
 	var made []string
 	for _, j := range w.Snap.Jobs {
@@ -237,6 +231,74 @@ func (w *View) instead(q Query) (all []string) {
 		all = append(all, "there is a CronJob of this name, which has made Job "+strings.Join(made, ", "))
 	}
 	return all
+}
+
+// kindsNamed are the kinds, which are no jobs, of what has a name and is seen, or controls pods: not all kinds are collected.
+func (w *View) kindsNamed(namespace, name string) []schema.GroupKind {
+	named := map[schema.GroupKind]bool{}
+	if gang.Named(w.Snap.Deployments, namespace, name) != nil {
+		named[deployment()] = true
+	}
+	if gang.Named(w.Snap.StatefulSets, namespace, name) != nil {
+		named[statefulSet()] = true
+	}
+	for kind, list := range w.Snap.Custom {
+		if !declares(kind) && slices.ContainsFunc(list, func(u *unstructured.Unstructured) bool { return u.GetNamespace() == namespace && u.GetName() == name }) {
+			named[kind] = true
+		}
+	}
+	for _, p := range w.Snap.Pods {
+		if p.Namespace == namespace {
+			for _, kind := range w.madeUnder(p, name) {
+				named[kind] = true
+			}
+		}
+	}
+	maps.DeleteFunc(named, func(kind schema.GroupKind, _ bool) bool {
+		_, job := kinds.ByKind(kind)
+		return job || kind.Group == "" // a pod is named as such
+	})
+	all := slices.SortedFunc(maps.Keys(named), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return all[:min(len(all), maxInstead)]
+}
+
+// madeUnder are the kinds of what controls a pod, at once or at the top, and has a name.
+func (w *View) madeUnder(p *corev1.Pod, name string) (all []schema.GroupKind) {
+	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Name == name {
+		all = append(all, kindOf(ref))
+	}
+	if root := rootOf(p, Once(w, ofOwners{}, w.owners)); root.name == name {
+		all = append(all, root.kind)
+	}
+	return all
+}
+
+// insteadOf is what to type in place of the name of an application: a pod of it that has no node, or is not Ready, or else any; without pods what was reported of it last.
+func (w *View) insteadOf(kind schema.GroupKind, q Query) string {
+	var best *corev1.Pod
+	worth := func(p *corev1.Pod) int {
+		switch {
+		case podutil.IsPodTerminal(p), podutil.IsPodReady(p):
+			return 0
+		case p.Spec.NodeName != "":
+			return 1
+		}
+		return 2
+	}
+	for _, p := range w.Snap.Pods {
+		if p.Namespace == q.Namespace && slices.Contains(w.madeUnder(p, q.Name), kind) && (best == nil || worth(p) > worth(best)) {
+			best = p
+		}
+	}
+	if best != nil {
+		return ": give the name of one of its pods, as pod/" + best.Name
+	}
+	for _, e := range w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: q.Namespace, Name: q.Name}) {
+		if e.Warning {
+			return ", which has no pods; " + e.By + " reported of it: " + e.Reason + ": " + e.Message
+		}
+	}
+	return ", which has no pods"
 }
 
 func (w *View) findByPod(q Query) (*gang.Job, error) {

@@ -3,32 +3,39 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// addMaker adds to a made-up job what makes its pods, with the members that it has yet to make.
-func (w *View) addMaker(s *gang.Job) {
+// addMaker adds to a made-up job what makes its pods, and to one of a group the members that it has yet to make.
+func (w *View) addMaker(s *gang.Job, grouped bool) {
 	owners := Once(w, ofOwners{}, w.owners)
 	root := rootOf(s.Bare[0], owners)
 	ref := metav1.GetControllerOfNoCopy(s.Bare[0])
-	if ref == nil || slices.ContainsFunc(s.Bare, func(p *corev1.Pod) bool {
+	if ref == nil || placement.StaticPod(s.Bare[0]) || slices.ContainsFunc(s.Bare, func(p *corev1.Pod) bool {
 		return rootOf(p, owners).uid != root.uid || rootOf(p, owners).name != root.name
 	}) {
 		return
 	}
 	s.Maker = &gang.Maker{Kind: root.kind, Name: root.name, Controller: gang.MakerPart{Kind: kindOf(ref), Name: ref.Name}}
-	set := w.statefulSet(kindOf(ref), s.Meta.Namespace, ref.Name)
-	if above := aboveOf(set); above != nil {
-		s.Maker.Kind, s.Maker.Name = kindOf(above), above.Name
-	}
+	set := w.statefulSetOf(kindOf(ref), s.Meta.Namespace, ref.Name)
 	id, _ := gang.ControllerOf(s.Bare[0])
 	made := withoutReplaced(w.byController().of(id))
+	if !grouped {
+		if s.Maker.Behind = behind(set, s.Bare[0], made); s.Maker.Behind > 0 {
+			s.Sequential = inOrder(set)
+		}
+		return
+	}
 	if len(made) != len(s.Bare) || slices.ContainsFunc(s.Bare, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, &metav1.ObjectMeta{UID: ref.UID}) }) {
 		return // others of its pods are in no gang, or in another: which one it makes next is not known
 	}
@@ -38,19 +45,88 @@ func (w *View) addMaker(s *gang.Job) {
 	}
 	s.Maker.Replicas = replicas
 	role := &s.Roles[0]
-	role.Replicas = gang.Sum(role.Replicas, *replicas-alive(made))
 	if set == nil {
+		role.Replicas = gang.Sum(role.Replicas, *replicas-alive(made))
 		return
 	}
+	role.Replicas = gang.Sum(role.Replicas, *replicas-int32(len(made))) // a pod that has ended has its ordinal until it is gone
 	withoutOwnClaims(&role.Template.Spec, set, s.Bare[0].Name)
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && *replicas > 1 {
-		s.Sequential = fmt.Sprintf("StatefulSet %s makes a pod only when those before it are Ready (podManagementPolicy: OrderedReady)", set.Name)
+		s.Sequential = inOrder(set)
 	}
+}
+
+// inOrder is why not all pods of a StatefulSet can start together.
+func inOrder(set *appsv1.StatefulSet) string {
+	return fmt.Sprintf("StatefulSet %s makes a pod only when those before it are Ready (podManagementPolicy: OrderedReady)", set.Name)
+}
+
+// behind is how many pods a StatefulSet has yet to make, which come after one of those that it made and only when that is Ready.
+func behind(set *appsv1.StatefulSet, pod *corev1.Pod, made []*corev1.Pod) int32 {
+	own := ordinal(set, pod)
+	if own < 0 || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		return 0
+	}
+	last := int(*orOne(set.Spec.Replicas)) - 1
+	if set.Spec.Ordinals != nil {
+		last += int(set.Spec.Ordinals.Start)
+	}
+	after := 0
+	for _, p := range made {
+		if at := ordinal(set, p); at > own && at <= last {
+			after++
+		}
+	}
+	return int32(max(0, last-own-after))
+}
+
+// ordinal is which of the pods of a StatefulSet one is; -1 if it is none, or there is no StatefulSet.
+func ordinal(set *appsv1.StatefulSet, pod *corev1.Pod) int {
+	if set == nil {
+		return -1
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(pod.Name, set.Name+"-"))
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// Outdated is the StatefulSet of a pod that was made of an earlier template of it, which it does not replace by itself: in order it replaces none that is not Ready, and by
+// the strategy OnDelete none at all. It is nil for any other pod.
+func (w *View) Outdated(p *corev1.Pod) *appsv1.StatefulSet {
+	ref := metav1.GetControllerOfNoCopy(p)
+	if ref == nil || p.DeletionTimestamp != nil {
+		return nil
+	}
+	set := w.statefulSetOf(kindOf(ref), p.Namespace, ref.Name)
+	of := p.Labels[appsv1.ControllerRevisionHashLabelKey]
+	if set == nil || of == "" || set.Status.UpdateRevision == "" || of == set.Status.UpdateRevision || podutil.IsPodReady(p) {
+		return nil
+	}
+	by := set.Spec.UpdateStrategy
+	if r := by.RollingUpdate; r != nil && r.Partition != nil && ordinal(set, p) < int(*r.Partition) {
+		return nil // it would be made again as it was
+	}
+	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && by.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		return nil
+	}
+	return set
 }
 
 // replicaSet is the kind whose controller makes the successor of a pod as soon as that is deleted.
 func replicaSet() schema.GroupKind {
 	return schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}
+}
+
+// deployment is the kind whose ReplicaSets make pods.
+func deployment() schema.GroupKind {
+	return schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+}
+
+// statefulSet is the kind whose pods keep their names.
+func statefulSet() schema.GroupKind {
+	return schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
 }
 
 // withoutReplaced leaves out pods that are being deleted and whose ReplicaSet, or that after it in a rollout, counts them no more; but not all pods.
@@ -73,21 +149,13 @@ func kindOf(ref *metav1.OwnerReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// aboveOf is what keeps a StatefulSet as it is; nil if nothing does, or there is no StatefulSet.
-func aboveOf(set *appsv1.StatefulSet) *metav1.OwnerReference {
-	if set == nil {
-		return nil
-	}
-	return metav1.GetControllerOfNoCopy(set)
-}
-
 // ofOwners is the key of what [View.owners] returns.
 type ofOwners struct{}
 
 // alive is how many of some pods have not ended: a controller replaces the others.
 func alive(pods []*corev1.Pod) (n int32) {
 	for _, p := range pods {
-		if !gang.Ended(p) {
+		if !podutil.IsPodTerminal(p) {
 			n++
 		}
 	}
@@ -96,16 +164,14 @@ func alive(pods []*corev1.Pod) (n int32) {
 
 // replicasOf is how many pods a ReplicaSet or a StatefulSet is to make; nil where that is not known.
 func (w *View) replicasOf(kind schema.GroupKind, namespace, name string) *int32 {
-	if set := w.statefulSet(kind, namespace, name); set != nil {
+	if set := w.statefulSetOf(kind, namespace, name); set != nil {
 		return orOne(set.Spec.Replicas)
 	}
 	if kind != replicaSet() {
 		return nil
 	}
-	for _, set := range w.Snap.ReplicaSets {
-		if set.Namespace == namespace && set.Name == name {
-			return orOne(set.Spec.Replicas)
-		}
+	if set := gang.Named(w.Snap.ReplicaSets, namespace, name); set != nil {
+		return orOne(set.Spec.Replicas)
 	}
 	return nil
 }
@@ -118,17 +184,12 @@ func orOne(replicas *int32) *int32 {
 	return replicas
 }
 
-// statefulSet finds a StatefulSet; nil for a controller of another kind.
-func (w *View) statefulSet(kind schema.GroupKind, namespace, name string) *appsv1.StatefulSet {
-	if kind != (schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}) {
+// statefulSetOf finds a StatefulSet; nil for a controller of another kind.
+func (w *View) statefulSetOf(kind schema.GroupKind, namespace, name string) *appsv1.StatefulSet {
+	if kind != statefulSet() {
 		return nil
 	}
-	for _, set := range w.Snap.StatefulSets {
-		if set.Namespace == namespace && set.Name == name {
-			return set
-		}
-	}
-	return nil
+	return gang.Named(w.Snap.StatefulSets, namespace, name)
 }
 
 // withoutOwnClaims leaves out the volumes that a StatefulSet makes for one pod alone: the next one gets its own.

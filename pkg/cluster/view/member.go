@@ -22,6 +22,13 @@ func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 	}
 	members, unlisted := gang.Assemble(job, pods, w.nodeLost)
 	gang.DemoteCrashLoops(members, w.Now)
+	if m := job.Maker; m != nil && m.Controller.Kind == statefulSet() {
+		for i, one := range members { // its pods are made again, however they ended
+			if one.State == gang.Succeeded && one.Pod.DeletionTimestamp != nil {
+				members[i].State = gang.Terminating
+			}
+		}
+	}
 	return members, unlisted
 }
 
@@ -108,8 +115,8 @@ func (w *View) nodeLost(name string) bool {
 
 // EndedAt is when a pod that has failed was ended: by the event of its eviction, by the condition of who evicted it, or else as [gang.EndOf] has it.
 func (w *View) EndedAt(pod *corev1.Pod) time.Time {
-	for _, e := range w.Events("Pod", pod.Namespace, pod.Name) {
-		if e.Reason == "Evicted" && !e.Last.Before(pod.CreationTimestamp.Time) {
+	for _, e := range w.EventsOfPod(pod) {
+		if e.Reason == "Evicted" {
 			return e.Last
 		}
 	}
@@ -131,4 +138,22 @@ func (w *View) NodeLostAt(name string) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// RoomSince is the latest moment at which a node came, became ready or ceased to be, or a container on one ended.
+func (w *View) RoomSince() time.Time {
+	type roomSince struct{}
+	return Once(w, roomSince{}, func() (last time.Time) {
+		for _, n := range w.Snap.Nodes {
+			last = Later(last, placement.ReadyChangedAt(n))
+		}
+		for _, p := range w.Snap.Pods {
+			for _, s := range p.Status.ContainerStatuses {
+				if s.State.Terminated != nil && p.Spec.NodeName != "" {
+					last = Later(last, s.State.Terminated.FinishedAt.Time)
+				}
+			}
+		}
+		return last
+	})
 }

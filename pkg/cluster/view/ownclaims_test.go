@@ -102,3 +102,64 @@ func diskIn(s *snapshot.Snapshot, claim, zone string) {
 	}}}}
 	s.Claims, s.Volumes = append(s.Claims, pvc), append(s.Volumes, pv)
 }
+
+// Members that mount claims of other names are alike where every node reaches the volumes, whoever has them; so are gangs then.
+func TestMembersWithNamedClaims(t *testing.T) {
+	shared, one := corev1.ReadWriteMany, corev1.ReadWriteOnce
+	for name, tc := range map[string]struct {
+		mode   corev1.PersistentVolumeAccessMode
+		change func(s *snapshot.Snapshot, pv *corev1.PersistentVolume)
+		roles  []int32
+		shape  bool
+	}{
+		"network storage":              {mode: shared, roles: []int32{4}, shape: true},
+		"network storage for one node": {mode: one, roles: []int32{1, 1, 1, 1}},
+		"one volume is in a zone": {mode: shared, change: func(_ *snapshot.Snapshot, pv *corev1.PersistentVolume) {
+			pv.Labels = map[string]string{corev1.LabelTopologyZone: "z1"}
+		}, roles: []int32{3, 1}},
+		"one claim is not bound": {mode: shared, change: func(s *snapshot.Snapshot, _ *corev1.PersistentVolume) { s.Claims[1].Spec.VolumeName = "" }, roles: []int32{3, 1}},
+		"one claim is being deleted": {mode: shared, change: func(s *snapshot.Snapshot, _ *corev1.PersistentVolume) {
+			s.Claims[1].DeletionTimestamp = ptr.To(metav1.Unix(1, 0))
+		}, roles: []int32{3, 1}},
+		"nodes count the volumes of the driver": {mode: shared, change: counted, roles: []int32{3, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &snapshot.Snapshot{}
+			for i := range 4 {
+				p := labelled("g-"+string(rune('0'+i)), nil)
+				labels.SetGroup(&p.ObjectMeta, "g", 4)
+				p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.Name}}}}
+				pvc := diskClaim(p.Name)
+				pvc.Spec.AccessModes, pvc.Spec.VolumeName, pvc.Status.Phase = []corev1.PersistentVolumeAccessMode{tc.mode}, "pv-"+p.Name, corev1.ClaimBound
+				pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pvc.Spec.VolumeName}}
+				pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/" + p.Name}
+				s.Pods, s.Claims, s.Volumes = append(s.Pods, p), append(s.Claims, pvc), append(s.Volumes, pv)
+			}
+			if tc.change != nil {
+				tc.change(s, s.Volumes[1])
+			}
+			w := New(s)
+			job, err := w.Find(Query{Kind: "pod", Namespace: "team", Name: "g-0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, roles := w.PlacementRequest(w.Gang(job)), []int32(nil)
+			for _, r := range p.Roles {
+				roles = append(roles, r.Count)
+			}
+			slices.Sort(roles)
+			slices.Reverse(roles)
+			if !slices.Equal(roles, tc.roles) || (p.Shape != "") != tc.shape {
+				t.Errorf("roles of %d members, want %d; shape %q", roles, tc.roles, p.Shape)
+			}
+		})
+	}
+}
+
+// counted has a volume be one of a driver of which nodes attach only so many.
+func counted(s *snapshot.Snapshot, pv *corev1.PersistentVolume) {
+	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: pv.Name}}
+	s.CSINodes = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: "csi.example.com", NodeID: "n1", Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](4)}}},
+	}}}
+}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ type PlacementRequest struct {
 	// out, and come after them.
 	Members map[string][]gang.Member
 	// Shape is equal for requests that find the same room in a cluster of this view, whatever their gangs are called. It is empty for
-	// one that is like no other: its members have volumes, or devices that are allocated.
+	// one that is like no other: its members have volumes that not every node reaches, or devices that are allocated.
 	Shape string
 	// Unmodelled are rules about where members may be that the request has not.
 	Unmodelled []string
@@ -62,12 +63,15 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done-g.Count(gang.NotDue))
 	}
 	names, selected := map[string]string{}, w.selectedLabels(g)
-	if p.Topology = Topology(g); g.Decl == nil && p.Topology.Required != "" {
+	p.Topology = Topology(g)
+	podSets := g.Decl == nil && len(p.Topology.Parts) > 0
+	if g.Decl == nil && len(p.Topology.AllRequired()) > 0 {
 		p.MinMember = g.Total() // the domain is for all that Kueue admits, even where members start one by one
 		if g.MinMember != nil {
 			p.MinMember = min(*g.MinMember, p.MinMember)
 		}
 	}
+	p.KeepDevices = g.Decl != nil && g.Decl.Key.Dialect == gang.Native && p.Topology.Required != ""
 	var exclusions []exclusion
 	exclusions, p.Unmodelled = w.exclusions(g)
 	for _, x := range exclusions {
@@ -77,6 +81,9 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	role := func(m gang.Member, pod *corev1.Pod) (name string) {
 		for _, x := range exclusions {
 			pod = x.applied(pod)
+		}
+		if podSets {
+			pod = kueue.InPodSet(m.Role, pod)
 		}
 		shape := signature(m.Role, pod, selected) + w.ownClaims(pod) + parts(pod)
 		name, known := names[shape]
@@ -103,8 +110,15 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		if pod == nil || m.State == gang.Failed || m.State == gang.Terminating || m.State == gang.Lost {
 			pod = w.Virtual(g, m) // the replacement
 		}
+		pod = w.reassigned(g, m.Role, pod)
 		name := role(m, pod)
 		p.Members[name] = append(p.Members[name], m)
+	}
+	for i, pod := range w.Unreplaced(g) {
+		m := gang.Member{Role: g.Roles[0].Name, Index: int(g.Total()) + i, State: gang.Missing}
+		name := role(m, kept(pod))
+		p.Members[name] = append(p.Members[name], m)
+		p.MinMember = gang.Sum(p.MinMember, 1)
 	}
 	unlisted := map[string]int32{}
 	for _, r := range g.Roles {
@@ -118,8 +132,34 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
 		r.Min = w.roleMin(g, r.Name)
 	}
-	p.Shape, p.members = p.shape(names, g)
+	p.Shape, p.members = p.shape(names, g, w.tied)
 	return p
+}
+
+// reassigned is the pod of a member whose node is not healthy, and for which Kueue looks for another: without the node.
+func (w *View) reassigned(g *gang.Gang, role string, pod *corev1.Pod) *corev1.Pod {
+	if pod.Spec.NodeSelector[corev1.LabelHostname] == "" {
+		return pod
+	}
+	wl, r := w.Workload(g.Job), g.RoleByName(role)
+	if wl == nil || r == nil {
+		return pod
+	}
+	away := kueue.Unhealthy(wl)
+	if len(away) == 0 || !slices.Contains(away, pod.Spec.NodeSelector[corev1.LabelHostname]) {
+		return pod
+	}
+	free, assigned := *pod, kueue.Assigned(wl, &r.Template, pod)
+	free.Spec.NodeSelector = maps.Clone(pod.Spec.NodeSelector)
+	maps.DeleteFunc(free.Spec.NodeSelector, func(key, _ string) bool { return assigned[key] != "" })
+	return &free
+}
+
+// kept is the pod of a placeholder without its node.
+func kept(p *corev1.Pod) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *p.ObjectMeta.DeepCopy(), Spec: *p.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	pod.Spec.NodeName = ""
+	return pod
 }
 
 // Leaving are the pods of a gang whose room is free for its members, which come after them: those of members that are being deleted, or whose node is away, and those that
@@ -134,14 +174,17 @@ func (w *View) Leaving(g *gang.Gang) (pods []*corev1.Pod) {
 	return pods
 }
 
-// Topology is by which node labels members share domains: as what declares the gang has it, or else, while Kueue holds a job, as the members of its one role are annotated for
-// Kueue, which admits them to one domain.
+// Topology is by which node labels members share domains: as what declares the gang has it, or else, while Kueue holds a job, as the members of each role are annotated for
+// Kueue, which admits them to one domain. The rules for several roles are about pods with the label of [kueue.InPodSet].
 func Topology(g *gang.Gang) gang.Topology {
 	if g.Decl != nil {
 		return g.Decl.Topology
 	}
-	if _, queued := kueue.QueueOf(&g.Meta); !queued || !g.Suspended || len(g.Roles) != 1 {
+	if _, queued := kueue.QueueOf(&g.Meta); !queued || !g.Suspended {
 		return gang.Topology{}
+	}
+	if len(g.Roles) != 1 {
+		return kueue.TopologyOfRoles(g.Roles)
 	}
 	t, err := kueue.TopologyOf(&g.Roles[0].Template)
 	if err != nil {
@@ -151,9 +194,10 @@ func Topology(g *gang.Gang) gang.Topology {
 }
 
 // shape is the request's Shape and those of its roles, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
-// they find depends on labels that no signature has, so members with such rules are like no others; nor are those that have to be where others of their gang are.
-func (p PlacementRequest) shape(names map[string]string, g *gang.Gang) (shape string, roles map[string]string) {
-	if len(p.Bound) > 0 && !p.Topology.Empty() || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasClaims(r.Pod) || placement.DependsOnPods(r.Pod) }) {
+// they find depends on labels that no signature has, so members with such rules are like no others; nor are those that have to be where others of their gang are, or that
+// are tied to their volumes.
+func (p PlacementRequest) shape(names map[string]string, g *gang.Gang, tied func(*corev1.Pod) bool) (shape string, roles map[string]string) {
+	if len(p.Bound) > 0 && !p.Topology.Empty() || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return tied(r.Pod) || placement.DependsOnPods(r.Pod) }) {
 		return "", nil
 	}
 	signatures, roles := make(map[string]string, len(names)), make(map[string]string, len(names))
@@ -161,7 +205,7 @@ func (p PlacementRequest) shape(names map[string]string, g *gang.Gang) (shape st
 		signatures[name] = signature
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %q", p.MinMember, p.Topology.String())
+	fmt.Fprintf(&b, "%d %q %t", p.MinMember, p.Topology.String(), p.KeepDevices)
 	if len(p.Bound) > 0 {
 		bound := map[string]int{}
 		for _, m := range g.Members {
@@ -176,6 +220,13 @@ func (p PlacementRequest) shape(names map[string]string, g *gang.Gang) (shape st
 		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, roles[r.Name])
 	}
 	return b.String(), roles
+}
+
+// tied reports whether a pod has a claim of a volume that is made for it, or that not every node reaches.
+func (w *View) tied(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Ephemeral != nil || v.PersistentVolumeClaim != nil && w.Cluster().OwnVolume(pod, &v) != ""
+	})
 }
 
 // hasClaims reports whether a pod has claims of volumes.
@@ -219,7 +270,7 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 	return role + "/" + text
 }
 
-// ownClaims distinguishes members that have claims of their own, of volumes or of devices, which may be tied to a node.
+// ownClaims distinguishes members that have claims, of volumes or of devices, which may be tied to a node.
 func (w *View) ownClaims(pod *corev1.Pod) string {
 	if !hasClaims(pod) && len(pod.Spec.ResourceClaims) == 0 {
 		return ""
@@ -228,7 +279,10 @@ func (w *View) ownClaims(pod *corev1.Pod) string {
 	if err != nil {
 		return pod.Name
 	}
-	return "/" + text
+	if text != "" {
+		text = "/" + text
+	}
+	return text
 }
 
 // selectedLabels are the keys of the labels by which rules distinguish the members of a gang: those that a rule of a member, or the

@@ -50,8 +50,11 @@ func (w *View) madeOfGroup(d gang.Declaration, owner *metav1.OwnerReference) *ga
 		s.Kind, s.Meta.Name, s.Meta.UID = schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID
 		s.Maker = &gang.Maker{Kind: kindOf(owner), Name: owner.Name, Controller: gang.MakerPart{Kind: kindOf(owner), Name: owner.Name}}
 	}
-	share := corev1.ResourceList{}
-	for name, amount := range d.MinResources {
+	share, stated := corev1.ResourceList{}, d.MinResources
+	if d.MinMember == 1 && owner != nil {
+		stated = nil // they are those of all pods that its maker will make, as of a Spark application: how many these are is not known
+	}
+	for name, amount := range stated {
 		share[name] = request.Quantity(name, request.Sum(request.Amount(name, amount), int64(d.MinMember)-1)/int64(d.MinMember))
 	}
 	delete(share, corev1.ResourcePods)

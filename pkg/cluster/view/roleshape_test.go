@@ -52,4 +52,13 @@ func TestRoleShape(t *testing.T) {
 	}); r != "" || o != "" {
 		t.Errorf("members that are spread have shapes %q, %q", r, o)
 	}
+	keeping := func(devices bool) string {
+		var p PlacementRequest
+		p.KeepDevices = devices
+		shape, _ := p.shape(nil, nil, nil)
+		return shape
+	}
+	if keeping(true) == keeping(false) {
+		t.Error("gangs whose claims keep their devices have the shape of others")
+	}
 }

@@ -89,11 +89,11 @@ func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 		}
 		return w.judge(job, last)
 	})
-	name, namespace := job.Meta.Name, job.Meta.Namespace
+	name, namespace := job.Reader.Argument(job.Meta.Name), job.Meta.Namespace
 	look := fmt.Sprintf("look at it with `gangctl get %s -n %s`, or delete it with `gangctl delete %s -n %s`", name, namespace, name, namespace)
 	switch {
 	case errors.Is(context.Cause(limited), errTimedOut) && errors.Is(err, context.DeadlineExceeded):
-		return failure.WithCode(failure.CodeTimedOut, "%s: %s after %s: %s", job, w.Target.missed(), w.Timeout, status(last)).
+		return failure.WithCode(failure.CodeTimedOut, "%s: %s after %s: %s", job, w.Target.missed(), whole(w.Timeout), status(last)).
 			WithHint("%sthe job is left as it is; %s", w.why(ctx, job, last), look)
 	case errors.Is(err, context.Canceled):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s keeps going: %s", job, status(last)).WithHint("%s", look)
@@ -106,7 +106,7 @@ func (w *Waiter) judge(job *gang.Job, s summary.Summary) (bool, error) {
 	switch {
 	case s.State == gang.Failed && w.Target != Failed:
 		return false, failure.WithCode(failure.CodeJobFailed, "%s failed: %s", job, s.Reason).
-			WithHint("see its members with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
+			WithHint("see its members with `gangctl get %s -n %s`", job.Reader.Argument(job.Meta.Name), job.Meta.Namespace)
 	case s.State == gang.Succeeded && w.Target == Failed:
 		return false, failure.Errorf("%s has succeeded, and fails no more", job)
 	}
@@ -159,4 +159,12 @@ func status(s summary.Summary) string {
 		return progress(s)
 	}
 	return progress(s) + ": " + s.Reason
+}
+
+// whole is a duration in whole seconds, unless it is less than one: what is left of a time limit has nanoseconds.
+func whole(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d
+	}
+	return d.Round(time.Second)
 }

@@ -216,10 +216,10 @@ func TestWaitEndsOtherwise(t *testing.T) {
 	}{
 		{"timeout", time.Second, nil, func(c *cluster, _ context.CancelFunc) []func() { return []func(){pending(c)} }, failure.CodeTimedOut,
 			"TFJob research/llama: not every member runs after 1s: Pending, 0/2 scheduled, 0/2 running: " + short,
-			"BLOCKED  llama: no room\nthe job is left as it is; look at it with `gangctl get llama -n research`"},
+			"BLOCKED  llama: no room\nthe job is left as it is; look at it with `gangctl get tfjob/llama -n research`"},
 		{"failed", 0, nil, func(c *cluster, _ context.CancelFunc) []func() {
 			return []func(){func() { c.condition(kubeflowv1.JobFailed, "1 Worker replica(s) failed.") }}
-		}, failure.CodeJobFailed, "TFJob research/llama failed: 1 Worker replica(s) failed.", "gangctl get llama"},
+		}, failure.CodeJobFailed, "TFJob research/llama failed: 1 Worker replica(s) failed.", "gangctl get tfjob/llama"},
 		{"deleted", 0, nil, func(c *cluster, _ context.CancelFunc) []func() {
 			return []func(){func() {
 				if err := c.dyn.Resource(tfjob.GVR()).Namespace("research").Delete(t.Context(), "llama", metav1.DeleteOptions{}); err != nil {
@@ -228,7 +228,7 @@ func TestWaitEndsOtherwise(t *testing.T) {
 			}}
 		}, failure.CodeJobFailed, "TFJob research/llama was deleted while waiting for it", ""},
 		{"interrupted", time.Minute, nil, func(_ *cluster, cancel context.CancelFunc) []func() { return []func(){cancel} }, failure.CodeInterrupted,
-			"interrupted; TFJob research/llama keeps going: Pending, 0/2 scheduled, 0/2 running: no pods yet", "gangctl delete llama -n research"},
+			"interrupted; TFJob research/llama keeps going: Pending, 0/2 scheduled, 0/2 running: no pods yet", "gangctl delete tfjob/llama -n research"},
 		{"no right to watch pods", 0, func(c *cluster) {
 			refuse := func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)

@@ -91,7 +91,7 @@ The exit code is 5 if a check failed.`,
 	flags.StringVar(&o.Scheduler, "scheduler", "", "With --smoke: scheduler of the gang (default: "+install.SchedulerInstance+")")
 	flags.StringVar(&o.Image, "smoke-image", smoke.Image, "With --smoke: image of the pods; it has to run until it is stopped")
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "With --smoke: how long the gang may take to run")
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML)...)
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func TestOptions(t *testing.T) {
 		{args: "--scheduler x", wrong: "--scheduler has no effect without --smoke"},
 		{args: "--smoke --timeout 5ms", wrong: "--timeout 5ms: must be 1s or more"},
 		{args: "--smoke --smoke-image=", wrong: "--smoke-image: must name an image"},
-		{args: "-o wide", wrong: `--output "wide": must be one of json, yaml`},
+		{args: "-o wide", wrong: `--output "wide": must be one of json, yaml, jsonpath=, jsonpath-as-json=, go-template=`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

@@ -2,12 +2,9 @@ package cmdutil
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -72,20 +69,9 @@ func colour(v answer.Verdict) iostreams.Style {
 	}
 }
 
-// Encode writes one of our own values, which are no API objects, as JSON or YAML.
+// Encode writes one of our own values, which are no API objects, in the form of -o.
 func Encode(io *iostreams.IOStreams, output *printer.Flags, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if output.Output == printer.YAML {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
-		}
-	}
-	_, err = io.Out.Write(text)
-	return err
+	return output.Encode(io.Out, value)
 }
 
 // ExitError ends a command whose answer was printed: it holds the exit code of the answer, and is nil for success.

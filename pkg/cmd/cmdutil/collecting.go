@@ -1,11 +1,15 @@
 package cmdutil
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 )
 
 // Collecting reports on a terminal how much of the cluster has been read, where that takes longer than a second. count goes into the
@@ -17,6 +21,14 @@ func Collecting(io *iostreams.IOStreams) (count *atomic.Int64, done func()) {
 		end()
 		tidy()
 	}
+}
+
+// ReadSnapshot reads the cluster, or the file that --from names, and reports how far it is. The client is nil for a file.
+func ReadSnapshot(ctx context.Context, io *iostreams.IOStreams, from string, connect func() (*kube.Client, error), options collect.Options) (*snapshot.Snapshot, *kube.Client, error) {
+	count, done := Collecting(io)
+	defer done()
+	options.Count, options.Now = count, io.Clock.Now
+	return collect.Read(ctx, from, io.In, connect, options)
 }
 
 const (

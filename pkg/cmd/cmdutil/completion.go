@@ -26,13 +26,13 @@ const (
 	maxCompletions = 100
 )
 
-// finder gets completions from the cluster; args are the arguments before the one that is completed. It may return more than
+// Finder gets completions from the cluster; args are the arguments before the one that is completed. It may return more than
 // match the prefix, in any order, with a description after a tab.
-type finder func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error)
+type Finder func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error)
 
-// completeFromCluster completes with what find returns within completionBudget, and with nothing if that fails or takes longer. It
+// CompleteFromCluster completes with what find returns within completionBudget, and with nothing if that fails or takes longer. It
 // does not rely on find to respect its context: the exec plugin of a kubeconfig does not.
-func completeFromCluster(f *Factory, find finder) cobra.CompletionFunc {
+func CompleteFromCluster(f *Factory, find Finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionBudget)
 		defer cancel()
@@ -48,7 +48,7 @@ func completeFromCluster(f *Factory, find finder) cobra.CompletionFunc {
 }
 
 // runFinder returns nil if anything fails.
-func runFinder(ctx context.Context, f *Factory, find finder, args []string) []cobra.Completion {
+func runFinder(ctx context.Context, f *Factory, find Finder, args []string) []cobra.Completion {
 	namespace, err := f.Namespace()
 	if err != nil {
 		return nil
@@ -135,7 +135,7 @@ func CompleteClaims(f *Factory) cobra.CompletionFunc {
 
 // CompleteNodeLabels completes with the keys of the labels of nodes that group them: names of nodes group none.
 func CompleteNodeLabels(f *Factory) cobra.CompletionFunc {
-	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
+	return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
 		reader, err := metadata.NewForConfig(client.Config)
 		if err != nil {
 			return nil, err
@@ -157,7 +157,7 @@ func CompleteNodeLabels(f *Factory) cobra.CompletionFunc {
 
 // CompleteDevices completes with the devices that the nodes have.
 func CompleteDevices(f *Factory) cobra.CompletionFunc {
-	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
+	return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, _ string, _ []string) ([]cobra.Completion, error) {
 		list, err := client.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return nil, err
@@ -176,7 +176,7 @@ func CompleteDevices(f *Factory) cobra.CompletionFunc {
 // completeNames completes with the names of objects. Only their metadata is read, from the API server's cache, all kinds at once; a
 // kind that cannot be listed has none.
 func completeNames(f *Factory, kinds ...objectKind) cobra.CompletionFunc {
-	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
+	return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
 		reader, err := metadata.NewForConfig(client.Config)
 		if err != nil {
 			return nil, err

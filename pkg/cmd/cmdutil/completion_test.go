@@ -58,7 +58,7 @@ func TestClusterIsSilent(t *testing.T) {
 	fails := func(context.Context, *kube.Client, string, []string) ([]string, error) { return []string{"a"}, failed }
 	for name, tt := range map[string]struct {
 		f    *Factory
-		find finder
+		find Finder
 		want int
 	}{
 		"found":        {&Factory{Client: client, Namespace: namespace}, finds, 1},
@@ -66,7 +66,7 @@ func TestClusterIsSilent(t *testing.T) {
 		"no client":    {&Factory{Client: func() (*kube.Client, error) { return nil, failed }, Namespace: namespace}, finds, 0},
 		"failed":       {&Factory{Client: client, Namespace: namespace}, fails, 0},
 	} {
-		names, directive := completeFromCluster(tt.f, tt.find)(command(t), nil, "")
+		names, directive := CompleteFromCluster(tt.f, tt.find)(command(t), nil, "")
 		if len(names) != tt.want || directive != cobra.ShellCompDirectiveNoFileComp {
 			t.Errorf("%s: got %q, %v", name, names, directive)
 		}
@@ -80,7 +80,7 @@ func TestClusterIsBrief(t *testing.T) {
 		defer close(released)
 		f := &Factory{Namespace: func() (string, error) { return "", nil }, Client: func() (*kube.Client, error) { <-released; return nil, errors.New("late") }}
 		start := time.Now()
-		names, _ := completeFromCluster(f, nil)(command(t), nil, "")
+		names, _ := CompleteFromCluster(f, nil)(command(t), nil, "")
 		if took := time.Since(start); names != nil || took != completionBudget {
 			t.Errorf("got %q after %v", names, took)
 		}

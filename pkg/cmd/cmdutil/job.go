@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // JobOptions are the dependencies and arguments of a command about one job.
@@ -32,10 +33,16 @@ type JobOptions struct {
 func (o *JobOptions) Bind(cmd *cobra.Command, f *Factory, validate func(*cobra.Command) error, run func(context.Context) error) {
 	o.IO = f.IO
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return failure.Usagef("%s needs the name of one job, got %d", cmd.Name(), len(args)).WithHint("for all jobs: gangctl list")
+		if len(args) == 1 {
+			return nil
 		}
-		return nil
+		hint := "for all jobs: gangctl list"
+		if len(args) == 2 {
+			if _, known := kind.ByName(args[0]); known || args[0] == "job" {
+				hint = fmt.Sprintf("a kind and a name are one argument: %s %s", cmd.CommandPath(), shell.Quote(args[0]+"/"+args[1]))
+			}
+		}
+		return failure.Usagef("%s needs the name of one job, got %d", cmd.Name(), len(args)).WithHint("%s", hint)
 	}
 	cmd.ValidArgsFunction = CompleteJobs(f, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -3,8 +3,10 @@ package cmdutil
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -72,5 +74,16 @@ func TestUnreadableKind(t *testing.T) {
     verbs: ["delete"]`
 	if got == nil || got.Message != "get job research/llama: not found; you may not look for it among TFJobs, MPIJobs" || got.Hint != rules {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// KIND NAME, as kubectl has it, is answered with how it is written here.
+func TestKindAndName(t *testing.T) {
+	for args, want := range map[string]string{"tfjob llama": "a kind and a name are one argument: get tfjob/llama", "job llama": "a kind and a name are one argument: get job/llama", "a b": "for all jobs: gangctl list", "": "for all jobs: gangctl list"} {
+		cmd := &cobra.Command{Use: "get"}
+		(&JobOptions{}).Bind(cmd, &Factory{}, nil, nil)
+		if got := failure.From(cmd.Args(cmd, strings.Fields(args))); got == nil || got.Hint != want {
+			t.Errorf("%q: got %+v", args, got)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func CompleteJobs(f *Factory, max int, takes ...func(*gang.Job) bool) cobra.Comp
 		if max > 0 && len(args) >= max {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+		return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
 			return findJobs(ctx, client, namespace, args, prefix, takes...)
 		})(cmd, args, prefix)
 	}
@@ -35,7 +35,7 @@ func CompleteMembers(f *Factory) cobra.CompletionFunc {
 		if len(args) >= 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
+		return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
 			return findMembers(ctx, client, namespace, prefix)
 		})(cmd, args, prefix)
 	}
@@ -75,7 +75,7 @@ func CompleteIndexes(f *Factory) cobra.CompletionFunc {
 
 // completeFromRoles completes with what a function makes of the roles of the job on the command line.
 func completeFromRoles(f *Factory, of func([]gang.Role) []cobra.Completion) cobra.CompletionFunc {
-	return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+	return CompleteFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}

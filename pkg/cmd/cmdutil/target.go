@@ -67,5 +67,5 @@ func resolvePod(ctx context.Context, client *kube.Client, namespace, name string
 			return &Target{Job: job, Pods: pods, Member: &members[i]}, nil
 		}
 	}
-	return nil, failure.Errorf("pod %s/%s is no member of %s any more", namespace, name, job).WithHint("see its members: gangctl get %s -n %s", job.Meta.Name, namespace)
+	return nil, failure.Errorf("pod %s/%s is no member of %s any more", namespace, name, job).WithHint("see its members: gangctl get %s -n %s", job.Reader.Argument(job.Meta.Name), namespace)
 }

@@ -67,8 +67,8 @@ func TestResolveTarget(t *testing.T) {
 		"pod/lonely":             {"pod research/lonely is no member of a job: it has no owner", "gangctl list -n research"},
 		"lonely":                 {"pod research/lonely is no member of a job: it has no owner", "gangctl list -n research"},
 		"pod/api-1":              {"pod research/api-1 is no member of a job: its owner is ReplicaSet api", "gangctl list -n research"},
-		"pod/llama-worker-1-old": {"pod research/llama-worker-1-old is no member of TFJob research/llama any more", "gangctl get llama -n research"},
-		"pod/llama-launcher-x":   {"pod research/llama-launcher-x is no member of TFJob research/llama any more", "gangctl get llama"}, // its Job was found to be of a job
+		"pod/llama-worker-1-old": {"pod research/llama-worker-1-old is no member of TFJob research/llama any more", "gangctl get tfjob/llama -n research"},
+		"pod/llama-launcher-x":   {"pod research/llama-launcher-x is no member of TFJob research/llama any more", "gangctl get tfjob/llama"}, // its Job was found to be of a job
 		"pod/zephyr":             {"get pod research/zephyr: not found", ""},
 		"zephyr":                 {"get job research/zephyr: not found", "gangctl list -A"},
 		"pod/secret":             {`get pod research/secret: User "bob" cannot get resource "pods"`, ""},

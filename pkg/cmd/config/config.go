@@ -83,6 +83,18 @@ func shown(profile, key string) string {
 	return "profiles." + profile + "." + key
 }
 
+// edit changes the settings file.
+func (o *Options) edit(change func(*config.Edit) error) error {
+	edit, err := config.Open(o.Path)
+	if err != nil {
+		return err
+	}
+	if err := change(edit); err != nil {
+		return err
+	}
+	return edit.Save()
+}
+
 // noteOverride reports what keeps a setting that has just been made from counting.
 func (o *Options) noteOverride(profile, key string) {
 	c, err := config.Load(o.Path, o.Getenv, "")

@@ -166,6 +166,7 @@ func TestSetRefusesWhatCommandsRefuse(t *testing.T) {
 	for setting, want := range map[string]string{
 		"gpu-resource gpu":         `--gpu-resource "gpu": must be an extended resource, DOMAIN/NAME`,
 		"scheduler My_One":         `--scheduler "My_One": must hold only lower-case letters`,
+		"request-timeout -- -1s":   `--request-timeout "-1s": must be a duration`,
 		"queue X":                  `--queue "X": must hold only`,
 		"env A=1 B":                `--env "B": must be NAME=VALUE`,
 		"label a/b/c=d":            `--label "a/b/c=d": `,

@@ -70,14 +70,7 @@ func (o *Options) set(cmd *cobra.Command, key string, values []string) error {
 	if err := config.Validate(cmd.Root(), name, values); err != nil {
 		return err
 	}
-	edit, err := config.Open(o.Path)
-	if err != nil {
-		return err
-	}
-	if err := edit.Set(profile, name, values, config.Plain(cmd.Root(), name)); err != nil {
-		return err
-	}
-	if err := edit.Save(); err != nil {
+	if err := o.edit(func(edit *config.Edit) error { return edit.Set(profile, name, values, config.Plain(cmd.Root(), name)) }); err != nil {
 		return err
 	}
 	o.noteOverride(profile, name)

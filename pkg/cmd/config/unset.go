@@ -39,14 +39,7 @@ func (o *Options) unset(cmd *cobra.Command, key string) error {
 	if err != nil {
 		return err
 	}
-	edit, err := config.Open(o.Path)
-	if err != nil {
-		return err
-	}
-	if err := edit.Unset(profile, name); err != nil {
-		return err
-	}
-	if err := edit.Save(); err != nil {
+	if err := o.edit(func(edit *config.Edit) error { return edit.Unset(profile, name) }); err != nil {
 		return err
 	}
 	o.noteOverride(profile, name)

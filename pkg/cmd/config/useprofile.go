@@ -34,17 +34,10 @@ one shell. A profile is made by setting a key in it.`,
 }
 
 func (o *Options) useProfile(name string) error {
-	edit, err := config.Open(o.Path)
-	if err != nil {
-		return err
-	}
-	if err := edit.UseProfile(name); err != nil {
-		return err
-	}
-	if err := edit.Save(); err != nil {
+	if err := o.edit(func(edit *config.Edit) error { return edit.UseProfile(name) }); err != nil {
 		return err
 	}
 	o.noteOverride("", "profile")
-	_, err = fmt.Fprintf(o.IO.Out, "profile %s chosen in %s\n", name, o.Path)
+	_, err := fmt.Fprintf(o.IO.Out, "profile %s chosen in %s\n", name, o.Path)
 	return err
 }

@@ -99,7 +99,7 @@ func (o *Options) run(ctx context.Context) error {
 	defer stop()
 	var failures []error
 	var deleted []*gang.Job
-	who := &caller{o: o, client: client}
+	who := &cmdutil.Caller{Client: client, Prompter: o.Prompter, Verb: "delete", Yes: o.Yes}
 	pods := map[types.UID][]*corev1.Pod{}
 	for i, name := range o.Names {
 		job, known, err := o.deleteOne(ctx, who, namespace, name)
@@ -128,17 +128,17 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		fmt.Fprintf(o.IO.Out, "%s deleted\n", job.Ref())
 	}
-	return failure.All(failures...)
+	return failure.AllBut(len(deleted), failures...)
 }
 
 // deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, its pods are read.
-func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*gang.Job, []*corev1.Pod, error) {
-	client := who.client
+func (o *Options) deleteOne(ctx context.Context, who *cmdutil.Caller, namespace, name string) (*gang.Job, []*corev1.Pod, error) {
+	client := who.Client
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
 		return nil, nil, failure.NeedingVerb(err, "delete")
 	}
-	if err := who.may(ctx, job); err != nil {
+	if err := who.May(ctx, job); err != nil {
 		return nil, nil, err
 	}
 	var pods []*corev1.Pod

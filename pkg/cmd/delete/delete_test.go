@@ -210,3 +210,39 @@ func TestWaitEndsOtherwise(t *testing.T) {
 		t.Errorf("interrupted: got %+v", got)
 	}
 }
+
+// Whoever may not watch pods learns that the job is deleted all the same.
+func TestDeletedAndNotWatched(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
+	s.Answer("DELETE "+jobsPath+"/llama", 200, &metav1.Status{Status: metav1.StatusSuccess})
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList(""))
+	s.HandleFunc("GET /api/v1/namespaces/research/pods", func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("watch") == "" {
+			kubetest.Write(w, 200, kubetest.PodList())
+			return
+		}
+		kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, `pods is forbidden: User "carol" cannot watch resource "pods" in API group "" in the namespace "research"`, &metav1.StatusDetails{Kind: "pods"}))
+	})
+	_, _, err := run(t.Context(), s.Client, "llama")
+	got := failure.From(err)
+	if got == nil || got.Code != failure.CodeError || !strings.HasPrefix(got.Message, "TFJob research/llama is deleted, but whether its pods are gone is not known: watch pods in namespace research: ") ||
+		!strings.Contains(got.Hint, `verbs: ["watch"]`) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A mistake in one name does not pass for one of the command line once another job is deleted: then something was done.
+func TestMistakeAmongOthers(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/a", 200, kubetest.Job("research", "a", 1))
+	s.Answer("DELETE "+jobsPath+"/a", 200, &metav1.Status{Status: metav1.StatusSuccess})
+	stdout, _, err := run(t.Context(), s.Client, "a", "foo/x", "--wait=false")
+	if got := failure.From(err); got == nil || got.Code != failure.CodeError || stdout != "tfjob.kubeflow.org/a deleted\n" {
+		t.Errorf("got %+v, %q", got, stdout)
+	}
+	_, _, err = run(t.Context(), kubetest.New(t).Client, "foo/x")
+	if got := failure.From(err); got == nil || got.Code != failure.CodeUsage {
+		t.Errorf("alone: got %+v", got)
+	}
+}

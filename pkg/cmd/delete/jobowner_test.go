@@ -28,11 +28,11 @@ func TestJobsOfOthers(t *testing.T) {
 		message string
 	}{
 		"no terminal":          {"ann", nil, nil, []string{"anns", "nobodys"}, nil, bobs + "; cannot prompt: stdin and stderr must be terminals"},
-		"no":                   {"ann", &prompttest.Fake{Choices: []bool{false}}, nil, []string{"anns", "nobodys"}, []string{bobs + ". Delete it?"}, bobs + ", and stays"},
+		"no":                   {"ann", &prompttest.Fake{Choices: []bool{false}}, nil, []string{"anns", "nobodys"}, []string{bobs + ". Delete it?"}, bobs + ", and stays as it is"},
 		"yes":                  {"ann", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{bobs + ". Delete it?"}, ""},
 		"with --yes":           {"ann", &prompttest.Fake{Choices: []bool{false}}, []string{"--yes"}, []string{"anns", "bobs", "nobodys"}, nil, ""},
 		"one's own":            {"bob", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?"}, ""},
-		"the server is silent": {"", &prompttest.Fake{Choices: []bool{true, false}}, nil, []string{"anns", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?", bobs + ". Delete it?"}, bobs + ", and stays"},
+		"the server is silent": {"", &prompttest.Fake{Choices: []bool{true, false}}, nil, []string{"anns", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?", bobs + ". Delete it?"}, bobs + ", and stays as it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := kubetest.New(t)
@@ -61,7 +61,7 @@ func TestJobsOfOthers(t *testing.T) {
 			if (failed == nil) != (tt.message == "") || failed != nil && (failed.Message != tt.message || failed.Code != failure.CodeError) {
 				t.Errorf("got %+v", failed)
 			}
-			if name == "no terminal" && failed.Hint != "to delete it all the same: gangctl delete bobs -n research --yes" {
+			if name == "no terminal" && failed.Hint != "to delete it all the same: gangctl delete tfjob/bobs -n research --yes" {
 				t.Errorf("hint: %s", failed.Hint)
 			}
 		})

@@ -49,8 +49,10 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		return failure.WithCode(failure.CodeTimedOut, "%s is deleted, but not all of it is gone after %s: %s", job, o.Timeout, left).WithHint("%s", hint)
 	case errors.Is(err, context.Canceled):
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; the deletion of %s goes on", job).WithHint("%s", hint)
+	case err != nil:
+		return fmt.Errorf("%s is deleted, but whether its pods are gone is not known: %w", job, failure.From(err))
 	}
-	return err
+	return nil
 }
 
 // remains reports what is left of the job, or nothing.

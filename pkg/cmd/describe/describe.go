@@ -3,9 +3,12 @@ package describe
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
@@ -36,7 +39,7 @@ is "-".`,
   gangctl describe llama -o json | jq '.timeline[] | select(.step == "scheduled").at'`,
 		SuggestFor: []string{"explain", "inspect"},
 	}
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML)...)
 	o.Bind(cmd, f, func(*cobra.Command) error { return o.Output.Validate() }, func(ctx context.Context) error {
 		if runF != nil {
 			return runF(ctx, o)
@@ -51,13 +54,16 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	happened, err := events.Of(ctx, client, job, pods)
-	if err != nil {
-		return err
+	happened, unread := events.Of(ctx, client, job, pods)
+	if unread != nil && !apierrors.IsForbidden(unread) {
+		return unread
+	}
+	if unread != nil { // the page without them is better than none
+		fmt.Fprintf(o.IO.ErrOut, "note: its events are not known: %s\n", failure.From(unread).Message)
 	}
 	s := summary.Of(job, pods, o.IO.Clock.Now())
 	if !o.Output.IsTable() {
 		return cmdutil.Encode(o.IO, &o.Output, newPage(job, s, happened))
 	}
-	return o.print(job, s, happened)
+	return o.print(job, s, happened, unread == nil)
 }

@@ -31,6 +31,18 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (stdout string, faile
 	return stdout, failed
 }
 
+// Who may not list events gets the page without them.
+func TestDescribeWithoutEvents(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
+	s.Answer("GET "+podsPath, 200, kubetest.PodList(pod(0, time.Second, 2*time.Minute, 3*time.Minute)))
+	s.Refuse("GET "+eventsPath, 403, metav1.StatusReasonForbidden, `User "carol" cannot list resource "events"`, nil)
+	stdout, failed := run(t, s, "llama")
+	if failed != nil || !strings.Contains(stdout, "Timeline:") || !strings.Contains(stdout, "Events:\nnot known: you may not list events") {
+		t.Errorf("got %+v\n%s", failed, stdout)
+	}
+}
+
 func after(d time.Duration) metav1.Time { return metav1.NewTime(kubetest.Created.Add(d)) }
 
 // pod is one that was created, scheduled and started at these times after the job.
@@ -163,14 +175,13 @@ func TestForeignLine(t *testing.T) {
 	}
 }
 
-// A page with a part that could not be read is not half a page.
-func TestNothingIsLeftOut(t *testing.T) {
+// A page without its members is none.
+func TestNoPageWithoutPods(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
-	s.Answer("GET "+podsPath, 200, kubetest.PodList())
-	s.Refuse("GET "+eventsPath, 403, metav1.StatusReasonForbidden, `User "bob" cannot list resource "events" in API group ""`, nil)
+	s.Refuse("GET "+podsPath, 403, metav1.StatusReasonForbidden, `User "bob" cannot list resource "pods" in API group ""`, nil)
 	stdout, failed := run(t, s, "llama")
-	if failed == nil || failed.Message != `list events in namespace research: User "bob" cannot list resource "events" in API group ""` || stdout != "" {
+	if failed == nil || failed.Message != `list pods in namespace research: User "bob" cannot list resource "pods" in API group ""` || stdout != "" {
 		t.Errorf("got %+v, %q", failed, stdout)
 	}
 }

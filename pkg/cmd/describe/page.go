@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cmd/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
@@ -124,5 +124,5 @@ func newPage(job *gang.Job, s summary.Summary, happened []corev1.Event) page {
 }
 
 func newEvent(e *corev1.Event) event {
-	return event{At: events.Last(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Count: events.Count(e), Message: e.Message}
+	return event{At: occurrence.Last(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Count: occurrence.Count(e), Message: e.Message}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event) error {
+func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event, read bool) error {
 	if err := get.Print(o.IO, printer.Flags{}, job, s); err != nil {
 		return err
 	}
@@ -38,10 +38,15 @@ func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Even
 		return err
 	}
 	o.title("Events")
-	if len(happened) == 0 {
+	switch {
+	case !read:
+		fmt.Fprintln(o.IO.Out, "not known: you may not list events")
+	case len(happened) == 0:
 		fmt.Fprintln(o.IO.Out, "none: the API server keeps them for a time only")
-	} else if err := events.Print(o.IO, happened); err != nil {
-		return err
+	default:
+		if err := events.Print(o.IO, happened); err != nil {
+			return err
+		}
 	}
 	if kept := provenance.CommandLine(job.Object); kept != "" {
 		o.title("Submitted with")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +50,7 @@ The API server keeps events for an hour, unless it is configured otherwise.`,
 	cmd.Flags().StringSliceVar(&o.Types, "types", nil, "Only events of these types: Normal, Warning")
 	flagvalue.Check(cmd.Flags(), o.checkTypes, "types")
 	cmd.Flags().BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print no column headers")
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML, printer.Wide)...)
 	o.Bind(cmd, f, o.validate, func(ctx context.Context) error {
 		if runF != nil {
 			return runF(ctx, o)
@@ -155,9 +154,3 @@ func Of(ctx context.Context, client *kube.Client, job *gang.Job, pods []*corev1.
 func Print(io *iostreams.IOStreams, events []corev1.Event) error {
 	return (&Options{JobOptions: cmdutil.JobOptions{IO: io}}).printTable(events)
 }
-
-// Last is when an event happened the last time.
-func Last(e *corev1.Event) time.Time { return jobevents.Last(e) }
-
-// Count is how often an event happened.
-func Count(e *corev1.Event) int32 { return jobevents.Count(e) }

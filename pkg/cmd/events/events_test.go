@@ -131,7 +131,7 @@ func TestValidate(t *testing.T) {
 		"":                       "events needs the name of one job, got 0",
 		"a --types warning":      `--types "warning": must be Normal or Warning`,
 		"a -o json --no-headers": "--no-headers has no effect with -o json",
-		"a -o name":              `--output "name": must be one of json, yaml, wide`,
+		"a -o name":              `--output "name": must be one of json, yaml, wide, jsonpath=, jsonpath-as-json=, go-template=`,
 	} {
 		_, _, failed := run(t, nil, 0, strings.Fields(args)...)
 		if failed == nil || failed.Message != want || failed.Code != failure.CodeUsage {

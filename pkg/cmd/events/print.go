@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
@@ -28,8 +28,8 @@ func (o *Options) printTable(events []corev1.Event) error {
 	rows := make([][]string, 0, len(events))
 	for i := range events {
 		e := &events[i]
-		rows = append(rows, []string{when(jobevents.Last(e)), e.Type, fmt.Sprintf("%s/%s", e.InvolvedObject.Kind, e.InvolvedObject.Name), e.Reason,
-			strconv.Itoa(int(jobevents.Count(e))), when(jobevents.First(e)), cmp.Or(jobevents.By(e), "-"), e.Message})
+		rows = append(rows, []string{when(occurrence.Last(e)), e.Type, fmt.Sprintf("%s/%s", e.InvolvedObject.Kind, e.InvolvedObject.Name), e.Reason,
+			strconv.Itoa(int(occurrence.Count(e))), when(occurrence.First(e)), cmp.Or(occurrence.By(e), "-"), e.Message})
 	}
 	return printer.PrintTable(o.IO.Out, o.Output, width, columns, rows)
 }

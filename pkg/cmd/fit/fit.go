@@ -109,7 +109,7 @@ func newCommand(f *cmdutil.Factory, kind string, runF func(context.Context, *Opt
 	}
 	o.flags = submit.NewFitFlags(f, cmd, kind)
 	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Report what would start now, by the size of a worker")
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML)...)
 	return cmd
 }
 

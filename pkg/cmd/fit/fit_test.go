@@ -160,6 +160,9 @@ func TestWhatFitsAgrees(t *testing.T) {
 			t.Fatalf("%s: %v, %+v\n%s", args, err, failed, out)
 		}
 		for _, size := range table.Sizes {
+			if size.Room*size.GPUs > 24-5 {
+				t.Errorf("%s: room for %d workers of %d GPUs, where 19 GPUs are free", args, size.Room, size.GPUs)
+			}
 			for workers, starts := range map[int32]bool{size.Workers: true, size.Workers + 1: false} {
 				if workers == 0 {
 					continue
@@ -200,7 +203,7 @@ func TestWhatFitsWithoutNodes(t *testing.T) {
 	c := clustertest.New()
 	c.S.Denied = []snapshot.Denial{{Resource: "nodes", Message: `User "ann" cannot list resource "nodes"`}}
 	out, notes, failed := query(t, c, "--what-fits")
-	if code(failed) != 8 || !strings.Contains(out, "NO_PERMISSION") || !strings.Contains(notes, "note: not seen: ") {
+	if code(failed) != 8 || !strings.Contains(out, "NO_PERMISSION") || !strings.Contains(out, "1             ?         ?") || !strings.Contains(notes, "note: not seen: ") {
 		t.Errorf("got %+v\n%s%s", failed, out, notes)
 	}
 }

@@ -170,7 +170,11 @@ func (o *Options) print(t Table) error {
 		if s.Limit != nil {
 			limit = fmt.Sprintf("%s: %s", s.Limit.Code, s.Limit.Message)
 		}
-		rows = append(rows, []string{strconv.FormatInt(s.GPUs, 10), strconv.Itoa(int(s.Workers)), strconv.FormatInt(s.Total, 10), names(s.Nodes), limit})
+		workers, total := strconv.Itoa(int(s.Workers)), strconv.FormatInt(s.Total, 10)
+		if s.Workers == 0 && len(s.Missing) > 0 { // whether one would start is not known
+			workers, total = "?", "?"
+		}
+		rows = append(rows, []string{strconv.FormatInt(s.GPUs, 10), workers, total, names(s.Nodes), limit})
 		if len(s.Missing) > 0 {
 			missing = strings.Join(s.Missing, "; ")
 		}

@@ -19,7 +19,7 @@ The formats of -o, of which the help of each command names its own:
     wide                       more columns
     json, yaml                 the objects as the API server has them, without managedFields; or an answer of gangctl
     name                       KIND.GROUP/NAME, a line each, for xargs
-    jsonpath=TEMPLATE          as in kubectl: jsonpath='{.items[*].metadata.name}'
+    jsonpath=TEMPLATE          as in kubectl: jsonpath='{.items[*].metadata.name}'; of an answer: jsonpath='{.primary.code}'
     jsonpath-as-json=TEMPLATE  what the path finds, as JSON
     go-template=TEMPLATE       as in kubectl: go-template='{{.metadata.name}}'
     custom-columns=SPEC        as in kubectl: custom-columns=NAME:.metadata.name,UID:.metadata.uid

@@ -113,6 +113,14 @@ func (i *Installation) Warn(out io.Writer) {
 // Names are all scheduler names that it answers to.
 func (i *Installation) Names() []string { return slices.Clone(i.Settings.names()) }
 
+// KnowsImage returns why nothing shows which image is that of a version of gangctl: the scheduler was installed with one that was typed then, and none is now.
+func (i *Installation) KnowsImage(s Settings, typed func(flag string) bool, gangctlVersion string) *failure.Error {
+	if s.Image == "" || typed("image") || i.Version == Version(gangctlVersion) {
+		return nil
+	}
+	return failure.Errorf("the scheduler was installed with --image %s, and which image is that of %s is not known", s.Image, gangctlVersion)
+}
+
 // allows returns why a scheduler cannot be put where this one is.
 func (i *Installation) allows(scheduler install.Scheduler) error {
 	if i.Namespace == "" {

@@ -62,8 +62,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 }
 
 // Complete takes what was typed: of the others, base has the values.
-func (f *Flags) Complete(cmd *cobra.Command, base Settings) (Settings, error) {
-	changed := cmd.Flags().Changed
+func (f *Flags) Complete(changed func(flag string) bool, base Settings) (Settings, error) {
 	switch {
 	case changed("registry") && changed("image"):
 		return base, failure.Usagef("--registry and --image cannot be used together").WithHint("--image is the full name, with its registry")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/install"
@@ -73,7 +72,7 @@ func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, foun
 // pointToCheck adds where all missing rights are listed at once, of which an error names the first.
 func pointToCheck(err error) error {
 	f := failure.From(err)
-	if f == nil || f.Hint == "" || !apierrors.IsForbidden(err) {
+	if f == nil || !f.LacksRights() {
 		return err
 	}
 	return f.WithHint("%s\nall that is missing, at once: gangctl check --pre", f.Hint)

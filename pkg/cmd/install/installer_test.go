@@ -146,13 +146,35 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What a flag requested and the next run does not is removed again.
+// What a flag requested and that of the next run does not is removed again.
 func TestPrunes(t *testing.T) {
 	s := installed(t, "v1.2.3", "--ha")
-	out, stderr, failed := run(t, s, "v1.2.3")
+	out, stderr, failed := run(t, s, "v1.2.3", "--ha=false")
 	if failed != nil || !strings.Contains(out, "poddisruptionbudget.policy/gang-scheduler pruned\n") || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") ||
 		!strings.Contains(stderr, "0 created, 1 configured, 27 unchanged, 1 pruned\n") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+// What is not typed again stays, and that is noted; scheduler names, by which pods live, are only added.
+func TestKeepsSettings(t *testing.T) {
+	s := installed(t, "v1.2.3", "--ha", "--serve", "volcano", "--cpu", "200m", "--take-back=false")
+	out, stderr, failed := run(t, s, "v1.2.3", "--serve", "kube-batch,volcano", "--diff")
+	const note = "note: the scheduler is installed already, and keeps what is not typed: --replicas=2 --serve=volcano,kube-batch --cpu=200m --take-back=false\n"
+	if failed != nil || !strings.Contains(out, "\n+        - --serve=volcano,kube-batch\n") || strings.Contains(out, "pruned") ||
+		!strings.Contains(stderr, note) || !strings.Contains(stderr, "0 created, 1 configured, ") || !strings.Contains(stderr, ", 0 pruned") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+	if out, _, failed = run(t, s, "v1.2.3"); failed != nil || strings.Contains(out, "configured") || strings.Contains(out, "pruned") {
+		t.Errorf("nothing typed: %v\n%s", failed, out)
+	}
+	s = installed(t, "v1.2.3")
+	if _, stderr, _ = run(t, s, "v1.2.3", "--serve", "volcano"); strings.Contains(stderr, "keeps") {
+		t.Errorf("nothing to keep: %s", stderr)
+	}
+	s = installed(t, "v1.2.3", "--image", "r/gangctl:v1.2.3")
+	if _, _, failed = run(t, s, "v1.3.0"); failed == nil || !strings.Contains(failed.Message, "which image is that of v1.3.0 is not known") || !strings.Contains(failed.Hint, "install scheduler --image") {
+		t.Errorf("an image of then: %+v", failed)
 	}
 }
 

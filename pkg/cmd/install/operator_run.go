@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/install"
 	manifests "github.com/gangctl/gangctl/install/operator"
@@ -157,6 +159,15 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client, own 
 		return err
 	}
 	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags, counts: map[apply.Action]int{}}
+	if own == nil && !o.Flags.force {
+		webhook, err := webhookOfAnother(ctx, client, objects)
+		if err != nil {
+			return err
+		}
+		if webhook != nil {
+			return o.leaveElsewhere(webhook)
+		}
+	}
 	if objects, err = i.leaveOthers(ctx, objects); err != nil {
 		return err
 	}
@@ -164,6 +175,13 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client, own 
 		return err
 	}
 	a := &apply.Applier{Client: client.Dynamic, Force: o.Flags.force, DryRun: i.dry(), Report: i.report}
+	if err := a.Conflicts(ctx, objects); err != nil {
+		outcome := "is not installed, and nothing is changed"
+		if own != nil {
+			outcome = "stays as it is"
+		}
+		return fmt.Errorf("the training operator %s: %w", outcome, err)
+	}
 	if err = a.Apply(ctx, objects); err == nil {
 		err = i.err
 	}
@@ -172,6 +190,38 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client, own 
 		return err
 	}
 	return o.await(ctx, client, settings.Namespace, manifests.Name)
+}
+
+// webhookOfAnother is the webhook of an operator that gangctl did not install, in the place of that which is to be; nil without.
+func webhookOfAnother(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for _, object := range objects {
+		if object.GetKind() != "ValidatingWebhookConfiguration" {
+			continue
+		}
+		there, err := apply.Get(ctx, client.Dynamic, object)
+		if err != nil || there == nil {
+			return nil, err
+		}
+		if ours := there.GetLabels()[install.LabelInstance] == manifests.Name && install.Of(there, manifests.Name); !ours {
+			return there, nil
+		}
+	}
+	return nil, nil
+}
+
+// leaveElsewhere leaves an operator alone that is no Deployment of this cluster: two would act on the same jobs.
+func (o *OperatorOptions) leaveElsewhere(webhook *unstructured.Unstructured) error {
+	what := fmt.Sprintf("%s, made by %s, is that of a training operator that is there already, and no Deployment of this cluster", apply.Describe(webhook), apply.Owner(webhook))
+	takeAway := fmt.Sprintf("if no operator runs any more, take it away first: kubectl delete validatingwebhookconfiguration %s; to take over what is there: --force-conflicts", webhook.GetName())
+	typed := o.OfNew
+	if o.Settings.GangScheduler != "" {
+		typed = append(typed, "--gang-scheduler")
+	}
+	if len(typed) > 0 {
+		return failure.Errorf("%s: it is changed where it runs, and %s has no effect", what, strings.Join(typed, ", ")).WithHint("%s", takeAway)
+	}
+	fmt.Fprintf(o.IO.ErrOut, "%s\nit is left alone: gangctl submit makes the gang of each job itself, so nothing has to be changed; %s\n", what, takeAway)
+	return nil
 }
 
 // needsGroups refuses to have an operator make groups that are not served: releases from v1.8 on do not start without them.

@@ -153,6 +153,51 @@ func TestOperatorKeepsSettings(t *testing.T) {
 	}
 }
 
+// An operator that is no Deployment of this cluster is known by its webhook, and left alone, unless that is to be taken over.
+func TestOperatorElsewhere(t *testing.T) {
+	s := kubetest.NewStore(t)
+	webhook := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+		"metadata": map[string]any{"name": "validator.training-operator.kubeflow.org", "annotations": map[string]any{"meta.helm.sh/release-name": "kf", "meta.helm.sh/release-namespace": "kubeflow"}},
+		"webhooks": []any{map[string]any{"rules": []any{map[string]any{"resources": []any{"tfjobs"}}}}}}}
+	s.Put("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validator.training-operator.kubeflow.org", webhook)
+	out, stderr, failed := runOperator(t, s, "")
+	if failed != nil || out != "" || !strings.Contains(stderr, "made by Helm release kubeflow/kf, is that of a training operator that is there already, and no Deployment of this cluster\nit is left alone") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+	if _, _, failed = runOperator(t, s, "--kinds all"); failed == nil || !strings.Contains(failed.Message, "--kinds has no effect") || !strings.Contains(failed.Hint, "kubectl delete validatingwebhookconfiguration ") {
+		t.Errorf("got %+v", failed)
+	}
+	for _, request := range s.Requests() {
+		if !strings.HasPrefix(request, "GET ") {
+			t.Errorf("it is not left alone: %s", request)
+		}
+	}
+	if out, _, failed = runOperator(t, s, "--force-conflicts"); failed != nil || !strings.Contains(out, "deployment.apps/training-operator created\n") {
+		t.Errorf("taken over: %v\n%s", failed, out)
+	}
+}
+
+// What others own is found before anything is written: half an operator is worse than none.
+func TestOperatorConflicts(t *testing.T) {
+	s := kubetest.NewStore(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/clusterroles/") || r.URL.Query().Get("force") == "true" {
+			return false
+		}
+		kubetest.Write(w, 409, kubetest.Status(409, metav1.StatusReasonConflict, "Apply failed with 1 conflict", &metav1.StatusDetails{Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "helm" using rbac.authorization.k8s.io/v1`, Field: ".rules"}}}))
+		return true
+	})
+	out, _, failed := runOperator(t, s, "")
+	want := "the training operator is not installed, and nothing is changed: apply ClusterRole training-operator: others own what would be changed: .rules is owned by helm"
+	if failed == nil || failed.Message != want || !strings.Contains(failed.Hint, "--force-conflicts") || out != "" || len(s.Paths()) > 0 {
+		t.Errorf("got %+v, %s, %q", failed, out, s.Paths())
+	}
+	if out, _, failed = runOperator(t, s, "--force-conflicts"); failed != nil || !strings.Contains(out, "clusterrole.rbac.authorization.k8s.io/training-operator created\n") {
+		t.Errorf("taken over: %v\n%s", failed, out)
+	}
+}
+
 // servesPodGroups is the hook of a server that serves the groups that an operator makes.
 func servesPodGroups(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/apis" {

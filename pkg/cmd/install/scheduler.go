@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
@@ -26,9 +29,12 @@ type SchedulerOptions struct {
 	Version version.Info
 
 	Namespace string
-	Settings  Settings
-	Flags     Flags
-	Export    bool
+	// Settings are those of a new scheduler.
+	Settings Settings
+	Flags    Flags
+	// Typed reports whether a flag was typed: what was not stays as it is in a scheduler that is installed.
+	Typed  func(flag string) bool
+	Export bool
 	// SkipChecks installs whatever `check --pre` reports.
 	SkipChecks bool
 }
@@ -47,7 +53,8 @@ First it looks at what 'gangctl check --pre' looks at, and changes nothing if a 
 missing are named at once, with the YAML that grants them.
 
 Each object is a line: created, configured, unchanged or pruned. To run it again with the same flags changes
-nothing. What gangctl did not make stays its owner's: a namespace or a PodGroup definition that is there already is used
+nothing; what is installed already stays as it is, except for flags that are given again. Names of --serve are added to those
+that are served: 'gangctl upgrade --serve' takes some away. What gangctl did not make stays its owner's: a namespace or a PodGroup definition that is there already is used
 and not touched.`,
 		Example: `  # one replica, and wait until it is ready
   gangctl install scheduler
@@ -77,7 +84,8 @@ and not touched.`,
 
 func (o *SchedulerOptions) complete(cmd *cobra.Command) error {
 	var err error
-	if o.Settings, err = o.Flags.Complete(cmd, Defaults()); err != nil {
+	o.Typed = cmd.Flags().Changed
+	if o.Settings, err = o.Flags.Complete(o.Typed, Defaults()); err != nil {
 		return err
 	}
 	o.Namespace = o.Flags.Namespace(cmd.Flags())
@@ -112,6 +120,11 @@ func (o *SchedulerOptions) run(ctx context.Context) error {
 		objects, noObjects := scheduler.Objects() // all that is missing, at once
 		return cmp.Or(noObjects, o.precheck(ctx, client, objects), err)
 	}
+	if found.Namespace != "" {
+		if scheduler, err = o.merged(found); err != nil {
+			return err
+		}
+	}
 	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags}
 	if !o.SkipChecks {
 		i.Before = func(ctx context.Context, objects []*unstructured.Unstructured) error {
@@ -119,6 +132,27 @@ func (o *SchedulerOptions) run(ctx context.Context) error {
 		}
 	}
 	return i.Apply(ctx, scheduler, found)
+}
+
+// merged is the scheduler that is installed with what was typed. Pods may name any scheduler that is served: such names are only added.
+func (o *SchedulerOptions) merged(found *Installation) (install.Scheduler, error) {
+	settings, err := o.Flags.Complete(o.Typed, found.Settings)
+	if err != nil {
+		return install.Scheduler{}, err
+	}
+	settings.Serve = slices.Clone(found.Settings.Serve)
+	for _, name := range o.Settings.Serve {
+		if !slices.Contains(settings.Serve, name) {
+			settings.Serve = append(settings.Serve, name)
+		}
+	}
+	if err := found.KnowsImage(settings, o.Typed, o.Version.Version); err != nil {
+		return install.Scheduler{}, err.WithHint("name it: gangctl install scheduler --image IMAGE")
+	}
+	if stay := differing(settings, o.Settings); len(stay) > 0 {
+		fmt.Fprintf(o.IO.ErrOut, "note: the scheduler is installed already, and keeps what is not typed: %s\n", strings.Join(stay, " "))
+	}
+	return settings.Scheduler(o.Namespace, o.Version.Version)
 }
 
 // precheck looks at what has to be true before these objects are written, and refuses if something is not: half an installation

@@ -106,6 +106,25 @@ func (s Settings) validate() error {
 	return nil
 }
 
+// differing are the flags for what is different in settings than in others, as they would be typed.
+func differing(s, other Settings) []string {
+	text := func(s Settings) [][2]string {
+		list := func(items []string) string { return strings.Join(items, ",") }
+		return [][2]string{
+			{"registry", s.Registry}, {"image", s.Image}, {"image-pull-secret", list(s.PullSecrets)}, {"replicas", fmt.Sprint(s.Replicas)}, {"serve", list(s.Serve)},
+			{"cpu", s.CPU}, {"memory", s.Memory}, {"toleration", list(s.Tolerations)}, {"take-back", fmt.Sprint(s.TakeBack)}, {"metrics-from", list(s.MetricsFrom)},
+		}
+	}
+	var flags []string
+	was := text(other)
+	for i, flag := range text(s) {
+		if flag != was[i] {
+			flags = append(flags, "--"+flag[0]+"="+flag[1])
+		}
+	}
+	return flags
+}
+
 // names are all scheduler names that the installation answers to.
 func (s Settings) names() []string { return append([]string{install.SchedulerInstance}, s.Serve...) }
 

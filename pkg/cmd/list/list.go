@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -44,9 +43,8 @@ type Options struct {
 	AllNamespaces bool
 	Selector      string
 	SortBy        order
-	Watch         bool
-	Interval      time.Duration
-	Output        printer.Flags
+	cmdutil.WatchFlags
+	Output printer.Flags
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
@@ -70,7 +68,7 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 
   # the largest first, as they change
   gangctl list --sort-by gpus -w`,
-		SuggestFor: []string{"squeue", "sinfo", "qstat", "ps", "status", "jobs"},
+		SuggestFor: []string{"squeue", "qstat", "ps", "status", "jobs"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return failure.Usagef("list takes no arguments, got %q", args[0]).WithHint("for one job: gangctl get %s", shell.Quote(args[0]))
@@ -92,9 +90,7 @@ is Starting while some replicas run and others wait. REASON is the scheduler's m
 	cmd.Flags().StringVarP(&o.Selector, "selector", "l", "", "Label selector, such as team=vision,env!=test")
 	flagvalue.Check(cmd.Flags(), o.checkSelector, "selector")
 	flagvalue.Enum(cmd, cmd.Flags(), &o.SortBy, "sort-by", byName, "Order of the jobs, by name where they are equal; gpus has the most first, age the oldest", byName, byKind, byState, byGPUs, byAge)
-	cmd.Flags().BoolVarP(&o.Watch, "watch", "w", false, "Watch, and redraw in place until q is pressed; into a pipe, print one table after the other")
-	cmd.Flags().DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
-	flagvalue.Check(cmd.Flags(), o.checkInterval, "interval")
+	o.WatchFlags.AddFlags(cmd.Flags(), "Watch, and redraw in place until q is pressed; into a pipe, print one table after the other", "With --watch: how often to look")
 	o.Output.AddTableFlags(cmd)
 	return cmd
 }
@@ -103,23 +99,13 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	if o.AllNamespaces && cmd.Flags().Changed("namespace") {
 		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	}
-	switch {
-	case o.Watch && !o.Output.IsTable():
+	if o.Watch && !o.Output.IsTable() {
 		return failure.Usagef("--watch shows tables, not -o %s", o.Output.Output).WithHint("leave out one of them")
-	case !o.Watch && cmd.Flags().Changed("interval"):
-		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
 	}
-	if err := errors.Join(o.checkSelector(), o.checkInterval()); err != nil {
+	if err := errors.Join(o.checkSelector(), o.WatchFlags.Validate(cmd.Flags())); err != nil {
 		return err
 	}
 	return o.Output.Validate()
-}
-
-func (o *Options) checkInterval() error {
-	if o.Interval < time.Second {
-		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
-	}
-	return nil
 }
 
 func (o *Options) checkSelector() error {
@@ -167,10 +153,10 @@ func (o *Options) list(ctx context.Context, count *atomic.Int64, done func()) er
 	cmdutil.NoteUnreadMinimums(o.IO, unread)
 	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
 	refused := failure.All(all.Refused...)
-	if o.Output.IsTable() || o.SortBy == byState {
-		refused = failure.Needing(refused, jobs.ListPods(namespace))
-	}
 	if len(all.Jobs) == 0 && refused != nil {
+		if o.Output.IsTable() || o.SortBy == byState { // pods were not listed, without jobs
+			refused = failure.Needing(refused, jobs.ListPods(namespace))
+		}
 		return refused
 	}
 	if err := o.print(namespace, all.Jobs, pods); err != nil {

@@ -6,13 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/redraw"
 	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
-
-// ctrlC is the byte that a terminal sends for Ctrl-C while it is ours.
-const ctrlC = 3
 
 // frame is what a list prints, with its notes, and how it failed.
 type frame struct {
@@ -20,55 +17,25 @@ type frame struct {
 	err         error
 }
 
-// watch lists again and again. On a terminal it redraws the screen, which is restored however the watch ends; elsewhere it prints one table after
-// the other. The first list must succeed; trouble later is shown above what was seen last.
+// watch lists again and again. The first list must succeed; trouble later is shown above what was seen last.
 func (o *Options) watch(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	shown := o.look(ctx)
 	if shown.err != nil && shown.text == "" {
 		return shown.err
 	}
-	screen, err := o.IO.TakeScreen()
-	if err != nil {
-		return failure.Errorf("take over the terminal: %w", err).WithHint("print tables instead: gangctl list -w | cat")
-	}
-	if screen != nil {
-		defer screen.Restore()
-	}
-	if err := o.show(screen, shown); err != nil {
-		return err
-	}
-	ticker := o.IO.Clock.NewTicker(o.Interval)
-	defer ticker.Stop()
-	frames, looking := make(chan frame, 1), false
-	for {
-		select {
-		case <-ctx.Done():
-			return &failure.Error{Code: failure.CodeInterrupted}
-		case key := <-screen.Keys():
-			switch key {
-			case 'q', 'Q':
-				return nil
-			case ctrlC:
-				return &failure.Error{Code: failure.CodeInterrupted}
-			}
-		case <-ticker.C():
-			if !looking {
-				looking = true
-				go func() { frames <- o.look(ctx) }()
-			}
-		case f := <-frames:
-			looking = false
+	return redraw.Watch[frame]{
+		Piped: "print tables instead: gangctl list -w | cat",
+		Every: o.Interval,
+		Tick:  func(time.Time) (bool, error) { return true, nil },
+		Look:  o.look,
+		Show: func(screen *iostreams.Screen, f frame) error {
 			if f.err != nil && f.text == "" {
 				f.text = shown.text
 			}
 			shown = f
-			if err := o.show(screen, shown); err != nil {
-				return err
-			}
-		}
-	}
+			return o.show(screen, f)
+		},
+	}.Run(ctx, o.IO, shown)
 }
 
 // look lists once, into a frame.
@@ -85,7 +52,7 @@ func (o *Options) look(ctx context.Context) frame {
 func (o *Options) show(screen *iostreams.Screen, f frame) error {
 	notes := f.notes
 	if f.err != nil {
-		notes += fmt.Sprintf("note: %s; trying again\n", failure.From(f.err).Message)
+		notes += redraw.Trouble(f.err) + "\n"
 	}
 	if screen == nil {
 		fmt.Fprint(o.IO.ErrOut, notes)

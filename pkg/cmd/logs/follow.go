@@ -114,11 +114,10 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 // vanished looks whether the job is there no more: the list of a server that has just started may lack it.
 func (f *following) vanished(ctx context.Context, uid types.UID) error {
 	job, err := f.client.Dynamic.Resource(f.job.Resource()).Namespace(f.job.Meta.Namespace).Get(ctx, f.job.Meta.Name, metav1.GetOptions{})
-	var status apierrors.APIStatus
 	switch {
 	case err == nil && job.GetUID() != uid && uid != "":
 		f.finish("replaced by another job of the same name")
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == f.job.Meta.Name:
+	case apierrors.IsNotFound(err) && !failure.NotServed(err):
 		f.finish("deleted")
 	default:
 		return nil

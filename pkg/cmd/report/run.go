@@ -72,9 +72,7 @@ func encode(out *bytes.Buffer, r *history.Report, format string) error {
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	count, done := cmdutil.Collecting(o.IO)
-	defer done()
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now, Count: count})
+	s, _, err := cmdutil.ReadSnapshot(ctx, o.IO, o.From, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name})
 	return s, err
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
@@ -127,11 +128,14 @@ func (a *applier) rehearse(ctx context.Context) error {
 			_, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll)
 			return tried(a.io, err)
 		})
+		if err != nil && a.plan.Job.Changed() {
+			err = failure.Needing(err, a.jobObject().verb("patch")) // which comes next
+		}
 		if err != nil {
 			return err
 		}
 	}
-	if slices.Contains([]string{batchv1.GroupName, jobset.Group}, a.job.Kind.Group) && a.plan.Restarts && !suspend.Suspended(a.stored) {
+	if slices.Contains([]string{batchv1.GroupName, jobset.Group}, a.job.Kind.Group) && a.plan.Restarts && !suspension.Suspended(a.stored) {
 		return nil // what of its pods can be changed depends on whether it is suspended
 	}
 	return a.rehearseFinish(ctx)
@@ -169,7 +173,7 @@ func (a *applier) begin(ctx context.Context) error {
 		return failure.Errorf("%s: %w", jobs.Op(a.job, "resize"), err)
 	}
 	fields := map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: text}}}
-	if a.plan.Restarts && !suspend.Suspended(a.stored) {
+	if a.plan.Restarts && !suspension.Suspended(a.stored) {
 		if err := unstructured.SetNestedField(fields, true, suspension.FieldOf(a.job.Kind.Group)...); err != nil {
 			return err
 		}
@@ -181,7 +185,7 @@ func (a *applier) begin(ctx context.Context) error {
 		return err
 	}
 	a.stored = stored
-	if a.plan.Restarts && !suspend.Suspended(stored) {
+	if a.plan.Restarts && !suspension.Suspended(stored) {
 		return failure.Errorf("%s: %w: the API server dropped %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), errFixed, strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
 			WithHint("with --recreate it is deleted and made again under its name")
 	}
@@ -216,11 +220,7 @@ func (a *applier) await(ctx context.Context) error {
 
 // stillTerminating reports pods of the job that have not gone in time.
 func (a *applier) stillTerminating(left int, timeout time.Duration) *failure.Error {
-	pods := "pods"
-	if left == 1 {
-		pods = "pod"
-	}
-	return failure.WithCode(failure.CodeTimedOut, "%s: %d %s still terminating after %s", jobs.Op(a.job, "resize"), left, pods, timeout)
+	return failure.WithCode(failure.CodeTimedOut, "%s: %s still terminating after %s", jobs.Op(a.job, "resize"), phrase.Count(left, "pod"), timeout)
 }
 
 // recorded returns when the controller of the job has acted on its suspension: only then is what is written taken over.
@@ -298,7 +298,7 @@ func (a *applier) finished() (map[string]any, error) {
 	if a.begun() && !a.plan.Launcher {
 		err = unstructured.SetNestedField(fields, nil, "metadata", "annotations", resize.Annotation)
 	}
-	if err == nil && a.plan.Intent.Resume && suspend.Suspended(a.stored) {
+	if err == nil && a.plan.Intent.Resume && suspension.Suspended(a.stored) {
 		err = unstructured.SetNestedField(fields, false, suspension.FieldOf(a.job.Kind.Group)...)
 	}
 	return fields, err

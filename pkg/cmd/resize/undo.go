@@ -14,7 +14,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
-	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -141,7 +140,7 @@ func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured, 
 		undone = append(undone, "the change of "+apply.Describe(a.plan.Original))
 	}
 	fields := map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: nil}}}
-	if a.plan.Intent.Resume && suspend.Suspended(now) {
+	if a.plan.Intent.Resume && suspension.Suspended(now) {
 		if err := a.ended(ctx, timeout); err != nil {
 			return nil, err // resumed while pods end, it would fail
 		}

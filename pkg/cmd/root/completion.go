@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/cmd/whypending"
 )
 
 // addCompletion adds cobra's own completion command, with an error for a shell it does not know, and examples.
@@ -87,6 +88,7 @@ func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.Completi
 		"namespace": cmdutil.CompleteNamespaces(f), "queue": cmdutil.CompleteQueues(f), "node": cmdutil.CompleteNodes(f),
 		"priority-class": cmdutil.CompletePriorityClasses(f), "service-account": cmdutil.CompleteServiceAccounts(f),
 		"role": cmdutil.CompleteRoles(f), "index": cmdutil.CompleteIndexes(f), "gpu-resource": cmdutil.CompleteDevices(f), "data": cmdutil.CompleteClaims(f), "template": submit.CompleteTemplates(f),
+		"apply": whypending.CompleteWays(f),
 	}
 	for _, name := range labelFlags {
 		all[name] = cmdutil.CompleteNodeLabels(f)

@@ -2,7 +2,9 @@ package root
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -49,11 +51,36 @@ func helpText(cmd *cobra.Command, width int) string {
 	if long == "" {
 		long = cmd.Short
 	}
-	text := wrap.Prose(strings.TrimSpace(long), width) + "\n"
+	text := wrap.Prose(asCalled(cmd, strings.TrimSpace(long)), width) + "\n"
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return text
 	}
 	return text + "\n" + usageText(cmd, width)
+}
+
+// asCalled is a text in which commands of gangctl stand as the user called the program.
+func asCalled(cmd *cobra.Command, text string) string {
+	root := cmd.Root()
+	if root.CommandPath() == root.Name() {
+		return text
+	}
+	parts := strings.Split(text, root.Name()+" ")
+	for i, part := range parts[1:] {
+		called := root.Name()
+		if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return firstWord(part) == c.Name() }) { // and not "gangctl submits jobs"
+			called = root.CommandPath()
+		}
+		parts[i+1] = called + " " + part
+	}
+	return strings.Join(parts, "")
+}
+
+// firstWord is what a text begins with, up to what is neither a letter nor a dash.
+func firstWord(text string) string {
+	if end := strings.IndexFunc(text, func(r rune) bool { return r != '-' && !unicode.IsLetter(r) }); end >= 0 {
+		return text[:end]
+	}
+	return text
 }
 
 // usageText is all but the description. The connection flags are not repeated in every command.
@@ -72,7 +99,7 @@ func usageText(cmd *cobra.Command, width int) string {
 	if len(cmd.Aliases) > 0 {
 		section("Aliases", "  "+cmd.NameAndAliases())
 	}
-	section("Examples", wrap.Shell(cmd.Example, width))
+	section("Examples", wrap.Shell(asCalled(cmd, cmd.Example), width))
 	for _, group := range cmd.Groups() {
 		section(strings.TrimSuffix(group.Title, ":"), commands(cmd, width, func(c *cobra.Command) bool {
 			return c.GroupID == group.ID && (c.IsAvailableCommand() || c.Name() == "help")

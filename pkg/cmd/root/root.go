@@ -132,6 +132,9 @@ run, or differ between commands, can only be typed: --abort, --all-namespaces, -
 		},
 	}
 	nameAs(cmd, f.Program)
+	cmd.Version = f.Version.Version
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.Flags().Bool("version", false, "Show the version of gangctl")
 	cmd.SetArgs(f.Args)
 	cmd.SetIn(f.IO.In)
 	cmd.SetOut(f.IO.Out)

@@ -99,7 +99,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestSuggestions(t *testing.T) {
-	for typed, want := range map[string]string{"squeue": "list", "sinfo": "list", "sbatch": "submit", "srun": "submit", "scancel": "delete", "versoin": "version"} {
+	for typed, want := range map[string]string{"squeue": "list", "sinfo": "top", "sbatch": "submit", "srun": "submit", "scancel": "delete", "versoin": "version"} {
 		root, f, output := newRoot(t, typed)
 		code := Execute(t.Context(), f, root)
 		if _, stderr := output(); code != failure.CodeUsage || stderr != "error: unknown command \""+typed+"\"\nhint: did you mean 'gangctl "+want+"'?\n" {

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -278,9 +279,14 @@ func (c *creator) explainTaken(ctx context.Context, err error, obj, mine *unstru
 		return failure.Errorf("create %s: it is left of an earlier %s", named(obj), named(mine)).
 			WithHint("the garbage collector removes it: try again in a moment, or remove it with `kubectl -n %s delete %s %s`", obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
 	}
-	job := reader.Argument(owner.Name)
-	return failure.Errorf("create %s: it is that of %s %s/%s", named(obj), owner.Kind, obj.GetNamespace(), owner.Name).
-		WithHint("choose another name, or see that job with `gangctl get %s -n %s` and remove it with `gangctl delete %s -n %s`", job, obj.GetNamespace(), job, obj.GetNamespace())
+	return takenBy(named(obj), reader, obj.GetNamespace(), owner.Name)
+}
+
+// takenBy is the error for something that cannot be created, as a job of another kind has it.
+func takenBy(what string, reader gang.JobReader, namespace, name string) *failure.Error {
+	job := reader.Argument(name)
+	return failure.Errorf("create %s: it is that of %s %s/%s", what, reader.Kind, namespace, name).
+		WithHint("choose another name, or see that job with `gangctl get %s -n %s` and remove it with `gangctl delete %s -n %s`", job, namespace, job, namespace)
 }
 
 // explainOwned adds what is known about an object of a job that could not be created. Its name and namespace are those of obj.

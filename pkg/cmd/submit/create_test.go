@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -109,6 +110,46 @@ func TestServerDryRun(t *testing.T) {
 	for _, r := range s.Requests() {
 		if !strings.Contains(r, "dryRun=All") {
 			t.Errorf("without dryRun: %s", r)
+		}
+	}
+}
+
+// Two jobs whose pods name one gang by labels would be one gang.
+func TestGangOfLabelsIsTaken(t *testing.T) {
+	pods := func(owner *metav1.OwnerReference, phase corev1.PodPhase) func(*kubetest.Server) {
+		p := kubetest.Pod("research", "llama", 0, "n1", "")
+		p.OwnerReferences, p.Status.Phase = nil, phase
+		if owner != nil {
+			owner.Controller = new(bool)
+			*owner.Controller = true
+			p.OwnerReferences = []metav1.OwnerReference{*owner}
+		}
+		return func(s *kubetest.Server) { s.Answer("GET /api/v1/namespaces/research/pods", 200, kubetest.PodList(p)) }
+	}
+	of := func(kind string) *metav1.OwnerReference {
+		return &metav1.OwnerReference{APIVersion: "kubeflow.org/v1", Kind: kind, Name: "llama", UID: "u"}
+	}
+	for name, c := range map[string]struct {
+		prepare func(*kubetest.Server)
+		want    string
+	}{
+		"by nobody":                           {func(*kubetest.Server) {}, ""},
+		"by pods of another job":              {pods(of("PyTorchJob"), corev1.PodRunning), "create gang research/llama: it is that of PyTorchJob research/llama"},
+		"by pods of another job, which ended": {pods(of("PyTorchJob"), corev1.PodSucceeded), ""},
+		"by pods of an earlier job":           {pods(of("TFJob"), corev1.PodRunning), ""},
+		"by a pod":                            {pods(nil, corev1.PodPending), "create gang research/llama: Pod research/llama-worker-0 is in it"},
+		"by a job without pods": {func(s *kubetest.Server) {
+			template := map[string]any{"metadata": map[string]any{"labels": map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "llama"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "pytorch"}}}}
+			s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/pytorchjobs/llama", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "llama", "namespace": "research"},
+				"spec": map[string]any{"pytorchReplicaSpecs": map[string]any{"Worker": map[string]any{"replicas": 2, "template": template}}}})
+		}, "create gang research/llama: it is that of PyTorchJob research/llama"},
+	} {
+		s := kubetest.New(t).NoJobs()
+		s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+		c.prepare(s)
+		_, _, err := submit(t.Context(), s, "--dialect", "labels")
+		if (err != nil) != (c.want != "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }

@@ -192,11 +192,7 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 	}
 	f.Blind = strings.Join(slices.DeleteFunc(blind, func(s string) bool { return s == "" }), ", ")
 	snap.Finish()
-	names := []string{corev1.DefaultSchedulerName, "kube-scheduler"}
-	for _, r := range dialect.Readers() {
-		names = append(names, r.Schedulers...)
-	}
-	err := addPolicy(ctx, client, snap, names...)
+	err := addPolicy(ctx, client, snap, append(dialect.Schedulers(), corev1.DefaultSchedulerName, "kube-scheduler")...)
 	f.Cluster = view.New(snap)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -146,7 +147,7 @@ func (c *FitCheck) Answer(ctx context.Context, shape Shape, options diagnose.Opt
 	return trial.Answer, nil
 }
 
-// Worker is a pod of a worker of the shape.
+// Worker is a pod of a worker of the shape, with the defaults of the API server.
 func (c *FitCheck) Worker(shape Shape) (*corev1.Pod, error) {
 	o := c.flags.shaped(shape)
 	objects, err := o.objects(c.namespace, o.request().Default())
@@ -165,6 +166,7 @@ func (c *FitCheck) Worker(shape Shape) (*corev1.Pod, error) {
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.Name = c.namespace, "worker"
+	request.Default(pod)
 	return pod, nil
 }
 

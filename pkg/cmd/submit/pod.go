@@ -36,7 +36,7 @@ func (p *podFlags) apply(s *render.Spec, trains []string, changed func(string) b
 		return err
 	}
 	s.Pod.PullSecrets, s.Pod.PullPolicy, s.Pod.ServiceAccount = p.PullSecrets, p.PullPolicy, p.ServiceAccount
-	s.Pod.HostNetwork, s.Pod.LockMemory, s.Gang.Topology.Required, s.Files = p.HostNetwork, p.RDMA != "", p.Topology, p.files
+	s.Pod.HostNetwork, s.Gang.Topology.Required, s.Files = p.HostNetwork, p.Topology, p.files
 	s.Gang.Topology.Preferred = p.preferredDomains()
 	s.Lifetime = p.lifetime()
 	if p.Shell {
@@ -54,7 +54,7 @@ func (p *podFlags) limits(s *render.Spec, trains []string) error {
 	for i := range s.Roles {
 		r := &s.Roles[i]
 		if slices.Contains(trains, r.Name) && len(devices) > 0 {
-			r.Devices = devices
+			r.Devices, r.LockMemory = devices, p.RDMA != ""
 		}
 		for _, l := range []struct {
 			flag    string

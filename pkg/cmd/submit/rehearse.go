@@ -130,10 +130,13 @@ func (c *creator) probeField(ctx context.Context, job gang.Job) error {
 
 // check lets the server check a job and its group while nothing of them exists. With --dry-run=server, creating them does so.
 func (c *creator) check(ctx context.Context, r *rehearsal) error {
-	if c.dryRun || r.done {
+	if r.done {
 		return nil
 	}
 	r.done = true
+	if err := c.checkLabels(ctx, r); err != nil || c.dryRun {
+		return err
+	}
 	if err := c.checkGroup(ctx, r); err != nil {
 		return needingCreates(err, r)
 	}

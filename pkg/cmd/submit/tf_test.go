@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/commandtest"
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -113,5 +114,13 @@ func TestWaitFlag(t *testing.T) {
 		if err != nil || o.Wait != want {
 			t.Errorf("%q: got %+v, %v", args, o, err)
 		}
+	}
+}
+
+// Only members that get an RDMA device may lock memory: the security level baseline refuses that.
+func TestRDMAOfMembersThatTrain(t *testing.T) {
+	stdout, _, err := submit(t.Context(), kubetest.New(t), "--ps", "1", "--evaluator", "1", "--workers", "2", "--rdma", "--dry-run=client", "-o", "yaml")
+	if err != nil || strings.Count(stdout, "IPC_LOCK") != 1 {
+		t.Errorf("got %v\n%s", err, stdout)
 	}
 }

@@ -38,7 +38,8 @@ func (o *Options) verb() string {
 }
 
 // change suspends or resumes one job and returns what became of it, in one adjective.
-func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, string, error) {
+func (o *Options) change(ctx context.Context, who *cmdutil.Caller, namespace, name string) (*gang.Job, string, error) {
+	client := who.Client
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
 		return nil, "", failure.NeedingVerb(err, "patch")
@@ -53,7 +54,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	if suspension.FieldOf(job.Kind.Group) == nil {
 		return nil, "", o.refuseUnsuspendable(op, job)
 	}
-	if Suspended(job.Object) == o.Suspend {
+	if suspension.Suspended(job.Object) == o.Suspend {
 		if by := job.Meta.Labels[suspension.Label]; by != "" && o.Suspend {
 			fmt.Fprintf(o.IO.ErrOut, "note: %s has suspended %s, and resumes it itself: %s\n", by, name, because(job))
 		}
@@ -72,6 +73,9 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 		return nil, "", failure.Errorf("%s: %s", op, why).
 			WithHint("only `gangctl delete %s -n %s` frees what it holds; set shutdownAfterJobFinishes in the file that you submit next", resize.Named(job), job.Meta.Namespace)
 	}
+	if err := who.May(ctx, job); err != nil {
+		return nil, "", err
+	}
 	patch, err := o.patch(job)
 	if err != nil {
 		return nil, "", failure.Errorf("%s: %w", op, err)
@@ -85,7 +89,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	}
 	field := strings.Join(suspension.FieldOf(job.Kind.Group), ".")
 	switch {
-	case Suspended(changed) == o.Suspend:
+	case suspension.Suspended(changed) == o.Suspend:
 		return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
 	case o.Suspend:
 		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
@@ -157,12 +161,6 @@ func (o *Options) patch(job *gang.Job) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(change)
-}
-
-// Suspended reads the field itself: the status follows it later.
-func Suspended(job *unstructured.Unstructured) bool {
-	s, _, err := unstructured.NestedBool(job.Object, suspension.FieldOf(job.GroupVersionKind().Group)...)
-	return err == nil && s
 }
 
 // because is why a scheduler has suspended the job.

@@ -14,11 +14,20 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
-// unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
+// unlisted is the error for kinds of job that the caller may not list; nil if there are none.
+func unlisted(s *snapshot.Snapshot, namespace string) error {
+	refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace}))
+	if refused == nil {
+		return nil
+	}
+	refused.Code = failure.CodeError
+	return refused
+}
+
+// unseen is the error for what the view needs and the caller may not list, or the cluster does not know. Jobs of the kinds that may be listed are shown without the others.
 func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 	if o.What != Node {
-		if refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace})); refused != nil {
-			refused.Code = failure.CodeError
+		if refused := unlisted(s, namespace); refused != nil && o.What != Job {
 			return refused
 		}
 		if err := cmdutil.CheckJobKinds(s); err != nil {

@@ -6,9 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
 var views = []string{"node", "job", "job -A", "queue", "node -o json", "job -o json", "queue -o json", "node -w", "job -w", "queue -w"}
@@ -56,6 +58,22 @@ func TestFailures(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Jobs of the kinds that may be listed are shown, and that it is not all is an error.
+func TestJobsWithoutOneKind(t *testing.T) {
+	denied := snapshot.Denial{Resource: "pytorchjobs.kubeflow.org", Message: "you cannot list them"}
+	s := shop().Done()
+	s.Denied = append(s.Denied, denied)
+	v, err := (&Options{What: Job}).view(t.Context(), s, "team", &gauge{})
+	if err != nil || len(v.jobs.Jobs) == 0 || v.refused == nil || !strings.Contains(v.refused.Error(), denied.Message) {
+		t.Fatalf("got %v, %+v", err, v)
+	}
+	none := clustertest.New().Done()
+	none.Denied = append(none.Denied, denied)
+	if _, err := (&Options{What: Job}).view(t.Context(), none, "team", &gauge{}); err == nil || !strings.Contains(err.Error(), denied.Message) {
+		t.Errorf("no job is seen: got %v", err)
 	}
 }
 

@@ -61,7 +61,7 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	if !l.headers {
 		return lines
 	}
-	return append(append(lines, ""), fold(jobFooter(r, kinds), l.width)...)
+	return append(append(lines, ""), fold(jobFooter(r, kinds, l.all), l.width)...)
 }
 
 // byHeld sorts jobs by what they hold, then by how long they wait.
@@ -128,18 +128,29 @@ func devices(h usage.Held, kinds []corev1.ResourceName) string {
 	return phrase.Count(h.AllDevices(), "GPU")
 }
 
-// jobFooter sums up what jobs hold, and what holds the rest.
-func jobFooter(r usage.Jobs, kinds []corev1.ResourceName) string {
+// jobFooter sums up what jobs hold, and what holds the rest: of all namespaces, or in that of the jobs.
+func jobFooter(r usage.Jobs, kinds []corev1.ResourceName, all bool) string {
 	var inJobs, elsewhere usage.Held
 	var minutes float64
+	holding := 0
 	for _, j := range r.Jobs {
 		inJobs.Add(j.Held)
 		minutes += j.IdleMinutes
+		if j.Held.AllDevices() > 0 {
+			holding++
+		}
 	}
 	for _, o := range r.Others {
 		elsewhere.Add(o.Held)
 	}
-	text := fmt.Sprintf("%s %s %s; others hold %s", phrase.Count(len(r.Jobs), "job"), phrase.Verb(len(r.Jobs), "holds", "hold"), devices(inJobs, kinds), devices(elsewhere, kinds))
+	jobs, others := phrase.Count(len(r.Jobs), "job"), "others"
+	if holding < len(r.Jobs) {
+		jobs = fmt.Sprintf("%d of %s", holding, jobs)
+	}
+	if !all {
+		others = "others in this namespace"
+	}
+	text := fmt.Sprintf("%s %s %s; %s hold %s", jobs, phrase.Verb(holding, "holds", "hold"), devices(inJobs, kinds), others, devices(elsewhere, kinds))
 	if minutes > 0 {
 		text += "; " + idle(minutes) + " held by gangs that are not whole"
 	}

@@ -28,11 +28,7 @@ func (o *Options) run(ctx context.Context) error {
 	if o.Watch {
 		return o.watch(ctx, namespace)
 	}
-	options := o.reads(namespace)
-	var done func()
-	options.Count, done = cmdutil.Collecting(o.IO)
-	s, client, err := collect.Read(ctx, o.From, o.IO.In, o.Client, options)
-	done()
+	s, client, err := cmdutil.ReadSnapshot(ctx, o.IO, o.From, o.Client, o.reads(namespace))
 	if err != nil {
 		return err
 	}
@@ -44,13 +40,19 @@ func (o *Options) run(ctx context.Context) error {
 		fmt.Fprintln(o.IO.ErrOut, note)
 	}
 	if !o.Output.IsTable() {
-		return cmdutil.Encode(o.IO, &o.Output, v.value())
+		if err := cmdutil.Encode(o.IO, &o.Output, v.value()); err != nil {
+			return err
+		}
+		return v.refused
 	}
 	if v.empty != "" {
 		fmt.Fprintln(o.IO.ErrOut, v.empty)
 		return nil
 	}
-	return o.print(v.frame(o.layout(v, nil)))
+	if err := o.print(v.frame(o.layout(v, nil))); err != nil {
+		return err
+	}
+	return v.refused
 }
 
 func (o *Options) print(lines []string) error {
@@ -66,6 +68,8 @@ type view struct {
 	domains *usage.Domains
 	jobs    *usage.Jobs
 	queues  *usage.Queues
+	// refused is the error for jobs that are not shown, as their kind may not be listed.
+	refused error
 	// notes are what else could not be had, or is not in the numbers.
 	notes []string
 	// empty is the text where there is nothing to show.
@@ -120,7 +124,7 @@ func (o *Options) reads(namespace string) collect.Options {
 	return collect.Options{Namespace: namespace, Now: o.IO.Clock.Now}
 }
 
-// view reports on a snapshot. What may not be seen is an error: half a sum is worse than none.
+// view reports on a snapshot. What may not be seen is an error: half a sum is worse than none. Pods of jobs that are not seen are in no job, and in the sum all the same.
 func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace string, g *gauge) (*view, error) {
 	if err := o.unseen(s, namespace); err != nil {
 		return nil, err
@@ -153,6 +157,9 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		explained(ctx, w, namespace, &r)
 		g.read(ctx, s.At)
 		r.Measure(w, g.used)
+		if v.refused = unlisted(s, namespace); v.refused != nil && (o.Watch || len(r.Jobs) == 0) {
+			return nil, v.refused
+		}
 		if v.jobs = &r; len(r.Jobs) == 0 {
 			if v.empty = "no jobs hold or wait for anything in namespace " + namespace; namespace == "" {
 				v.empty = "no jobs hold or wait for anything in any namespace"

@@ -3,12 +3,10 @@ package top
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -34,11 +32,10 @@ type Options struct {
 	What          What
 	AllNamespaces bool
 	// By is the node label by whose values nodes are summed up; empty for single nodes.
-	By       string
-	Watch    bool
-	Interval time.Duration
-	From     string
-	Output   printer.Flags
+	By string
+	cmdutil.WatchFlags
+	From   string
+	Output printer.Flags
 }
 
 // NewCommand returns the command with its three views; runF replaces the run in tests.
@@ -55,7 +52,7 @@ sum over jobs and others.`,
 
   # which jobs hold GPUs for nothing
   gangctl top job -A`,
-		SuggestFor: []string{"usage", "nodes", "gpus"},
+		SuggestFor: []string{"sinfo", "usage", "nodes", "gpus"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return failure.Usagef("top needs node, job or queue").WithHint("for example: gangctl top node")
@@ -150,12 +147,11 @@ func (o *Options) complete(runF func(context.Context, *Options) error, cmd *cobr
 		return o.run(cmd.Context())
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "Watch, and redraw in place until q is pressed; into a pipe, print one frame after the other")
-	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to draw what only time has changed, or to print a frame into a pipe")
-	flagvalue.Check(flags, o.checkInterval, "interval")
+	o.WatchFlags.AddFlags(flags, "Watch, and redraw in place until q is pressed; into a pipe, print one frame after the other",
+		"With --watch: how often to draw what only time has changed, or to print a frame into a pipe")
 	flags.StringVar(&o.From, "from", "", "Show a saved file instead of the cluster; - is standard input")
 	flags.BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print the rows only")
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML, printer.Wide)...)
 	return cmd
 }
 
@@ -175,20 +171,11 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--watch needs a cluster: a saved file does not change").WithHint("leave out --watch or --from")
 	case o.Watch && !o.Output.IsTable():
 		return failure.Usagef("--watch shows tables, not -o %s", o.Output.Output).WithHint("leave out one of them")
-	case !o.Watch && typed("interval"):
-		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
 	case typed("no-headers") && !o.Output.IsTable():
 		return failure.Usagef("--no-headers has no effect with -o %s", o.Output.Output).WithHint("leave it out")
 	}
-	if err := o.checkInterval(); err != nil {
+	if err := o.WatchFlags.Validate(cmd.Flags()); err != nil {
 		return err
 	}
 	return o.Output.Validate()
-}
-
-func (o *Options) checkInterval() error {
-	if o.Interval < time.Second {
-		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
-	}
-	return nil
 }

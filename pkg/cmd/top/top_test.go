@@ -130,7 +130,7 @@ func TestValidate(t *testing.T) {
 		"node -w -o json":              "--watch shows tables, not -o json",
 		"node --interval 2s":           "--interval has no effect without --watch",
 		"node -w --interval 1ms":       "--interval 1ms: must be 1s or more",
-		"node -o name":                 `--output "name": must be one of json, yaml, wide`,
+		"node -o name":                 `--output "name": must be one of json, yaml, wide, jsonpath=, jsonpath-as-json=, go-template=`,
 		"node -o json --no-headers":    "--no-headers has no effect with -o json",
 		"queue --from /does/not/exist": "open /does/not/exist: no such file or directory",
 	} {

@@ -6,13 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/redraw"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 )
-
-// ctrlC is the byte that a terminal sends for Ctrl-C while it is ours.
-const ctrlC = 3
 
 // restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time, and a watch
 // must not take more than a twentieth of a core for it, with what comes in meanwhile and the collection of garbage on another core.
@@ -27,8 +24,7 @@ type looked struct {
 	took    time.Duration
 }
 
-// watch follows the cluster. On a terminal it redraws the screen, which is restored however the watch ends; elsewhere it prints
-// one frame after the other. The first look must succeed; trouble later is shown in the frame.
+// watch follows the cluster. The first look must succeed; trouble later is shown in the frame.
 func (o *Options) watch(ctx context.Context, namespace string) error {
 	client, err := o.Client()
 	if err != nil {
@@ -44,16 +40,17 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 	if first.err != nil {
 		return first.err
 	}
-	w.take(first)
-	screen, err := o.IO.TakeScreen()
-	if err != nil {
-		return failure.Errorf("take over the terminal: %w", err).WithHint("print frames instead: gangctl top %s -w | cat", o.What)
-	}
-	if screen != nil {
-		defer screen.Restore()
-		w.screen = screen
-	}
-	return w.run(ctx)
+	return redraw.Watch[looked]{
+		Piped: fmt.Sprintf("print frames instead: gangctl top %s -w | cat", o.What),
+		Every: time.Second,
+		Tick:  func(now time.Time) (bool, error) { return w.due(now), w.show(false) },
+		Look:  w.look,
+		Show: func(screen *iostreams.Screen, r looked) error {
+			w.screen = screen
+			w.take(r)
+			return w.show(true)
+		},
+	}.Run(ctx, o.IO, first)
 }
 
 // watching is a watch that goes on.
@@ -70,45 +67,6 @@ type watching struct {
 	earliest, latest time.Time
 	trouble          string
 	letters          letters
-}
-
-func (w *watching) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ticker := w.o.IO.Clock.NewTicker(time.Second)
-	defer ticker.Stop()
-	results := make(chan looked, 1)
-	looking := false
-	if err := w.show(true); err != nil {
-		return err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return &failure.Error{Code: failure.CodeInterrupted}
-		case key := <-w.screen.Keys():
-			switch key {
-			case 'q', 'Q':
-				return nil
-			case ctrlC:
-				return &failure.Error{Code: failure.CodeInterrupted}
-			}
-		case r := <-results:
-			looking = false
-			w.take(r)
-			if err := w.show(true); err != nil {
-				return err
-			}
-		case <-ticker.C():
-			if !looking && w.due(w.o.IO.Clock.Now()) {
-				looking = true
-				go func() { results <- w.look(ctx) }()
-			}
-			if err := w.show(false); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // due reports whether it is time for another view. Into a pipe goes one in each interval, whether something has changed or not.
@@ -134,7 +92,7 @@ func (w *watching) take(r looked) {
 	now := w.o.IO.Clock.Now()
 	w.seen, w.earliest, w.latest = r.changes, now.Add(restFactor*r.took), now.Add(max(w.o.Interval, restFactor*r.took))
 	if r.err != nil {
-		w.trouble = "note: " + failure.From(r.err).Message + "; trying again"
+		w.trouble = redraw.Trouble(r.err)
 		return
 	}
 	w.view, w.trouble = r.view, ""

@@ -219,7 +219,7 @@ func TestDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mirror.Close()
-	o := &Options{IO: &iostreams.IOStreams{Clock: w.clock}, Interval: 5 * time.Second}
+	o := &Options{IO: &iostreams.IOStreams{Clock: w.clock}, WatchFlags: cmdutil.WatchFlags{Interval: 5 * time.Second}}
 	now := w.clock.Now()
 	for name, tt := range map[string]struct {
 		took, after     time.Duration

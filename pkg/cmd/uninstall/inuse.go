@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 // shown is how many objects of a kind a refusal or a note names.
@@ -47,13 +48,6 @@ func refuseInUse(ctx context.Context, client *kube.Client, names []string) error
 	if total > shown {
 		more = fmt.Sprintf(" and %d more", total-shown)
 	}
-	return failure.Errorf("%s the scheduler: %s%s", plural(total), strings.Join(users, ", "), more).
+	return failure.Errorf("%s %s the scheduler: %s%s", phrase.Count(total, "pod"), phrase.Verb(total, "uses", "use"), strings.Join(users, ", "), more).
 		WithHint("wait until their jobs have ended, or delete these: gangctl list -A, gangctl delete NAME")
-}
-
-func plural(pods int) string {
-	if pods == 1 {
-		return "1 pod uses"
-	}
-	return fmt.Sprintf("%d pods use", pods)
 }

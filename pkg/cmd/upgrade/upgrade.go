@@ -57,8 +57,9 @@ older than the scheduler is refused.`,
 }
 
 func (o *Options) run(cmd *cobra.Command) error {
+	typed := cmd.Flags().Changed
 	// Mistakes on the command line are reported before the cluster is read.
-	if _, err := o.Flags.Complete(cmd, install.Defaults()); err != nil {
+	if _, err := o.Flags.Complete(typed, install.Defaults()); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
@@ -74,16 +75,15 @@ func (o *Options) run(cmd *cobra.Command) error {
 		found.Warn(o.IO.ErrOut)
 		return failure.Errorf("the scheduler is not installed on this cluster").WithHint("install it: gangctl install scheduler")
 	}
-	settings, err := o.Flags.Complete(cmd, found.Settings)
+	settings, err := o.Flags.Complete(typed, found.Settings)
 	if err != nil {
 		return err
 	}
-	if settings.Image != "" && !cmd.Flags().Changed("image") && found.Version != install.Version(o.Version) {
-		return failure.Errorf("the scheduler was installed with --image %s, and which image is that of %s is not known", settings.Image, o.Version).
-			WithHint("name it: gangctl upgrade --image IMAGE")
+	if err := found.KnowsImage(settings, typed, o.Version); err != nil {
+		return err.WithHint("name it: gangctl upgrade --image IMAGE")
 	}
 	namespace := found.Namespace
-	if cmd.Flags().Changed("namespace") {
+	if typed("namespace") {
 		namespace = o.Flags.Namespace(cmd.Flags())
 	}
 	scheduler, err := settings.Scheduler(namespace, o.Version)

@@ -128,7 +128,7 @@ func TestTimeout(t *testing.T) {
 		!strings.HasPrefix(failed.Message, "TFJob research/llama: not every member runs after 500ms: Pending, 0/2 scheduled, 0/2 running") {
 		t.Fatalf("got %+v", failed)
 	}
-	if !strings.Contains(failed.Hint, "the job is left as it is; look at it with `gangctl get llama -n research`") {
+	if !strings.Contains(failed.Hint, "the job is left as it is; look at it with `gangctl get tfjob/llama -n research`") {
 		t.Errorf("hint: %s", failed.Hint)
 	}
 }

@@ -3,6 +3,7 @@ package whypending
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
@@ -83,7 +84,7 @@ func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace str
 		if a.Job.Created != nil {
 			since = age(s, a)
 		}
-		rows = append(rows, []string{a.Job.Namespace, a.Job.Name, string(a.Verdict), since, code, a.Headline})
+		rows = append(rows, []string{a.Job.Namespace, a.Job.Name, string(a.Verdict), since, code, strings.TrimPrefix(a.Headline, a.Job.Name+": ")})
 	}
 	columns := []printer.Column{{Name: "Namespace"}, {Name: "Name"}, {Name: "Verdict"}, {Name: "Age"}, {Name: "Code"}, {Name: "Reason"}}
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
@@ -67,6 +69,7 @@ func publishFor(t *testing.T, nodes int, publishedAgo, renewed time.Duration, ke
 	}
 	a.Job.UID = "u1"
 	a.Headline, a.Nodes.Total = "as the scheduler sees it", nodes
+	a.Unblock = []answer.Action{{Number: 1, Kind: answer.Quota, Text: "raise a quota"}, {Number: 2, Kind: answer.Fewer, Text: "1 worker instead of 2", Resize: "gangctl resize llama --workers 1 -n team"}}
 	at := clustertest.Now.Add(-publishedAgo)
 	a.Snapshot.At = &at
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: published.EventName(types.UID(a.Job.UID))}}
@@ -92,6 +95,24 @@ func publishFor(t *testing.T, nodes int, publishedAgo, renewed time.Duration, ke
 }
 
 const theirs = "WAITING  as the scheduler sees it"
+
+// The ways that gangctl can do are completed without a look at the cluster itself.
+func TestCompleteWays(t *testing.T) {
+	l := publish(t, largeCluster, time.Second, time.Second)
+	io, _, _, _ := iostreams.Test(l.clock)
+	f := &cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: l.Client}
+	for name, want := range map[string]string{"llama": "2\t1 worker instead of 2", "lama": "", "": ""} {
+		cmd := NewCommand(f, nil)
+		cmd.SetContext(t.Context())
+		var args []string
+		if name != "" {
+			args = []string{name}
+		}
+		if found, _ := CompleteWays(f)(cmd, args, ""); strings.Join(found, "\n") != want {
+			t.Errorf("%q: got %q", name, found)
+		}
+	}
+}
 
 func TestALargeClusterIsNotReadWhereTheSchedulerHasAnswered(t *testing.T) {
 	l := publish(t, largeCluster, 90*time.Second, time.Second)

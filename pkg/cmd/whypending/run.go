@@ -3,6 +3,7 @@ package whypending
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -11,6 +12,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
+
+// free reports a file that is there already, before anything is read for it. What is no file, such as a pipe, is written to.
+func (o *Options) free() error {
+	if o.Save == "" || o.Overwrite {
+		return nil
+	}
+	if there, err := os.Stat(o.Save); err != nil || !there.Mode().IsRegular() {
+		return nil // what keeps it from being written is reported then
+	}
+	return failure.Errorf("save snapshot: %s is there already", o.Save).WithHint("choose another name, or add --overwrite")
+}
 
 func (o *Options) run(ctx context.Context) error {
 	namespace := ""
@@ -22,6 +34,9 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	if o.Watch {
 		return o.watch(ctx, namespace)
+	}
+	if err := o.free(); err != nil {
+		return err
 	}
 	if a, err := o.fromScheduler(ctx, namespace); err != nil {
 		return err
@@ -59,11 +74,7 @@ func (o *Options) run(ctx context.Context) error {
 
 // snapshot reads the file, or the cluster.
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	count, done := cmdutil.Collecting(o.IO)
-	defer done()
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{
-		Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now, Count: count,
-	})
+	s, _, err := cmdutil.ReadSnapshot(ctx, o.IO, o.From, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != ""})
 	return s, err
 }
 

@@ -4,7 +4,6 @@ package whypending
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,10 +33,11 @@ type Options struct {
 	Quiet         bool
 	Verbose       bool
 	Node          string
-	Watch         bool
-	Interval      time.Duration
-	Save, From    string
-	NoProbe       bool
+	cmdutil.WatchFlags
+	Save, From string
+	// Overwrite writes over the file of Save if it is there.
+	Overwrite bool
+	NoProbe   bool
 	// Apply is the action to do. Yes does it without a prompt.
 	Apply    way
 	Yes      bool
@@ -116,16 +116,15 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "Print every node with every reason")
 	flags.StringVar(&o.Replica, "replica", "", "Explain this replica of a LeaderWorkerSet, or this role of a JobSet that starts in order, instead of the first that does not run")
 	flags.StringVar(&o.Node, "node", "", "Explain also why not this node")
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "Answer again whenever the answer changes, until the gang runs")
-	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
-	flagvalue.Check(flags, o.checkInterval, "interval")
+	o.WatchFlags.AddFlags(flags, "Answer again whenever the answer changes, until the gang runs", "With --watch: how often to look")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
+	flags.BoolVar(&o.Overwrite, "overwrite", false, "With --save: write over the file if it is there")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
 	flags.Var(&o.Apply, "apply", "Do the way of this number, or text, of those that the answer offers, after showing it")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
 	flagvalue.Enum(cmd, flags, &o.Source, "source", sourceAuto, "Where the answer comes from; scheduler is what the gang scheduler published, and auto that on 500 nodes or more", sourceAuto, sourceCluster, sourceScheduler)
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
-	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML)...)
 }
 
 // parse reads `NAME`, `KIND/NAME`, `job NAME` and `job KIND/NAME`.
@@ -177,10 +176,10 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--watch needs a cluster: a saved file does not change").WithHint("leave out --watch or --from")
 	case o.Watch && o.Name == "":
 		return failure.Usagef("--watch needs the name of a job")
-	case !o.Watch && typed("interval"):
-		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
 	case o.Save == localfile.Stdin:
 		return failure.Usagef("--save -: standard output is for the answer").WithHint("name a file, such as --save cluster.yaml.gz")
+	case o.Overwrite && o.Save == "":
+		return failure.Usagef("--overwrite has no effect without --save").WithHint("leave it out, or name a file: --save cluster.yaml.gz")
 	case typed("source") && o.From != "":
 		return failure.Usagef("--source has no effect with --from: the answer is from the file").WithHint("leave out one of them")
 	case o.Apply.given() && o.From != "":
@@ -193,15 +192,8 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--source=scheduler needs the name of a job and goes with neither --save, --verbose, --node nor --watch").
 			WithHint("the scheduler publishes one answer a job, without the single nodes")
 	}
-	if err := o.checkInterval(); err != nil {
+	if err := o.WatchFlags.Validate(cmd.Flags()); err != nil {
 		return err
 	}
 	return o.Output.Validate()
-}
-
-func (o *Options) checkInterval() error {
-	if o.Interval < time.Second {
-		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package whypending
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -110,6 +111,15 @@ func TestSaveWhatWasRead(t *testing.T) {
 	if _, stderr, _, _ := run(t, "llama", "--from", first, "--save", second); !strings.Contains(stderr, second) {
 		t.Errorf("nothing is reported of the file: %q", stderr)
 	}
+	if out, _, code, err := run(t, "llama", "--from", first, "--save", second); code != 1 || err == nil || err.Error() != "save snapshot: "+second+" is there already" || out != "" {
+		t.Errorf("written over: exit %d, %v, %q", code, err, out)
+	}
+	if _, stderr, _, _ := run(t, "llama", "--from", first, "--save", second, "--overwrite"); !strings.Contains(stderr, second) {
+		t.Errorf("--overwrite: %q", stderr)
+	}
+	if _, stderr, _, _ := run(t, "llama", "--from", first, "--save", os.DevNull); !strings.Contains(stderr, os.DevNull) {
+		t.Errorf("a device: %q", stderr)
+	}
 	if after, _, _, _ := run(t, "llama", "--from", second); after != before {
 		t.Errorf("another answer from the saved file:\n%s\n%s", before, after)
 	}
@@ -126,6 +136,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"llama", "--from", "absent.yaml"}, 1, "read snapshot: open absent.yaml"},
 		{[]string{"llama", "--from", file, "--node", "n9"}, 1, `no node "n9"`},
 		{[]string{"llama", "--from", file, "--save", "-"}, 2, "--save -: standard output is for the answer"},
+		{[]string{"llama", "--from", file, "--overwrite"}, 2, "--overwrite has no effect without --save"},
 		{[]string{"llama", "--from", file, "--source", "cluster"}, 2, "--source has no effect with --from"},
 		{[]string{"llama", "--from", "/dev/zero"}, 1, "read snapshot /dev/zero: it is not text"},
 		{[]string{"llama"}, 1, "no cluster"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -63,7 +64,11 @@ func (s nodeAdder) shapes() []*corev1.Node {
 	keys := s.nodeLabelKeys()
 	seen := map[string]bool{}
 	var all []*corev1.Node
+	broken := s.unplugged()
 	for _, n := range s.w.Cluster().Nodes() {
+		if broken.Has(n.Name) {
+			continue
+		}
 		n = placement.AtCapacity(placement.Repaired(placement.Uncordoned(n)))
 		labels := map[string]string{}
 		for key, value := range n.Labels {
@@ -82,6 +87,18 @@ func (s nodeAdder) shapes() []*corev1.Node {
 		}
 	}
 	return all
+}
+
+// unplugged are nodes that do not advertise devices that they look like they have: why a new one like them should is not known.
+func (s nodeAdder) unplugged() sets.Set[string] {
+	names := sets.New[string]()
+	for _, f := range s.base.Findings() {
+		if f.Code == answer.NoDevicePlugin {
+			of, _ := f.Facts["nodes"].([]string)
+			names.Insert(of...)
+		}
+	}
+	return names
 }
 
 // nodeLabelKeys are the labels by which members choose nodes, less the hostname, which is each node's own.

@@ -131,9 +131,10 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	}
 	s.part(answer.Fix, fixer{s}.fixes)
 	if base.Primary.Helper {
-		return Found{Actions: s.actions, Cut: s.cut}
+		s.ofHelper(base.Helper)
+		return s.found()
 	}
-	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) || exclusiveVolume(base.Primary) {
+	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) && !base.Primary.Reported || exclusiveVolume(base.Primary) {
 		s.alternatives(behind)
 	}
 	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
@@ -142,19 +143,40 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if len(s.actions) == 0 {
 		s.part(answer.Fix, fixer{s}.combine)
 	}
-	if !slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.Kind == answer.Fix || a.Kind == answer.Uncordon }) {
+	if !slices.ContainsFunc(s.actions, func(a answer.Action) bool {
+		return a.Kind == answer.Fix || a.Kind == answer.Uncordon || a.Kind == answer.Evict
+	}) {
 		s.part(answer.Fix, fixer{s}.thenWaits)
 	}
+	return s.found()
+}
+
+// found is what the search came to, in its order.
+func (s *search) found() Found {
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))
 	})
 	return Found{Actions: s.actions, Cut: s.cut}
 }
 
+// ofHelper searches for room for pods that a gang waits for and that are no members: no edit of the job changes what they request.
+func (s *search) ofHelper(helper *stage.Diagnosis) {
+	if helper == nil || !slices.Contains(resizable, helper.Primary.Code) {
+		return
+	}
+	s.base = helper
+	s.part(answer.Wait, waiter{s}.wait)
+	s.part(answer.Uncordon, uncordoner{s}.uncordon)
+	s.part(answer.AddNodes, nodeAdder{s}.addNodes)
+	s.part(answer.Evict, evictor{s}.evict)
+}
+
 // alternatives are for a gang that would start smaller or elsewhere, later, or when others make room; behind is true for what is behind one that runs in part.
 func (s *search) alternatives(behind bool) {
 	s.part(answer.Wait, func() {
-		waiter{s}.wait()
+		if !(evictor{s}).preempted(waiter{s}.wait) {
+			waiter{s}.wait()
+		}
 		s.later(waiter{s}.wait, ", once the nodes that are coming are there")
 	})
 	again := behind || overstated(s.base.Primary) // another size or rule would have those start again that run, or do what the right numbers do
@@ -164,10 +186,17 @@ func (s *search) alternatives(behind bool) {
 	if !again {
 		s.part(answer.Reshape, resizer{s}.reshape)
 		s.part(answer.Trim, trimmer{s}.trim)
-		s.part(answer.Fewer, resizer{s}.fewer)
+		s.part(answer.Fewer, func() {
+			resizer{s}.fewer()
+			resizer{s}.fewerNeeded()
+		})
 	}
-	if !behind {
-		s.part(answer.Relax, relaxer{s}.relax)
+	switch relaxed := (relaxer{s}); {
+	case behind:
+	case again: // with any rule
+		s.part(answer.Relax, func() { relaxed.topology() })
+	default:
+		s.part(answer.Relax, relaxed.relax)
 	}
 	s.part(answer.Uncordon, uncordoner{s}.uncordon)
 	s.part(answer.Fix, uncordoner{s}.repair)
@@ -183,11 +212,11 @@ func (s *search) alternatives(behind bool) {
 	s.part(answer.Evict, evictor{s}.evict)
 }
 
-// Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what the owner of
-// a queue can; then what only the administrators of the cluster can, and of that last what takes room from others.
+// Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what removes the cause; then what the owner of
+// a queue can, which is to give more; then what only the administrators of the cluster can, and of that last what takes room from others.
 var (
 	usersOrder  = []answer.ActionKind{answer.Fix, answer.Reshape, answer.Trim, answer.Relax, answer.Wait, answer.Fewer}
-	othersOrder = []answer.ActionKind{answer.Quota, answer.Fix, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
+	othersOrder = []answer.ActionKind{answer.Fix, answer.Quota, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
 )
 
 func rank(a answer.Action) int {
@@ -206,18 +235,24 @@ func (s *search) later(search func(), condition string) bool {
 	if s.base.Coming == nil {
 		return false
 	}
-	now, before := s.w, slices.Clone(s.actions)
-	s.w, s.actions = s.base.Coming, nil
+	s.in(s.base.Coming, search, condition)
+	return true
+}
+
+// in searches in another cluster, and reports whether something is found that was not before: that ends in a condition.
+func (s *search) in(w *view.View, search func(), condition string) (found bool) {
+	now, before, owned := s.w, slices.Clone(s.actions), s.owned
+	s.w, s.actions, s.owned = w, nil, nil
 	search()
-	found := s.actions
-	s.w, s.actions = now, before
-	for _, a := range found {
+	all := s.actions
+	s.w, s.actions, s.owned = now, before, owned
+	for _, a := range all {
 		if !slices.ContainsFunc(before, func(known answer.Action) bool { return known.Kind == a.Kind && known.Text == a.Text }) {
 			a.Text += condition
-			s.actions = append(s.actions, a)
+			s.actions, found = append(s.actions, a), true
 		}
 	}
-	return true
+	return found
 }
 
 // naming names consumers to the reader of the actions.
@@ -289,7 +324,7 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 		a.Command, a.Resize = "", ""
 	}
 	if s.assumes(a.Command) {
-		a.Command, a.Resize, a.How = "", "", s.like()
+		a.Command, a.Resize, a.How = "", "", s.like(a.Resize)
 	}
 	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]

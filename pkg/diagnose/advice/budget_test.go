@@ -124,7 +124,7 @@ func TestCombinations(t *testing.T) {
 // Every kind of action has a place in the order of who can do it.
 func TestRank(t *testing.T) {
 	users := []answer.ActionKind{answer.Fix, answer.Reshape, answer.Trim, answer.Relax, answer.Wait, answer.Fewer}
-	admins := []answer.ActionKind{answer.Quota, answer.Fix, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
+	admins := []answer.ActionKind{answer.Fix, answer.Quota, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
 	last := -1
 	for by, kinds := range [][]answer.ActionKind{users, admins} {
 		for _, kind := range kinds {

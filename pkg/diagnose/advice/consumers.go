@@ -12,7 +12,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // otherConsumers are the consumers that are not this gang.
@@ -32,14 +31,7 @@ func (s *search) otherConsumers(match func(*view.Consumer) bool) []*view.Consume
 
 // gone is the cluster after consumers are gone as a whole.
 func (s *search) gone(snap *snapshot.Snapshot, set []*view.Consumer) *snapshot.Snapshot {
-	var pods []*corev1.Pod
-	var owners []gang.Identity
-	for _, h := range set {
-		pods = append(pods, h.Pods...)
-		if h.Job != nil {
-			owners = append(owners, gang.IdentityOf(&h.Job.Meta))
-		}
-	}
+	pods, owners := stage.PodsAndOwners(set)
 	if snap != s.w.Snap {
 		return whatif.Gone(snap, pods, owners...)
 	}

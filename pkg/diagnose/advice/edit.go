@@ -3,8 +3,10 @@ package advice
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -13,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // edit is an action that submits the job again with another spec.
@@ -129,10 +132,15 @@ func (s *search) assumes(commands string) bool {
 	return strings.Contains(commands, " patch"+job) || strings.Contains(commands, " get"+job)
 }
 
-// like is how a job that is assumed gets another spec: where that was given.
-func (s *search) like() string {
+// like is how a job that is assumed gets another spec: where that was given, in flags those of the line that would resize it.
+func (s *search) like(line string) string {
+	how := "submit it like that"
 	if now := s.w.Present(); now != s.w && now.Lookup(s.g.Kind.GroupKind(), s.g.Meta.Namespace, s.g.Meta.Name) != nil {
-		return "resize it like that"
+		how = "resize it like that"
 	}
-	return "submit it like that"
+	if args := resize.ArgsIn(line); args != nil {
+		flags := slices.DeleteFunc(args[1:], func(arg string) bool { return arg == "--"+resize.FlagRecreate })
+		how += ", with " + shell.Join(flags...)
+	}
+	return how
 }

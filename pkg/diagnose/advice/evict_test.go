@@ -110,10 +110,21 @@ func TestEvictCommands(t *testing.T) {
 					"status": map[string]any{"conditions": []any{map[string]any{"type": "Finished", "status": finished}}}})
 			}
 		}, `kubectl -n research patch workload.kueue.x-k8s.io wl-a --type=merge -p '{"spec":{"active":false}}'`},
+		"a service of several gangs that Kueue runs": {func(c *clustertest.Cluster) {
+			job("LeaderWorkerSet")(c)
+			for _, index := range []string{"0", "1"} {
+				c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": map[string]any{"namespace": "research", "name": "wl-" + index, "annotations": map[string]any{"kueue.x-k8s.io/component-workload-index": index},
+					"ownerReferences": []any{map[string]any{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "a", "uid": "LeaderWorkerSet:research/a", "controller": true}}}})
+			}
+		}, "kubectl -n research scale leaderworkerset/a --replicas=0"},
 		"Volcano's Job is not Kubernetes' own": {foreign("batch.volcano.sh/v1alpha1", "Job"), "kubectl -n research delete job.batch.volcano.sh a"},
 		"RayCluster":                           {foreign("ray.io/v1", "RayCluster"), `kubectl -n research patch raycluster a --type=merge -p '{"spec":{"suspend":true}}'`},
-		"SparkApplication":                     {foreign("sparkoperator.k8s.io/v1beta2", "SparkApplication"), "kubectl -n research delete sparkapplication.sparkoperator.k8s.io a"},
-		"a pod":                                {foreign("", ""), "kubectl -n research delete pod x-0"},
+		"SparkApplication": {func(c *clustertest.Cluster) {
+			foreign("sparkoperator.k8s.io/v1beta2", "SparkApplication")(c)
+			c.S.Pods[0].Spec.RestartPolicy = corev1.RestartPolicyNever
+		}, "kubectl -n research delete sparkapplication.sparkoperator.k8s.io a"},
+		"a service that an operator runs, with which data may go": {foreign("kubernetes.dask.org/v1", "DaskCluster"), "kubectl -n research edit daskcluster.kubernetes.dask.org a"},
+		"a pod": {foreign("", ""), "kubectl -n research delete pod x-0"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -20,7 +21,7 @@ func (s fixer) fixes() {
 	findings := s.base.Findings()
 	for _, f := range findings {
 		for _, fix := range f.Fixes {
-			one = fix.Kind != answer.Uncordon && s.offer(fix) || one // fewer nodes may do: the uncordoner looks for them
+			one = !searched(f, fix) && s.offer(fix) || one
 		}
 	}
 	for i := 0; !one && !s.spent(); i++ {
@@ -28,8 +29,32 @@ func (s fixer) fixes() {
 		if !more || len(steps) < 2 {
 			return
 		}
-		one = s.offer(s.together(steps))
+		one = s.offer(s.together(s.fewest(steps, func(_ *stage.Diagnosis, starts bool) bool { return starts })))
 	}
+}
+
+// fewest are the steps with no more to evict than has to be for what comes of them.
+func (s fixer) fewest(steps []stage.Fix, does func(r *stage.Diagnosis, starts bool) bool) []stage.Fix {
+	for i, step := range steps {
+		if len(step.Evicts) < 2 {
+			continue
+		}
+		with := func(set []*view.Consumer) []stage.Fix {
+			steps = slices.Clone(steps)
+			steps[i] = evictor{s.search}.eviction(set)
+			return steps
+		}
+		if !does(s.try(s.together(steps).Apply)) {
+			return steps // nor do fewer
+		}
+		steps = with(least(cheapest(slices.Clone(step.Evicts)), func(set []*view.Consumer) bool { return does(s.try(s.together(with(set)).Apply)) }))
+	}
+	return steps
+}
+
+// searched reports whether the smallest of its kind is searched for: fewer nodes may do, or fewer services.
+func searched(f stage.Finding, fix stage.Fix) bool {
+	return fix.Kind == answer.Uncordon || fix.Kind == answer.Evict && f.Code == answer.NodesBusy
 }
 
 // maxCombined is how many ways to remove what findings name are tried with other sizes on top.
@@ -69,9 +94,10 @@ func (s fixer) thenWaits() {
 	if !more {
 		return
 	}
-	fix := s.together(steps)
+	waits := func(r *stage.Diagnosis, starts bool) bool { return r != nil && !starts && r.Verdict == answer.Waiting }
+	fix := s.together(s.fewest(steps, waits))
 	r, starts := s.try(fix.Apply)
-	if r == nil || starts || r.Verdict != answer.Waiting {
+	if !waits(r, starts) {
 		return
 	}
 	fix.Action.Text += ", and then it waits: " + r.Primary.Message

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -37,6 +39,55 @@ func TestKueueTopologyIsRelaxed(t *testing.T) {
 	}
 	if !relaxed || !added {
 		t.Errorf("the rule goes %t, nodes of the rack %t: %+v", relaxed, added, found.Actions)
+	}
+}
+
+// A job of several roles has such a rule for each.
+func TestKueueTopologyOfARoleIsRelaxed(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(4, 8).LocalQueue("lq", "cq")
+	c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "64"})
+	label(c, "cloud/rack", "r0", "r0", "r1", "r1")
+	c.Add(clustertest.Gang{Name: "gang", Workers: 3, GPUs: 8, Missing: 3, NoGroup: true, More: []clustertest.Role{{Name: "PS", Replicas: 1, Missing: 1}}, Job: func(j map[string]any) {
+		clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(j)
+		clustertest.Set(true, "spec", "runPolicy", "suspend")(j)
+		clustertest.Set(map[string]any{"kueue.x-k8s.io/podset-required-topology": "cloud/rack"}, "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations")(j)
+	}})
+	c.Workload("gang", "lq", time.Minute)
+	base, found := look(t, c, advice.Options{})
+	if base.Primary == nil || base.Primary.Code != answer.TooBig {
+		t.Fatalf("found %+v", base.Primary)
+	}
+	if relaxed := offers(found.Actions, answer.Relax); len(relaxed) != 1 {
+		t.Errorf("to relax: %q", relaxed)
+	}
+	for _, fewer := range offers(found.Actions, answer.Fewer) {
+		if fewer != "Worker.replicas=2" { // which have room in one rack
+			t.Errorf("fewer: %s", fewer)
+		}
+	}
+}
+
+// The node that Kueue has assigned to a member is no rule of the job: admitted again, it is assigned to others, and no rule has to go for that.
+func TestKueueAssignsAgain(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(3, 8).LocalQueue("lq", "cq")
+	c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+	c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	c.Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Nodes: []string{"n1"}, NoGroup: true, Pod: func(i int, p *corev1.Pod) {
+		p.Labels["kueue.x-k8s.io/podset"] = "worker"
+		p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: []string{"n1", "n2"}[i]}
+	}, Job: clustertest.Set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")})
+	u := c.Workload("gang", "lq", time.Hour)
+	clustertest.Admit(u, "cq", "f", "16")
+	sets := u.Object["status"].(map[string]any)["admission"].(map[string]any)["podSetAssignments"].([]any)
+	sets[0].(map[string]any)["topologyAssignment"] = map[string]any{"levels": []any{corev1.LabelHostname}}
+	_, found := look(t, c, advice.Options{})
+	if len(found.Actions) == 0 || !strings.Contains(found.Actions[0].Text, "evict Workload tfjob-gang and admit it again") || strings.Count(found.Actions[0].Command, "\n") != 2 {
+		t.Errorf("offered %+v", found.Actions)
+	}
+	if relaxed := offers(found.Actions, answer.Relax); len(relaxed) > 0 {
+		t.Errorf("to relax: %q", relaxed)
 	}
 }
 

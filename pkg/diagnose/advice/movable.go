@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
@@ -17,15 +18,12 @@ var stay = map[string]string{
 	"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true", "karpenter.sh/do-not-evict": "true",
 }
 
-// criticalPriority is from where on pods are of the system's own classes.
-const criticalPriority = 2000000000
-
 // movable reports whether a pod can be evicted by itself without anything being lost but the time in which it starts again:
 // its controller makes another one, and it is no member of a gang that stands or falls as a whole.
 func (s mover) movable(p *corev1.Pod, h *view.Consumer) bool {
 	switch {
 	case h == nil, h.DaemonSet, p.DeletionTimestamp != nil, len(p.Spec.ResourceClaims) > 0, p.Annotations[corev1.MirrorPodAnnotationKey] != "",
-		p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority:
+		p.Spec.Priority != nil && *p.Spec.Priority >= stage.CriticalPriority:
 		return false
 	}
 	for key, value := range stay {

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
@@ -123,6 +125,13 @@ func TestAddNodes(t *testing.T) {
 			comes(c, 2)
 		}, []string{"count=1 like=n1"}},
 		{"no shape helps", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(1, 9)) }, nil},
+		{"nodes that do not advertise what they have are no model", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8))
+			for _, n := range c.S.Nodes {
+				n.Labels["nvidia.com/gpu.present"], n.Labels["nvidia.com/gpu.count"], n.Status.Allocatable["nvidia.com/gpu"] = "true", "8", resource.MustParse("0")
+			}
+			c.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nvidia-device-plugin"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2}})
+		}, nil},
 		{"what DaemonSets take is not there", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "90")
 			c.Runs("a", 8, "n1").Add(gangOf(1, 8))

@@ -7,11 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -126,18 +128,16 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	return all
 }
 
-// topology offers to drop the rule that all members share a domain: of the gang object, or of Kueue.
+// topology offers to drop the rule that all members share a domain: of the gang object, or of Kueue, which has one for each role.
 func (s relaxer) topology() bool {
-	d, request := s.g.Decl, s.base.Request.Gang
-	if request.Topology.Required == "" || d != nil && d.Topology.Required == "" {
+	request, keys := s.base.Request.Gang, view.Topology(s.g).AllRequired()
+	switch d := s.g.Decl; {
+	case d == nil && len(keys) > 0: // Kueue keeps members together as they are annotated
+		request.Topology = gang.Topology{}
+		return s.room(s.w.Cluster(), request) && s.offer(patch.NoRequiredTopology(s.g, phrase.And(keys)))
+	case d == nil || d.Topology.Required == "":
 		return false
 	}
-	was := request.Topology.Required
-	if request.Topology.Required = ""; !s.room(s.w.Cluster(), request) {
-		return false
-	}
-	if d == nil { // Kueue keeps members together as they are annotated
-		return s.offer(patch.NoRequiredTopology(s.g, was))
-	}
-	return s.offer(patch.GroupTopology(s.g, ""))
+	request.Topology.Required = ""
+	return s.room(s.w.Cluster(), request) && s.offer(patch.GroupTopology(s.g, ""))
 }

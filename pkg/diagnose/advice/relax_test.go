@@ -152,6 +152,15 @@ func TestRelax(t *testing.T) {
 			taint(c, 2, "dedicated", "infra")
 			c.Add(gangOf(1, 8, selects("class", "a")))
 		}, []string{"Worker.nodeSelector.class=b", "Worker.nodeSelector.class="}},
+		{"a spread over more domains than there are", func(c *clustertest.Cluster) {
+			three := int32(3)
+			c.Nodes(4, 8)
+			label(c, "zone", "a", "a", "b", "b")
+			c.Add(gangOf(4, 8, spec(func(p *corev1.PodSpec) {
+				p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, MinDomains: &three, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": "gang"}}}}
+			})))
+		}, []string{"Worker.topologySpread=ScheduleAnyway", "Worker.topologySpread=minDomains=1"}},
 		{"three would be needed", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1")
 			label(c, "class", "a", "b")

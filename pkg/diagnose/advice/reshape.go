@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // maxReshape is into how many members a job is split at most.
@@ -130,4 +132,28 @@ func (s resizer) fewer() {
 			}, func(spec *whatif.Spec) { spec.Role(role.Name).Replicas = int32(n) }}
 		})
 	}
+}
+
+// fewerNeeded offers the largest minimum with which an elastic gang, which has more members than it needs, starts now, where it never starts as it is.
+func (s resizer) fewerNeeded() {
+	d, request := s.g.Decl, s.base.Request.Gang
+	if !s.base.Never || d == nil || s.g.OfScheduler || d.Kind.Kind == "" || d.Key.Dialect == gang.PDB || s.g.Min >= s.g.Total() || d.MinMember != s.g.Min {
+		return
+	}
+	ofRoles := int64(0)
+	for _, n := range d.RoleMin {
+		ofRoles += int64(n)
+	}
+	n, ok := placement.Largest(max(1, ofRoles), int64(s.g.Min)-1, func(n int64) bool {
+		fewer := request
+		fewer.MinMember -= s.g.Min - int32(n)
+		return fewer.MinMember > 0 && s.room(s.cluster(), fewer)
+	})
+	if !ok {
+		return
+	}
+	fix := patch.Minimum(s.g, int32(n))
+	fix.Kind, fix.Cost = answer.Fewer, "if it can do its work with so few"
+	fix.Text = fmt.Sprintf("start with %d of its %d members, and need no more: %s", n, s.g.Total(), fix.Text)
+	s.offer(fix)
 }

@@ -1,6 +1,7 @@
 package advice_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func fragmented(c *clustertest.Cluster) *clustertest.Cluster {
@@ -94,6 +96,20 @@ func TestFewer(t *testing.T) {
 		{"never below a declared minimum", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min = 2 }))
 		}, nil},
+		{"below a declared minimum that is too big for the cluster", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(8, 8, func(g *clustertest.Gang) { g.Min = 5 }))
+		}, []string{"minMember=4"}},
+		{"YuniKorn makes other placeholders for other members", func(c *clustertest.Cluster) {
+			c.Schedules("yunikorn").GangScheduler("").Nodes(3, 8).Serves("llm", 8, "n3")
+			c.Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Dialect, g.Scheduler, g.Queue = gang.YuniKorn, "yunikorn", "q" }))
+			members := slices.Clone(c.S.Pods[len(c.S.Pods)-3:])
+			for i, node := range []string{"n1", "n2", ""} {
+				p := members[i].DeepCopy()
+				p.Name, p.UID, p.OwnerReferences, p.Spec.NodeName = "tg-"+p.Name, "tg-"+p.UID, nil, node
+				p.Annotations["yunikorn.apache.org/placeholder"] = "true"
+				c.Put(p)
+			}
+		}, []string{"Worker.replicas=2"}},
 		{"one is the least", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }, nil},
 		{"of a role that has several", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))

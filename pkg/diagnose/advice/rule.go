@@ -39,6 +39,16 @@ func rules(spec corev1.PodSpec) []rule {
 				}
 			}})
 	}
+	if counts := func(t corev1.TopologySpreadConstraint) bool { return must(t) && t.MinDomains != nil }; slices.ContainsFunc(spec.TopologySpreadConstraints, counts) {
+		all = append(all, rule{key: "topologySpread", value: "minDomains=1", text: "let the topology spread count the domains that there are alone (no minDomains)",
+			edit: func(p *corev1.PodSpec) {
+				for i := range p.TopologySpreadConstraints {
+					if t := &p.TopologySpreadConstraints[i]; counts(*t) {
+						t.MinDomains = nil
+					}
+				}
+			}})
+	}
 	return append(all, hostPorts(spec)...)
 }
 

@@ -149,7 +149,9 @@ func TestUnsubmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, job, stages.Options{}), advice.Options{})
-	if !slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "submit it like that" }) {
+	if !slices.ContainsFunc(found.Actions, func(a answer.Action) bool {
+		return a.Kind == answer.Reshape && a.How == "submit it like that, with --workers 4 --gpus 4 --cpu 4 --memory 32Gi"
+	}) {
 		t.Errorf("got %+v", found.Actions)
 	}
 	// One that is there, and assumed to be another, is resized.
@@ -158,7 +160,9 @@ func TestUnsubmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	resized := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, job, stages.Options{}), advice.Options{})
-	if !slices.ContainsFunc(resized.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "resize it like that" }) {
+	if !slices.ContainsFunc(resized.Actions, func(a answer.Action) bool {
+		return a.Kind == answer.Reshape && a.How == "resize it like that, with --workers 4 --gpus 4 --cpu 4 --memory 32Gi"
+	}) {
 		t.Errorf("got %+v", resized.Actions)
 	}
 	for _, a := range slices.Concat(found.Actions, resized.Actions) {
@@ -189,6 +193,9 @@ func TestBareGang(t *testing.T) {
 	for _, a := range found.Actions {
 		kinds = append(kinds, string(a.Kind))
 		check(t, a)
+		if minimum := `and kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":{"minMember":1`; a.Kind == answer.Fewer && !strings.Contains(a.How, minimum) {
+			t.Errorf("of fewer pods the gang would lack some: %s", a.How)
+		}
 	}
 	if got := strings.Join(kinds, " "); got != "wait trim fewer addNodes" {
 		t.Errorf("got %s", got)

@@ -24,6 +24,7 @@ type trimmer struct{ *search }
 // trim offers the largest request, of each resource, with which the gang starts now: of one role, or, where that is not enough, of all that
 // request the same.
 func (s trimmer) trim() {
+	s.trimClaims()
 	for _, name := range s.short() {
 		before := len(s.actions)
 		for _, role := range s.g.Roles {

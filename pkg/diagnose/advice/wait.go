@@ -47,7 +47,7 @@ func (s waiter) waits() []answer.Action {
 
 // needsDevices reports whether members of the gang request devices.
 func (s waiter) needsDevices() bool {
-	return slices.ContainsFunc(s.g.Roles, func(r gang.Role) bool { return whatif.Devices(r) > 0 })
+	return slices.ContainsFunc(s.base.Gang.Roles, func(r gang.Role) bool { return whatif.Devices(r) > 0 })
 }
 
 // ending are the jobs that end without anybody's help, each with the pods that go with it. A gang that waits for this one does not end, nor does one that idles.
@@ -55,7 +55,7 @@ func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
 	for _, h := range s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
-		return h.Ends && !deadlocked && !slices.ContainsFunc(h.Pods, s.w.Stuck) && !s.base.Stalled(h)
+		return h.Ends && !deadlocked && !slices.ContainsFunc(h.Pods, s.w.Stuck) && !s.base.Stalled(h) && !h.Makes(s.g)
 	}) {
 		if part := h.Ending(s.needsDevices()); part != nil {
 			jobs = append(jobs, part)

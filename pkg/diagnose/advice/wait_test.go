@@ -130,6 +130,14 @@ func TestWait(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
 			comes(c, 3)
 		}, []string{"count=1 jobs=[research/a]"}},
+		{"what is preempted when the others have ended", func(c *clustertest.Cluster) {
+			high := clustertest.Gang{Namespace: "research", Name: "high", Workers: 1, GPUs: 8, Nodes: []string{"n2"}}
+			priority(100)(&high)
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(high).Add(gangOf(2, 8, priority(50)))
+		}, []string{"count=1 jobs=[research/high]"}},
+		{"what may be preempted at once", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8, priority(50)))
+		}, []string{"count=2 jobs=[research/a research/b]"}},
 		{"services do not end", func(c *clustertest.Cluster) { c.Nodes(1, 8).Serves("web", 8, "n1").Add(gangOf(1, 8)) }, nil},
 		{"what ends is not enough", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Runs("a", 8, "n2").Add(gangOf(2, 8))

@@ -2,6 +2,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -23,6 +24,11 @@ func Kubectl(namespace string, args ...string) string {
 		argv = append(argv, "-n", namespace)
 	}
 	return shell.Join(append(argv, args...)...)
+}
+
+// DeploymentLog shows what a Deployment that runs has logged last.
+func DeploymentLog(d metav1.Object) string {
+	return Kubectl(d.GetNamespace(), "logs", "deployment/"+d.GetName(), "--tail=100")
 }
 
 // within finds the namespaces that commands of this package are about: those of kubectl, and of the paths of the API.
@@ -55,11 +61,11 @@ func MergePatch(namespace, resource, name string, patch any) string {
 	return Kubectl(namespace, "patch", resource, name, "--type=merge", "-p", encode(patch))
 }
 
-// Then joins commands that follow one another, a line each.
+// Then joins commands that follow one another, a line each. One that is there already is not repeated.
 func Then(commands ...string) string {
 	var lines []string
 	for _, c := range commands {
-		if c != "" {
+		if c != "" && !slices.Contains(strings.Split(strings.Join(lines, "\n"), "\n"), c) {
 			lines = append(lines, c)
 		}
 	}
@@ -134,9 +140,14 @@ func OfKubernetes(finalizer string) bool {
 
 // Clear removes a pod that should have gone and has not: what holds it, or else the pod itself, whatever its kubelet has confirmed.
 func Clear(p *corev1.Pod) string {
-	kept := slices.DeleteFunc(slices.Clone(p.Finalizers), func(name string) bool { return !OfKubernetes(name) })
-	if len(kept) < len(p.Finalizers) {
-		return MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": append([]string{}, kept...)}})
+	return cmp.Or(ClearFinalizers("pod", p), Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0"))
+}
+
+// ClearFinalizers takes the finalizers from an object that no controller of Kubernetes itself takes away; "" for an object without such.
+func ClearFinalizers(resource string, o metav1.Object) string {
+	kept := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(name string) bool { return !OfKubernetes(name) })
+	if len(kept) == len(o.GetFinalizers()) {
+		return ""
 	}
-	return Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0")
+	return MergePatch(o.GetNamespace(), resource, o.GetName(), map[string]any{"metadata": map[string]any{"finalizers": append([]string{}, kept...)}})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // Unseen reports whether nothing shows that a scheduler of a name is, or was, there.
@@ -48,7 +49,7 @@ func Configured(v *view.View) []*appsv1.Deployment {
 	return view.Once(v, configured{}, func() (all []*appsv1.Deployment) {
 		for _, d := range v.Snap.Deployments {
 			if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-				return strings.Contains(Repository(c.Image), "kube-scheduler") && Flag(c, "config") != ""
+				return strings.Contains(imagename.Base(c.Image), "kube-scheduler") && Flag(c, "config") != ""
 			}) {
 				all = append(all, d)
 			}
@@ -70,10 +71,7 @@ func waited(v *view.View, g *gang.Gang, name string) (longest time.Duration) {
 // Misspelt is the scheduler that was probably meant by a name which is that of none: one that people know, or that is seen here; "" if none is like it.
 func Misspelt(v *view.View, namespace, name string) string {
 	here := append(SchedulerNames(v, namespace), binders(v)[namespace]...)
-	known := []string{corev1.DefaultSchedulerName}
-	for _, r := range dialect.Readers() {
-		known = append(known, r.Schedulers...)
-	}
+	known := append(dialect.Schedulers(), corev1.DefaultSchedulerName)
 	if slices.Contains(here, name) || slices.Contains(known, name) {
 		return ""
 	}
@@ -108,8 +106,6 @@ func binders(v *view.View) map[string][]string {
 // judgedOf reports whether some scheduler has written into one of the pods of a gang that name it that it found no place.
 func judgedOf(g *gang.Gang, name string) bool {
 	return slices.ContainsFunc(g.Members, func(m gang.Member) bool {
-		return m.Pod != nil && gang.SchedulerName(m.Pod) == name && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
-			return cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason != corev1.PodReasonSchedulingGated
-		})
+		return m.Pod != nil && gang.SchedulerName(m.Pod) == name && refused(m.Pod)
 	})
 }

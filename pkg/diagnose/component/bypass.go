@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // Bypass is how members of a gang are placed one by one, although something declares them a gang.
@@ -81,6 +82,11 @@ func Names(g *gang.Gang, d gang.Declaration) bool {
 	})
 }
 
+// Alongside reports whether the scheduler of a gang places it at once with others that what declares it names, as Koordinator does until all of them have been placed once.
+func Alongside(v *view.View, g *gang.Gang) bool {
+	return g.Decl != nil && len(g.Decl.Alongside) > 0 && g.Count(gang.Starting, gang.Running, gang.Succeeded) == 0 && !Ours(v, g.Scheduler) && !Bypassed(v, g)
+}
+
 // Bypassed reports whether the members that wait, or are to be made, use a scheduler that does not read what declares their gang.
 func Bypassed(v *view.View, g *gang.Gang) bool {
 	return g.Decl != nil && bypassedBy(v, g, g.Scheduler)
@@ -102,7 +108,7 @@ func bypassedBy(v *view.View, g *gang.Gang, scheduler string) bool {
 	case flag != "":
 		return flag != scheduler
 	}
-	for _, e := range v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name) {
+	for _, e := range v.EventsAbout(g.Kind.GroupKind(), &g.Meta) {
 		if strings.HasSuffix(e.Reason, "PodTemplateSchedulerName") {
 			return true
 		}
@@ -227,7 +233,7 @@ func NativeOff(v *view.View) bool {
 				continue
 			}
 			for _, c := range pod.Spec.Containers {
-				if Repository(c.Image) != "kube-scheduler" || !offByDefault(c.Image) {
+				if imagename.Base(c.Image) != "kube-scheduler" || !offByDefault(c.Image) {
 					continue
 				}
 				gates := argv.List(c, "feature-gates")
@@ -248,6 +254,6 @@ func nativeGates() []string {
 
 // offByDefault reports whether an image of kube-scheduler is of a version in which they are.
 func offByDefault(image string) bool {
-	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	_, tag := imagename.Split(image)
 	return slices.ContainsFunc([]string{"v1.35.", "v1.36.", "v1.37."}, func(version string) bool { return strings.HasPrefix(tag, version) })
 }

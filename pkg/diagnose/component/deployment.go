@@ -5,9 +5,7 @@ package component
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,7 +17,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
@@ -30,7 +27,7 @@ func Start(c *stage.Context, d *appsv1.Deployment) stage.Fix {
 	text := fmt.Sprintf("get %s to run again", c.TitleOf("Deployment", d))
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"deployment": c.NameOf("Deployment", d)},
-			Command: command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")},
+			Command: Log(c.View, "deployment", d, d.Spec.Selector)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			n := s.Clone()
 			for i, other := range n.Deployments {
@@ -54,14 +51,6 @@ func freshLeases(c *snapshot.Snapshot) *snapshot.Snapshot {
 		c.Leases[i] = l
 	}
 	return c
-}
-
-// Repository is the last part of an image's name, without tag and digest.
-func Repository(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	image = image[strings.LastIndexByte(image, '/')+1:]
-	name, _, _ := strings.Cut(image, ":")
-	return name
 }
 
 // AllDown reports whether none of the Deployments has a ready pod.
@@ -107,28 +96,22 @@ func Problems(c *stage.Context, d *appsv1.Deployment) []string {
 	return lines
 }
 
-// selected are the pods of a namespace that a selector matches.
+// selected are the pods of a namespace that a selector of an object matches. The caller does not change the list.
 func selected(v *view.View, namespace string, selector *metav1.LabelSelector) []*corev1.Pod {
-	sel, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil // the API server would not have accepted it
+	type selectedBy struct {
+		namespace string
+		selector  *metav1.LabelSelector
 	}
-	return slices.DeleteFunc(slices.Clone(v.Snap.Pods), func(p *corev1.Pod) bool { return p.Namespace != namespace || !sel.Matches(labels.Set(p.Labels)) })
-}
-
-// WaitingReasons are what the pods that a selector matches suffer from: one line for each reason.
-func WaitingReasons(v *view.View, namespace string, selector *metav1.LabelSelector) []string {
-	reasons := map[string]int{}
-	for _, pod := range selected(v, namespace, selector) {
-		for _, s := range pod.Status.ContainerStatuses {
-			if s.State.Waiting != nil {
-				reasons[s.State.Waiting.Reason]++
+	return view.Once(v, selectedBy{namespace, selector}, func() (pods []*corev1.Pod) {
+		sel, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			return nil // the API server would not have accepted it
+		}
+		for _, p := range v.Snap.Pods {
+			if p.Namespace == namespace && sel.Matches(labels.Set(p.Labels)) {
+				pods = append(pods, p)
 			}
 		}
-	}
-	var lines []string
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		lines = append(lines, fmt.Sprintf("%s of it: %s", phrase.Count(reasons[reason], "pod"), reason))
-	}
-	return lines
+		return pods
+	})
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // Operators are the Deployments of the job's controller.
@@ -49,10 +51,10 @@ func controllersOf(v *view.View, kind schema.GroupKind, reader gang.JobReader) [
 // nothing: kuberay/operator.
 func isImage(image, part string) bool {
 	if !strings.Contains(part, "/") {
-		return strings.Contains(Repository(image), part)
+		return strings.Contains(imagename.Base(image), part)
 	}
-	at := max(strings.LastIndexByte(image, '/'), 0)
-	return strings.HasSuffix("/"+image[:at]+"/"+Repository(image), "/"+part)
+	repository, _ := imagename.Split(image)
+	return strings.HasSuffix("/"+repository, "/"+part)
 }
 
 // trainingOperator is the operator that `gangctl install operator` installs.
@@ -90,7 +92,7 @@ func OtherVersions(job *gang.Job, d *appsv1.Deployment) []string {
 	for _, container := range d.Spec.Template.Spec.Containers {
 		for _, part := range slices.Sorted(maps.Keys(job.Reader.Controller.Versions)) {
 			versions := job.Reader.Controller.Versions[part]
-			if strings.Contains(Repository(container.Image), part) && !slices.Contains(versions, job.Kind.Version) {
+			if strings.Contains(imagename.Base(container.Image), part) && !slices.Contains(versions, job.Kind.Version) {
 				return versions
 			}
 		}
@@ -105,7 +107,7 @@ func OperatorLog(v *view.View, g *gang.Gang) string {
 		if len(OtherVersions(job, d)) > 0 {
 			continue
 		}
-		return command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")
+		return command.DeploymentLog(d)
 	}
 	return command.Kubectl("", "get", "deployments", "-A")
 }
@@ -132,6 +134,20 @@ func gangScheduler(c corev1.Container) string {
 // IgnoresPolicy reports whether a job has a policy for its gang, and its operator, which runs without the flag that switches gangs on, makes no group by it.
 func IgnoresPolicy(v *view.View, g *gang.Gang) bool {
 	return len(g.Reader.Policy) > 0 && g.MinMember != nil && g.Decl == nil && g.Named.Name == "" && g.Meant() == nil && len(Operators(v, g.Job)) > 0 && !MakesGroups(v, g)
+}
+
+// WithoutGroup reports whether a Job of Kubernetes states a gang of its pods, which are there, and its controller has made no group by it.
+func WithoutGroup(g *gang.Gang) bool {
+	if g.BatchJob == nil || g.Decl != nil || g.Named.Name != "" || g.Meant() != nil || len(g.ExistingPods()) == 0 {
+		return false
+	}
+	_, states := batchjob.MinCount(g.BatchJob)
+	return states
+}
+
+// NoGroup is why that is so.
+func NoGroup() string {
+	return "kube-controller-manager makes a PodGroup of it, and pods that name that, only with the feature gate " + batchjob.Gate
 }
 
 // schedulerIn is the scheduler that the flags of operators name for gangs; "" if they name none.

@@ -11,11 +11,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
@@ -87,11 +89,7 @@ func lastEvents(w *view.View, name string) map[string]time.Time {
 		events := map[string]time.Time{}
 		for _, e := range w.Snap.Events {
 			if e.ReportingController == name || e.Source.Component == name {
-				at := view.Later(e.LastTimestamp.Time, e.EventTime.Time)
-				if e.Series != nil {
-					at = view.Later(at, e.Series.LastObservedTime.Time)
-				}
-				events[e.Namespace] = view.Later(events[e.Namespace], at)
+				events[e.Namespace] = view.Later(events[e.Namespace], occurrence.Last(e))
 			}
 		}
 		return events
@@ -155,10 +153,14 @@ func judged(w *view.View, name string) bool {
 		if p.Spec.SchedulerName != name {
 			return false
 		}
-		return !p.CreationTimestamp.IsZero() && w.Age(p.CreationTimestamp.Time) < judgedWithin || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated
-		})
+		return !p.CreationTimestamp.IsZero() && w.Age(p.CreationTimestamp.Time) < judgedWithin || refused(p)
 	})
+}
+
+// refused reports whether a scheduler found no place for a pod.
+func refused(p *corev1.Pod) bool {
+	c := gang.Refusal(p)
+	return c != nil && c.Reason != corev1.PodReasonSchedulingGated
 }
 
 // Serving are the Deployments that answer to a schedulerName, as they have it themselves.
@@ -268,12 +270,8 @@ const ours = "gang-scheduler"
 
 // reads reports whether a scheduler is not known to read another dialect.
 func reads(d gang.Dialect, scheduler string) bool {
-	for _, r := range dialect.Readers() {
-		if r.Dialect == d {
-			return dialect.Affinity(r, scheduler) >= 0
-		}
-	}
-	return false
+	r, known := dialect.ReaderOf(d)
+	return known && dialect.Affinity(r, scheduler) >= 0
 }
 
 // gangSchedulers are the names that Deployments give to schedulers of gangs: operators first.
@@ -308,7 +306,7 @@ func named(w *view.View, c rbac.Component, of func(*appsv1.Deployment, corev1.Co
 
 // runs reports whether a container runs the program of a name.
 func runs(d *appsv1.Deployment, container corev1.Container, name string) bool {
-	return d.Name == name || container.Name == name || strings.Contains(Repository(container.Image), name)
+	return d.Name == name || container.Name == name || strings.Contains(imagename.Base(container.Image), name)
 }
 
 // SchedulerNames are the schedulers that give a sign of life, for an answer about a namespace, sorted.

@@ -2,6 +2,7 @@ package component
 
 import (
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -91,6 +92,27 @@ func Running(v *view.View, c rbac.Component, its func(image string) bool) []*app
 		}
 	}
 	return Trusted(v, c, all)
+}
+
+// OfGate is the Deployment behind a scheduling gate: that of the program which the group in the name of the gate is called after; nil if there is none, or a choice. A gate
+// of example.com/x is not known to be anyone's.
+func OfGate(v *view.View, gate string) *appsv1.Deployment {
+	group, _, ok := strings.Cut(gate, "/")
+	project, _, _ := strings.Cut(group, ".")
+	if !ok || project == "" {
+		return nil
+	}
+	type ofProject string
+	return view.Once(v, ofProject(project), func() *appsv1.Deployment {
+		all := Running(v, rbac.Component{Acts: []rbacv1.PolicyRule{right("", "pods", "update"), right("", "pods", "patch")}}, func(image string) bool {
+			path := strings.Split(strings.ToLower(image), "/")
+			return slices.Contains(path[:len(path)-1], project) || strings.HasPrefix(path[len(path)-1], project+"-")
+		})
+		if len(all) != 1 {
+			return nil
+		}
+		return all[0]
+	})
 }
 
 // anyOperator is what handles one of all kinds of job that are known.

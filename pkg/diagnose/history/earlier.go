@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -34,7 +34,7 @@ func earlier(g *gang.Gang, events []*corev1.Event) map[string][]*past {
 		}
 		p := gone[o.UID]
 		if p == nil {
-			p = &past{name: o.Name, seen: jobevents.First(e)}
+			p = &past{name: o.Name, seen: occurrence.First(e)}
 			gone[o.UID] = p
 		}
 		p.learn(e)
@@ -51,7 +51,7 @@ func earlier(g *gang.Gang, events []*corev1.Event) map[string][]*past {
 
 // learn takes what an event reports. They come in the order in which they happened last.
 func (p *past) learn(e *corev1.Event) {
-	first, last := jobevents.First(e), jobevents.Last(e)
+	first, last := occurrence.First(e), occurrence.Last(e)
 	if first.Before(p.seen) {
 		p.seen = first
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -62,13 +63,13 @@ func messages(w *view.View, g *gang.Gang, family *jobevents.Family, events []*co
 
 // merge adds an event, or counts it to one with the same message about another pod.
 func merge(all []Message, e *corev1.Event) []Message {
-	about, from, to := e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, jobevents.First(e), jobevents.Last(e)
+	about, from, to := e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, occurrence.First(e), occurrence.Last(e)
 	for i := range all {
 		s := &all[i]
-		if s.Code != e.Reason || s.Text != e.Message || s.By != jobevents.By(e) {
+		if s.Code != e.Reason || s.Text != e.Message || s.By != occurrence.By(e) {
 			continue
 		}
-		s.Times += jobevents.Count(e)
+		s.Times += occurrence.Count(e)
 		if !slices.Contains(s.About, about) {
 			s.About = append(s.About, about)
 		}
@@ -80,20 +81,17 @@ func merge(all []Message, e *corev1.Event) []Message {
 		}
 		return all
 	}
-	return append(all, Message{known(from), known(to), jobevents.By(e), []string{about}, jobevents.Count(e), e.Reason, e.Message})
+	return append(all, Message{known(from), known(to), occurrence.By(e), []string{about}, occurrence.Count(e), e.Reason, e.Message})
 }
 
 // noted adds what schedulers left on pods that have no node, with the time since when it is there. A condition that an event
 // repeats is one message, since the earlier of the two.
 func noted(all []Message, w *view.View, g *gang.Gang) []Message {
 	for _, p := range g.ExistingPods() {
-		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != ""
-		})
-		if i < 0 || p.Spec.NodeName != "" {
+		c, about := gang.Refusal(p), "Pod/"+p.Name
+		if c == nil || c.Message == "" || p.Spec.NodeName != "" {
 			continue
 		}
-		c, about := p.Status.Conditions[i], "Pod/"+p.Name
 		from := known(c.LastTransitionTime.Time)
 		at := slices.IndexFunc(all, func(s Message) bool { return s.Text == c.Message })
 		if at < 0 {

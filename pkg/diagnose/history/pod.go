@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -45,7 +46,7 @@ func placedAt(p *corev1.Pod) time.Time {
 
 // readiness is whether a pod is ready, and since when; a pod without the condition is.
 func readiness(p *corev1.Pod) (ready bool, since time.Time) {
-	c := condition(p, corev1.PodReady)
+	_, c := podutil.GetPodCondition(&p.Status, corev1.PodReady)
 	if c == nil {
 		return true, time.Time{}
 	}
@@ -54,25 +55,16 @@ func readiness(p *corev1.Pod) (ready bool, since time.Time) {
 
 // disrupted is when a pod was evicted; zero if it is not known to have been.
 func disrupted(p *corev1.Pod) time.Time {
-	if c := condition(p, corev1.DisruptionTarget); c != nil {
+	if c := gang.Disruption(p); c != nil {
 		return c.LastTransitionTime.Time
 	}
 	return time.Time{}
 }
 
-func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // waits is what a pod waits for, as the scheduler or the kubelet reported it; empty without a report.
 func waits(p *corev1.Pod) string {
 	if p.Spec.NodeName == "" {
-		if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		if c := gang.Refusal(p); c != nil {
 			return gang.Explained(c.Reason, c.Message)
 		}
 		return ""

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -143,8 +144,8 @@ type Event struct {
 func eventsOf(events []*corev1.Event) []Event {
 	all := make([]Event, 0, len(events))
 	for _, e := range events {
-		all = append(all, Event{First: known(jobevents.First(e)), Last: known(jobevents.Last(e)), Warning: e.Type == corev1.EventTypeWarning,
-			Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, By: jobevents.By(e), Count: jobevents.Count(e)})
+		all = append(all, Event{First: known(occurrence.First(e)), Last: known(occurrence.Last(e)), Warning: e.Type == corev1.EventTypeWarning,
+			Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, By: occurrence.By(e), Count: occurrence.Count(e)})
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -89,7 +89,7 @@ func eventsGone(w *view.View, g *gang.Gang, events []*corev1.Event, note func(st
 	}
 	var oldest time.Time
 	for _, e := range w.Snap.Events {
-		if at := jobevents.Last(e); oldest.IsZero() || at.Before(oldest) {
+		if at := occurrence.Last(e); oldest.IsZero() || at.Before(oldest) {
 			oldest = at
 		}
 	}

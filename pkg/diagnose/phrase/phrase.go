@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -220,6 +221,12 @@ func Member(role string) string {
 		return one
 	}
 	return role
+}
+
+// Plain is a text of which a part may be what users wrote as others may see it, in conditions, events and annotations: on one line, without control characters.
+// Terminals, dashboards and logs show those as they are.
+func Plain(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(iostreams.Escape(text))
 }
 
 // Shorten cuts a text to a limit in bytes, as APIs have it, between two characters, and

@@ -102,7 +102,7 @@ func Fragmented(r placement.Room) string {
 }
 
 // NotShort is the sentence for a gang that has no placement, though enough of a resource is free, in pieces that are large enough: something else keeps it
-// from them, and the time was too short to find what.
+// from them: what was not found in time, or what the engine reports of a member, such as a claim that is missing.
 func NotShort(r placement.Room) string {
 	return fmt.Sprintf("needs %s%s, for which %s are free, as %s, but not with all else that it requires", Wants(r), InAll(r), Amount(r.Resource, r.Free), Gaps(r))
 }

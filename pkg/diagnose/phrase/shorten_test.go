@@ -25,6 +25,16 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"größer, グループ": "größer, グループ", "a\nb\tc": `a\nb\tc`, "\x1b]52;c;aGk=\x07x": `^[]52;c;aGk=\u0007x`, "a\xffb": `a\xffb`,
+	} {
+		if got := Plain(text); got != want || Plain(got) != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzShorten(f *testing.F) {
 	f.Add("4 of 8 GPUs free", 7)
 	f.Add("größer", 4)

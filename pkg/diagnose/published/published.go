@@ -35,7 +35,7 @@ func EventName(uid types.UID) string { return "why-pending." + string(uid) }
 
 // Put writes the answer into the event, which has its name and namespace, and signs it. Without a key it writes only the note.
 func Put(e *corev1.Event, a *answer.Answer, key ed25519.PrivateKey) error {
-	e.Message = phrase.Shorten(a.Line(), noteLimit)
+	e.Message = phrase.Shorten(phrase.Plain(a.Line()), noteLimit)
 	if key == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // QuotaTree is the quotas of Kueue's queues, and their usage.
@@ -102,7 +103,7 @@ func Installed(v *view.View) bool {
 			}
 		}
 		return v.Snap.Server.Resources == nil || v.Snap.Serves(schema.GroupResource{Group: kueue.Group, Resource: "workloads"}, "Workload") ||
-			len(component.Running(v, component.Kueue(), func(image string) bool { return component.Repository(image) == "kueue" })) > 0
+			len(component.Running(v, component.Kueue(), func(image string) bool { return imagename.Base(image) == "kueue" })) > 0
 	})
 }
 
@@ -117,6 +118,38 @@ func LocalQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) strin
 	}
 	if g.Decl != nil {
 		return g.Decl.Queue
+	}
+	return ""
+}
+
+// CheckNames are the admission checks that a ClusterQueue names.
+func CheckNames(queue *unstructured.Unstructured) []string {
+	f := gang.Fields{Object: queue}
+	names := f.Strings("spec", "admissionChecks")
+	for _, item := range f.List("spec", "admissionChecksStrategy", "admissionChecks") {
+		if name, _ := item["name"].(string); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ProvisioningCheck is the admission check by which Kueue will have nodes provisioned for a gang that it holds; empty if it will not, or the check has rejected the gang.
+func ProvisioningCheck(v *view.View, g *gang.Gang) string {
+	wl := v.Workload(g.Job)
+	if !Managed(v, g) || !kueue.Holds(g.Job) && !HeldByGate(g) || wl != nil && (kueue.Admitted(wl) || slices.ContainsFunc(kueue.ChecksOf(wl), func(c kueue.Check) bool { return c.Last() == kueue.CheckRejected })) {
+		return ""
+	}
+	queue := Object(v, "ClusterQueue", "", clusterQueueOf(v, g, wl))
+	if queue == nil {
+		return ""
+	}
+	for _, name := range CheckNames(queue) {
+		if check := Object(v, "AdmissionCheck", "", name); check != nil {
+			if f := (gang.Fields{Object: check}); f.String("spec", "controllerName") == kueue.Provisioning {
+				return name
+			}
+		}
 	}
 	return ""
 }

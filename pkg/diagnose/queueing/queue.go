@@ -3,21 +3,26 @@ package queueing
 
 import (
 	"cmp"
+	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
 )
 
 // Queue is the queue of a scheduler that keeps queues as objects. A gang object that could not be created yet would
@@ -25,12 +30,12 @@ import (
 func Queue(v *view.View, g *gang.Gang) (schema.GroupKind, string, bool) {
 	d := g.Decl
 	if d == nil {
-		if !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
+		if !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") && len(v.Snap.Custom[volcano.QueueKind()]) == 0 {
 			return schema.GroupKind{}, "", false
 		}
 		if g.Named.Dialect != gang.Volcano {
 			_, probed := GroupProbe(v, g)
-			if _, reported := reportedRefusal(v, g); !probed && !reported {
+			if _, reported := reportedRefusal(v, g); !probed && !reported && !groupedFirst(v, g) {
 				return schema.GroupKind{}, "", false
 			}
 		}
@@ -56,6 +61,17 @@ func Queue(v *view.View, g *gang.Gang) (schema.GroupKind, string, bool) {
 	return schema.GroupKind{}, "", false
 }
 
+// groupedFirst reports whether the operator of a job makes a PodGroup for Volcano by the policy of the job, and has no pods of it before it has that.
+func groupedFirst(v *view.View, g *gang.Gang) bool {
+	return g.Named.Name == "" && (g.Queue != "" || len(g.Reader.Policy) > 0) && len(g.ExistingPods()) == 0 && component.OperatorScheduler(v, g) == volcano.SchedulerName
+}
+
+// HoldsUngrouped reports whether the queue of a gang is seen, takes none, and so keeps an operator from making its PodGroup.
+func HoldsUngrouped(v *view.View, g *gang.Gang) bool {
+	kind, _, ok := Queue(v, g)
+	return ok && g.Decl == nil && len(v.Snap.Custom[kind]) > 0 && !IsOpen(v, g)
+}
+
 // GroupProbe is the answer to the create of the gang's PodGroup, if it was tried.
 func GroupProbe(v *view.View, g *gang.Gang) (snapshot.Probe, bool) {
 	for _, p := range v.Snap.Probes {
@@ -66,8 +82,12 @@ func GroupProbe(v *view.View, g *gang.Gang) (snapshot.Probe, bool) {
 	return snapshot.Probe{}, false
 }
 
-// ElasticQuotas are those that hold for the gang, in a sentence: the one that its pods name, or those of scheduler-plugins in its namespace.
-func ElasticQuotas(v *view.View, g *gang.Gang) []string {
+// SchedulerQuotas are the quotas of the scheduler's own that hold for the gang, in a sentence: that of YuniKorn's queue, the one of Koordinator that its pods name, or those of
+// scheduler-plugins in its namespace.
+func SchedulerQuotas(v *view.View, g *gang.Gang) []string {
+	if g.Scheduler == yunikorn.SchedulerName {
+		return []string{strings.TrimSpace("YuniKorn's queue " + YuniKornQueue(g))}
+	}
 	if name := KoordinatorQuota(g); name != "" {
 		return []string{"Koordinator's ElasticQuota " + name}
 	}
@@ -81,14 +101,49 @@ func ElasticQuotas(v *view.View, g *gang.Gang) []string {
 	return all
 }
 
+// YuniKornQueue is the queue of YuniKorn that a pod of the gang names; empty if none does.
+func YuniKornQueue(g *gang.Gang) string {
+	return named(g, func(p *corev1.Pod) string { return yunikorn.QueueOf(p) })
+}
+
 // KoordinatorQuota is the quota of Koordinator that a pod of the gang names; empty if none does.
-func KoordinatorQuota(g *gang.Gang) string {
-	for _, m := range g.Members {
-		if m.Pod != nil && m.Pod.Labels[koordinatorQuota] != "" {
-			return m.Pod.Labels[koordinatorQuota]
+func KoordinatorQuota(g *gang.Gang) string { return named(g, KoordinatorQuotaOf) }
+
+// KoordinatorQuotaOf is the quota of Koordinator that a pod names; empty if it names none.
+func KoordinatorQuotaOf(p *corev1.Pod) string { return p.Labels[koordinatorQuota] }
+
+func named(g *gang.Gang, by func(*corev1.Pod) string) string {
+	for _, p := range g.Pods() {
+		if name := by(p); name != "" {
+			return name
 		}
 	}
 	return ""
+}
+
+// KoordinatorObject is the ElasticQuota of Koordinator of a name, whatever namespace it is in; nil if it is not seen.
+func KoordinatorObject(v *view.View, name string) *unstructured.Unstructured {
+	type byName struct{}
+	return view.Once(v, byName{}, func() map[string]*unstructured.Unstructured {
+		all := map[string]*unstructured.Unstructured{}
+		for _, kind := range schedulerplugins.QuotaKinds() {
+			for _, u := range v.Snap.Custom[kind] {
+				if u.GetLabels()[koordinatorParent] != "" && all[u.GetName()] == nil {
+					all[u.GetName()] = u
+				}
+			}
+		}
+		return all
+	})[name]
+}
+
+// KoordinatorRuntime is what a quota of Koordinator may use for now, by what all quotas request; none where that is not written on it.
+func KoordinatorRuntime(quota *unstructured.Unstructured) corev1.ResourceList {
+	var runtime corev1.ResourceList
+	if err := json.Unmarshal([]byte(quota.GetAnnotations()[koordinatorRuntime]), &runtime); err != nil {
+		return nil
+	}
+	return runtime
 }
 
 // Elastic are the ElasticQuotas of scheduler-plugins, each for all pods of its namespace.
@@ -110,6 +165,16 @@ func Gated(g *gang.Gang) bool {
 
 // koordinatorQuota is the label by which a pod of Koordinator names its quota.
 const koordinatorQuota = "quota.scheduling.koordinator.sh/name"
+
+// ForgetRuntime takes from a quota what Koordinator wrote before it was changed.
+func ForgetRuntime(quota *unstructured.Unstructured) {
+	notes := quota.GetAnnotations()
+	delete(notes, koordinatorRuntime)
+	quota.SetAnnotations(notes)
+}
+
+// koordinatorRuntime is the annotation in which Koordinator writes what a quota may use for now.
+const koordinatorRuntime = "quota.scheduling.koordinator.sh/runtime"
 
 // koordinatorParent is the label that Koordinator gives every quota of its own.
 const koordinatorParent = "quota.scheduling.koordinator.sh/parent"
@@ -216,7 +281,7 @@ func latestReport(v *view.View, g *gang.Gang) (latest Refusal, found bool) {
 	if d == nil {
 		events = v.MakerEvents(g.Job)
 	} else {
-		events = slices.Concat(v.Events(d.Kind.Kind, d.Key.Namespace, d.Key.Name), v.PodEvents(g))
+		events = slices.Concat(v.GroupEvents(d), v.PodEvents(g))
 		for _, c := range conditionsOf(v.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)) {
 			if add(c.Message, c.At, v.Now); latest.Message == c.Message {
 				latest.Still = true

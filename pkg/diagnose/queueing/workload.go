@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -41,6 +42,11 @@ func JobName(v *view.View, wl *unstructured.Unstructured) audience.Thing {
 
 // ownersSeenAfter is how old a Workload has to be before the lack of its job means anything: lists are not of the same moment, and what is deleted goes bit by bit.
 const ownersSeenAfter = 5 * time.Minute
+
+// SetActive is the command that switches a Workload on, or off: Kueue evicts it then.
+func SetActive(wl *unstructured.Unstructured, active bool) string {
+	return command.MergePatch(wl.GetNamespace(), "workload."+kueue.Group, wl.GetName(), map[string]any{"spec": map[string]any{"active": active}})
+}
 
 // longAgo reports whether a time is known, and so long ago.
 func longAgo(v *view.View, at metav1.Time) bool {

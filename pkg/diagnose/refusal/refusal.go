@@ -123,6 +123,31 @@ var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
 // refusedObject is the resource, and the name, of the object that the API server's message is about.
 var refusedObject = regexp.MustCompile(`(?:^|\s)([a-z0-9.-]+) "([^"]+)" (?:is forbidden: |already exists)`)
 
+// invalidObject is the kind, and the name, of the object that the API server's message finds invalid.
+var invalidObject = regexp.MustCompile(`([A-Z]\w*)\S* "([^"]+)" is invalid: `)
+
+// Invalid is the kind, and the name, of the object that is not valid, as the API server found it; empty where it was refused for something else.
+func (r Refusal) Invalid() (kind, name string) {
+	if m := invalidObject.FindStringSubmatch(r.Raw); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
+}
+
+// badName is how the API server refuses a name, or a label that is made of one: it has the value.
+var badName = regexp.MustCompile(`Invalid value: "([^"]*)": (?:must be no more than 63 |[^",]*DNS-1)`)
+
+// Misnamed reports whether an object of a job is not valid for its name, which begins with the job's, and by how many characters it is too long. A label of the
+// user's own, with another value, is none of that.
+func (r Refusal) Misnamed(g *gang.Gang) (too int, ok bool) {
+	_, name := r.Invalid()
+	made := slices.ContainsFunc(badName.FindAllStringSubmatch(r.Raw, -1), func(m []string) bool { return strings.Contains(m[1], g.Meta.Name) })
+	return len(name) - maxLabel, made && strings.HasPrefix(name, g.Meta.Name)
+}
+
+// maxLabel is how many characters a label has at most, and a name that is one.
+const maxLabel = 63
+
 // Parse reads a refusal from a message of the API server.
 func Parse(text string) Refusal {
 	r := Refusal{Kind: Other, Raw: text, Message: strings.TrimPrefix(attempted.ReplaceAllString(text, ""), "Error creating: ")}

@@ -19,13 +19,26 @@ import (
 // Others are the consumers of nodes that are not the gang itself and not DaemonSets, with what is left of an earlier run of the gang's job. The
 // caller does not change the list.
 func (c *Context) Others() []*view.Consumer {
-	all := c.everyOther()
-	if c.usesNoNode() {
-		return all
+	if c.others.all == nil {
+		c.others.all = c.OthersAmong(c.everyOther())
 	}
-	own := c.own()
-	others := make([]*view.Consumer, 0, len(all))
-	for _, h := range all {
+	return c.others.all
+}
+
+// others are those of a gang in one cluster, and the clusters without some of them, once they are needed.
+type others struct {
+	all     []*view.Consumer
+	cleared map[string]*placement.Cluster // of a gang that uses nodes
+}
+
+// OthersAmong is Others of some consumers alone, which are no DaemonSets. The caller does not change the list.
+func (c *Context) OthersAmong(some []*view.Consumer) []*view.Consumer {
+	if len(some) == 0 || c.usesNoNode() {
+		return some
+	}
+	own := c.own(c.isOf)
+	others := make([]*view.Consumer, 0, len(some))
+	for _, h := range some {
 		if former, is := own[h]; is {
 			others = append(others, former...)
 		} else {
@@ -42,8 +55,40 @@ func (c *Context) everyOther() []*view.Consumer {
 	})
 }
 
-// own are the consumers that are the gang itself, but for DaemonSets, each with what is left in it of earlier runs.
-func (c *Context) own() map[*view.Consumer][]*view.Consumer {
+// Mounting are the others of which a pod mounts a claim of volumes.
+func (c *Context) Mounting(claim *corev1.PersistentVolumeClaim) []*view.Consumer {
+	type byClaim struct{}
+	by := view.Once(c.View, byClaim{}, func() map[types.NamespacedName][]*view.Consumer {
+		by := map[types.NamespacedName][]*view.Consumer{}
+		for _, h := range c.everyOther() {
+			for _, p := range h.Pods {
+				for i := range p.Spec.Volumes {
+					if named := p.Spec.Volumes[i].PersistentVolumeClaim; named != nil {
+						key := types.NamespacedName{Namespace: p.Namespace, Name: named.ClaimName}
+						if of := by[key]; len(of) == 0 || of[len(of)-1] != h {
+							by[key] = append(of, h)
+						}
+					}
+				}
+			}
+		}
+		return by
+	})
+	return c.OthersAmong(by[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}])
+}
+
+// Deleted are the others of which a pod is being deleted.
+func (c *Context) Deleted() []*view.Consumer {
+	type deleted struct{}
+	return c.OthersAmong(view.Once(c.View, deleted{}, func() []*view.Consumer {
+		return slices.DeleteFunc(slices.Clone(c.everyOther()), func(h *view.Consumer) bool {
+			return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+		})
+	}))
+}
+
+// own are the consumers that are the gang itself, which is does know, but for DaemonSets, each with what is left in it of earlier runs.
+func (c *Context) own(is func(*view.Consumer) bool) map[*view.Consumer][]*view.Consumer {
 	pods := map[*corev1.Pod]bool{}
 	for _, m := range c.Gang.Members {
 		pods[m.Pod] = true
@@ -53,7 +98,7 @@ func (c *Context) own() map[*view.Consumer][]*view.Consumer {
 	}
 	own := map[*view.Consumer][]*view.Consumer{}
 	add := func(h *view.Consumer) {
-		if _, known := own[h]; h != nil && !known && !h.DaemonSet && (pods[h.Pods[0]] || c.isOf(h)) {
+		if _, known := own[h]; h != nil && !known && !h.DaemonSet && (pods[h.Pods[0]] || is(h)) {
 			own[h] = c.former(h, pods)
 		}
 	}
@@ -85,7 +130,7 @@ func (c *Context) ofJob() []*view.Consumer {
 		return x
 	})
 	var all []*view.Consumer
-	if uid := c.Gang.Meta.UID; uid != "" {
+	if uid := c.jobUID(); uid != "" {
 		all = slices.Clip(x.jobs[uid])
 	}
 	if m := c.Gang.Maker; m != nil {
@@ -137,20 +182,31 @@ func (c *Context) usesNoNode() bool {
 		return false
 	}
 	if c.Gang.Meta.UID == "" { // as in a file; others have none, too
-		return !slices.ContainsFunc(c.ofJob(), c.isOf)
+		return !slices.ContainsFunc(c.ofJob(), c.stays)
 	}
 	type usesNodes struct{ types.UID }
-	return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.ofJob(), c.isOf) })
+	return !view.Once(c.View, usesNodes{c.Gang.Meta.UID}, func() bool { return slices.ContainsFunc(c.ofJob(), c.stays) })
 }
 
 // isOf reports whether a consumer is the gang's job, or what makes its pods and has none that stays besides.
 func (c *Context) isOf(h *view.Consumer) bool {
-	if m := c.Gang.Maker; m != nil && h.Kind == m.Kind.Kind && h.Name == m.Name && h.Namespace == c.Gang.Meta.Namespace {
+	if h.Makes(c.Gang) {
 		own := c.Gang.ExistingPods()
 		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) })
 	}
-	return h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
+	return h.Job != nil && h.Job.Meta.UID == c.jobUID() && c.jobUID() != ""
 }
+
+// jobUID is that of the gang's job, or of the job that its pods help: what uses nodes for that is nothing that they wait for.
+func (c *Context) jobUID() types.UID {
+	if whole := c.Gang.Helps; whole != nil {
+		return whole.Meta.UID
+	}
+	return c.Gang.Meta.UID
+}
+
+// stays reports whether a consumer is the gang itself, or an application of which that is a part, and which so does not end before it.
+func (c *Context) stays(h *view.Consumer) bool { return c.isOf(h) || h.Ends && h.Makes(c.Gang) }
 
 // EndsAlone reports whether a pod goes without help: it belongs to a job that ends and takes it along, or is on its way out; but not
 // if it is stuck there.
@@ -159,6 +215,16 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 		return false
 	}
 	return !h.Keeps(pod) && !c.Stalled(h) || pod.DeletionTimestamp != nil
+}
+
+// EndsBefore is [Context.EndsAlone] for what the gang itself waits for: an application does not end before its own pods have run.
+func (c *Context) EndsBefore(h *view.Consumer, pod *corev1.Pod) bool {
+	return c.EndsAlone(h, pod) && (pod.DeletionTimestamp != nil || !h.Makes(c.Gang))
+}
+
+// Application is what the gang is a part of and which so ends only after it, where that uses nodes besides.
+func (c *Context) Application() []*view.Consumer {
+	return slices.DeleteFunc(slices.Clone(c.ofJob()), func(h *view.Consumer) bool { return !h.Ends || !h.Makes(c.Gang) || c.isOf(h) })
 }
 
 // AfterEnds is the cluster when every job that is running has ended.
@@ -183,6 +249,13 @@ func (c *Context) AfterPreemption(priority int32) *placement.Cluster {
 	})
 }
 
+// AfterEndsAndPreemption is the cluster when every job that is running has ended, without all of a lower priority.
+func (c *Context) AfterEndsAndPreemption(priority int32) *placement.Cluster {
+	return c.Cleared(fmt.Sprint("after the ends, without those below ", priority), func(h *view.Consumer, p *corev1.Pod) bool {
+		return c.EndsAlone(h, p) || h.Priority() < priority && !c.View.Stuck(p)
+	})
+}
+
 // Cleared is [Context.Without] for pods that match, or do not, whatever the gang is: it is one cluster for all gangs that use no node. Of any other it is that cluster
 // but for the nodes of its pods.
 func (c *Context) Cleared(name string, match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
@@ -200,7 +273,20 @@ func (c *Context) Cleared(name string, match func(*view.Consumer, *corev1.Pod) b
 	if c.usesNoNode() {
 		return common
 	}
-	own, gone, on := c.own(), sets.New[*corev1.Pod](), placement.PodIDs(c.View.Leaving(c.Gang))
+	cluster := c.others.cleared[name]
+	if cluster == nil {
+		cluster = c.clearedOf(common, matches, match)
+		if c.others.cleared == nil {
+			c.others.cleared = map[string]*placement.Cluster{}
+		}
+		c.others.cleared[name] = cluster
+	}
+	return cluster
+}
+
+// clearedOf is Cleared of a gang that uses nodes, given the cluster without the pods of all that match, and how many these are.
+func (c *Context) clearedOf(common *placement.Cluster, matches int, match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
+	own, gone, on := c.own(c.stays), sets.New[*corev1.Pod](), placement.PodIDs(c.View.Leaving(c.Gang))
 	for h, former := range own {
 		on = append(on, h.UIDs()...)
 		matches -= len(matched(h, match))
@@ -253,6 +339,10 @@ func (c *Context) Prospects(h *view.Consumer, pods ...*corev1.Pod) string {
 		return ", stuck in Terminating"
 	case c.View.Going(h):
 		return ", is going"
+	case h.Makes(c.Gang) && h.Ends:
+		return ", which these pods are a part of"
+	case h.Makes(c.Gang):
+		return ", which these pods are a part of, never ends"
 	case h.Leftover():
 		return ", left over by a job that has ended"
 	case h.Ends && len(pods) > 0 && stay == "" && h.Keeps(pods[0]):

@@ -53,7 +53,7 @@ func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool
 	}
 	query := consumersQuery{hash.Sum64(), name, daemons}
 	all := func() []consumption { // as many as a cluster has nodes: they are kept with the shape
-		return view.OnceForShape(c.View, c.Request.Shape, query, func() ([]consumption, bool) {
+		return OnceForShape(c, query, func() ([]consumption, bool) {
 			among, all := sets.New(nodes...), []consumption(nil)
 			for _, h := range c.View.Consumers() {
 				if x := consumes(h, among, name); x.amount > 0 && (h.DaemonSet || !daemons) {
@@ -63,10 +63,11 @@ func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool
 			return all, true
 		})
 	}
-	if c.usesNoNode() {
+	isPart := func(h *view.Consumer) bool { return h.Makes(c.Gang) } // what that uses is described as such
+	if c.usesNoNode() && !slices.ContainsFunc(c.ofJob(), isPart) {
 		return view.Once(c.View, textsFor{query, c.Reader}, func() []string { return c.describe(all(), name) })
 	}
-	own := c.own()
+	own := c.own(c.isOf)
 	others := slices.DeleteFunc(slices.Clone(all()), func(x consumption) bool { _, is := own[x.by]; return is })
 	for _, former := range own {
 		for _, h := range former {

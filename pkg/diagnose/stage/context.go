@@ -53,6 +53,8 @@ type Context struct {
 	cluster *placement.Cluster                      // that of the View, without pods of the gang that are leaving
 	causes  map[*placement.Cluster]placement.Causes // by the cluster; of this Request alone
 	cut     *bool                                   // of the whole diagnosis
+	others  *others
+	request map[any]any // what is known of the Request, see onceForRequest
 }
 
 // Tools are what a diagnosis computes with, within its time.
@@ -80,7 +82,7 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
 		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose, cluster: v.Without(v.Leaving(g)),
-		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool),
+		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool), others: &others{}, request: map[any]any{},
 	}
 }
 
@@ -103,7 +105,7 @@ func (c *Context) With(r Result) *Context {
 		next.Unreadable = r.Unreadable
 	}
 	if len(r.Injected) > 0 {
-		next.Request = injected(c.Request, r.Injected)
+		next.Request, next.request = injected(c.Request, r.Injected), map[any]any{}
 	}
 	return &next
 }
@@ -112,14 +114,14 @@ func (c *Context) With(r Result) *Context {
 func (c *Context) For(request view.PlacementRequest) *Context {
 	other := *c
 	other.causes = map[*placement.Cluster]placement.Causes{}
-	other.Request = request
+	other.Request, other.request = request, map[any]any{}
 	return &other
 }
 
 // On returns the context of the same gang in a cluster in which something is different, such as nodes that are not there yet.
 func (c *Context) On(v *view.View) *Context {
 	other := c.For(c.Request)
-	other.View, other.cluster = v, v.Without(v.Leaving(c.Gang))
+	other.View, other.cluster, other.others = v, v.Without(v.Leaving(c.Gang)), &others{}
 	now := other.Fit(other.cluster, nil)
 	other.Placement, other.Matrices = &now, make(map[string]placement.Matrix, len(c.Request.Roles))
 	for _, r := range c.Request.Roles {
@@ -166,21 +168,45 @@ func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore pl
 // Fit looks for a placement of this gang on a cluster, without some constraints. Gangs of one shape find the same on clusters that many
 // look at.
 func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) placement.Result {
-	same := c.same(cluster, c.Unreadable.Union(ignore))
-	if same == nil {
-		if r, ok := c.fitBesides(cluster, ignore); ok {
-			return r
-		}
-		return c.Search(cluster, c.Request.Gang, ignore)
-	}
+	ignored := c.Unreadable.Union(ignore)
 	type fit struct {
 		cluster *placement.Cluster
 		ignored string
 	}
-	return view.OnceForShape(c.View, c.Request.Shape, fit{same, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
-		r := c.Search(same, c.Request.Gang, ignore)
-		return r, r.Fits() || r.Impossible()
-	})
+	search := func(on *placement.Cluster) func() (placement.Result, bool) {
+		return func() (placement.Result, bool) {
+			r := c.Search(on, c.Request.Gang, ignore)
+			return r, r.Fits() || r.Impossible()
+		}
+	}
+	same := c.same(cluster, ignored)
+	if same == nil {
+		if r, ok := c.fitBesides(cluster, ignore); ok {
+			return r
+		}
+		return onceForRequest(c, fit{cluster, fmt.Sprint(sets.List(ignored))}, search(cluster))
+	}
+	return OnceForShape(c, fit{same, fmt.Sprint(sets.List(ignored))}, search(same))
+}
+
+// OnceForShape is [view.OnceForShape] for the request. For one that is like no other it is found out once for the gang.
+func OnceForShape[T any](c *Context, key any, f func() (value T, proven bool)) T {
+	if c.Request.Shape == "" {
+		return onceForRequest(c, key, f)
+	}
+	return view.OnceForShape(c.View, c.Request.Shape, key, f)
+}
+
+// onceForRequest returns what is known of the request of this gang alone under a key, which f finds out the first time.
+func onceForRequest[T any](c *Context, key any, f func() (value T, proven bool)) T {
+	if value, ok := c.request[key].(T); ok {
+		return value
+	}
+	value, proven := f()
+	if proven {
+		c.request[key] = value
+	}
+	return value
 }
 
 // Causes are why this gang has no placement on a cluster. Like a fit, gangs of one shape have them in common.
@@ -198,7 +224,7 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 			cluster *placement.Cluster
 			ignored string
 		}
-		known = view.OnceForShape(c.View, c.Request.Shape, causesOn{same, fmt.Sprint(sets.List(c.Unreadable))}, func() (placement.Causes, bool) { return find(same) })
+		known = OnceForShape(c, causesOn{same, fmt.Sprint(sets.List(c.Unreadable))}, func() (placement.Causes, bool) { return find(same) })
 	} else {
 		known, _ = find(cluster)
 	}
@@ -217,12 +243,12 @@ func (c *Context) Matrix(role placement.Role) placement.Matrix {
 
 // MatrixOn is Matrix on another cluster.
 func (c *Context) MatrixOn(cluster *placement.Cluster, role placement.Role) placement.Matrix {
-	if from, _ := cluster.Derived(); from != nil && !c.View.IsCommon(cluster) && c.View.IsCommon(from) && c.Request.RoleShape(role.Name) != "" {
-		if m, ok := cluster.MatrixLike(c.MatrixOn(from, role), role.Pod); ok {
-			return m
-		}
-	}
 	return onceForRole(c, cluster, role, "matrix", func() (placement.Matrix, bool) {
+		if from, _ := cluster.Derived(); from != nil && !c.View.IsCommon(cluster) && c.View.IsCommon(from) && c.Request.RoleShape(role.Name) != "" {
+			if m, ok := cluster.MatrixLike(c.MatrixOn(from, role), role.Pod); ok {
+				return m, m.Decided()
+			}
+		}
 		m := c.tools.Matrix(cluster, role.Pod)
 		return m, m.Decided()
 	})
@@ -235,15 +261,19 @@ func OnceForRole[T any](c *Context, cluster *placement.Cluster, role placement.R
 }
 
 func onceForRole[T any](c *Context, same *placement.Cluster, role placement.Role, what string, f func() (value T, proven bool)) T {
-	if same == nil || !c.View.IsCommon(same) {
+	if same == nil {
 		value, _ := f()
 		return value
 	}
 	type found struct {
 		cluster *placement.Cluster
 		what    string
+		role    *corev1.Pod // nil for roles of one shape
 	}
-	return view.OnceForShape(c.View, c.Request.RoleShape(role.Name), found{same, what}, f)
+	if shape := c.Request.RoleShape(role.Name); shape != "" && c.View.IsCommon(same) {
+		return view.OnceForShape(c.View, shape, found{same, what, nil}, f)
+	}
+	return onceForRequest(c, found{same, what, role.Pod}, f)
 }
 
 // Fitted reads like 1/2: members that have or would find a node.
@@ -254,7 +284,7 @@ func (c *Context) Fitted() string {
 	} else {
 		n += int32(len(c.Request.Bound))
 	}
-	return phrase.Fraction(n, c.Gang.Total())
+	return phrase.Fraction(n, c.Gang.Total()+int32(len(c.View.Unreplaced(c.Gang))))
 }
 
 // Placed is how many members have a node, or find one by a placement.

@@ -24,6 +24,8 @@ type Diagnosis struct {
 	Others []Finding
 	// Behind is the diagnosis of the members that a gang which runs does without, whose findings are among Others; nil where nothing keeps them.
 	Behind *Diagnosis
+	// Helper is the diagnosis of pods that are no members, and that the gang waits for: its findings are about a part of the job. It is nil where there are none, or nothing keeps them.
+	Helper *Diagnosis
 	Stages []answer.StageState
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.

@@ -18,14 +18,14 @@ func NeverStarts(d *Diagnosis) bool {
 	return Stuck(d) && (d.Who == answer.User || d.Primary.Never)
 }
 
-// Drop is the fix that a job which can never start is fixed or deleted, so that it keeps nothing from others.
+// Drop is the fix that a job which does not start by itself is fixed or deleted, so that it keeps nothing from others.
 func (c *Context) Drop(job *gang.Job, name string) Fix {
 	pods, owner, by := c.View.Gang(job).ExistingPods(), gang.IdentityOf(&job.Meta), answer.Admin
 	if job.Meta.Namespace == c.Gang.Meta.Namespace {
 		by = answer.User
 	}
 	return Fix{
-		Action: answer.Action{Kind: answer.Evict, By: by, Text: "fix or delete " + name, Cost: name + " loses its place; it cannot start anyway",
+		Action: answer.Action{Kind: answer.Evict, By: by, Text: "fix or delete " + name, Cost: name + " loses its place; it does not start anyway",
 			Change: map[string]any{"jobs": []string{name}}, Command: command.Delete(job)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owner) },
 	}

@@ -22,6 +22,10 @@ type Finding struct {
 	Partner *view.Consumer
 	// Helper reports that it is about pods of the job that are no members of the gang: no size of the gang changes it.
 	Helper bool
+	// Reported is that the scheduler alone reports it, and nothing here computes it: nothing can be tried.
+	Reported bool
+	// Inferred reports that it follows from what is not seen, which may be where the snapshot does not show it.
+	Inferred bool
 }
 
 // Fix is an action and what the cluster is like after it.
@@ -30,6 +34,8 @@ type Fix struct {
 	Apply func(*snapshot.Snapshot) *snapshot.Snapshot
 	// Edit is the action as an edit of what the job specifies; nil if it is about something else.
 	Edit func(*whatif.Spec)
+	// Evicts are those whose room is taken, of which some may be enough.
+	Evicts []*view.Consumer
 }
 
 // Found begins a finding; the methods below add to it. Its stage, verdict and who has to act are those of its code.

@@ -24,21 +24,11 @@ func (c *Context) Created() string {
 	return phrase.Fraction(c.Gang.Created(), c.Gang.Total())
 }
 
-// CreatedOf is how many pods of a role exist.
-func (c *Context) CreatedOf(role string) (n int32) {
-	for _, m := range c.Gang.Members {
-		if m.Role == role && m.Pod != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // CreatedByRole reads like: Chief 1/1, Worker 0/2.
 func (c *Context) CreatedByRole() string {
 	var parts []string
 	for _, r := range c.Gang.Roles {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c.CreatedOf(r.Name), r.Replicas))
+		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c.Gang.CreatedOf(r.Name), r.Replicas))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -114,4 +104,24 @@ func TermsOf(g *gang.Gang, request view.PlacementRequest) gang.Terms {
 			}
 		}
 	})
+}
+
+// RunAgain is when the first of the members of a gang came up, where its job had ended before; zero where one was up by then.
+func RunAgain(g *gang.Gang) (first time.Time) {
+	if g.End == nil || g.End.At.IsZero() {
+		return first
+	}
+	for _, p := range g.ExistingPods() {
+		at := p.CreationTimestamp.Time
+		if started := p.Status.StartTime; started != nil {
+			at = started.Time
+		}
+		if !at.After(g.End.At) {
+			return time.Time{}
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,11 +36,13 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 	switch {
 	case h.Job != nil && h.Job.End != nil:
 		return GiveWay{"clear", command.DeletePods(h.Namespace, h.Pods), "has ended already"}
+	case kind == leaderworkerset.Reader().GroupKind: // each of its gangs has a Workload of its own
+		return scaleDown(h, resource)
 	case workload != nil: // Kueue would resume what another client suspends
 		return GiveWay{"suspend", command.MergePatch(h.Namespace, "workload."+kueue.Group, workload.GetName(), map[string]any{"spec": map[string]any{"active": false}}),
 			"is suspended, and starts again when its Workload is active again"}
-	case kind.Group == "apps" && kind.Kind != "DaemonSet", kind == leaderworkerset.Reader().GroupKind:
-		return GiveWay{"scale down", command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"}
+	case kind.Group == "apps" && kind.Kind != "DaemonSet":
+		return scaleDown(h, resource)
 	case kind.Group == batchv1.GroupName && kind.Kind == "Job", kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
 		kind == trainjob.Reader().GroupKind:
 		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"}
@@ -50,22 +51,22 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 			"is suspended, and starts again from its last checkpoint when it is resumed"}
 	case kind.Group != "":
 		resource += "." + kind.Group // several groups have a kind of this name
+		if h.Job == nil && !h.Ends { // an application with an operator, which would undo what is changed below it; with the object it may delete data
+			return GiveWay{"scale down", command.Kubectl(h.Namespace, "edit", resource, h.Name), "serves less, or no more, until that is undone"}
+		}
 	}
 	return GiveWay{"delete", command.Kubectl(h.Namespace, "delete", resource, h.Name), "is deleted, and has to be submitted again"}
 }
 
-// kindOf is the kind of a consumer with its group, from the controllers of its pods.
+// scaleDown has a service run no pods.
+func scaleDown(h *view.Consumer, resource string) GiveWay {
+	return GiveWay{"scale down", command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"}
+}
+
+// kindOf is the kind of a consumer with its group.
 func kindOf(h *view.Consumer) schema.GroupKind {
 	if h.Job != nil {
 		return h.Job.Kind.GroupKind()
 	}
-	for _, p := range h.Pods {
-		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == h.Kind && ref.Name == h.Name {
-			return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-		}
-	}
-	if h.Kind == "Deployment" {
-		return schema.GroupKind{Group: "apps", Kind: h.Kind}
-	}
-	return schema.GroupKind{Kind: h.Kind}
+	return schema.GroupKind{Group: h.Group, Kind: h.Kind}
 }

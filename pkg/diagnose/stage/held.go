@@ -52,6 +52,19 @@ func forController(p *corev1.Pod) bool {
 	return slices.Contains(p.Finalizers, metav1.FinalizerDeleteDependents) || len(p.Finalizers) > 0 && ended(p)
 }
 
+// Kept adds why those of some pods that are being deleted may not go in time: they should have gone, or someone has to take a finalizer away. It returns one of them; nil if
+// there is none.
+func (c *Context) Kept(f *Finding, pods []*corev1.Pod) *corev1.Pod {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp.After(c.View.Now) && !slices.ContainsFunc(p.Finalizers, func(name string) bool { return !command.OfKubernetes(name) })
+	})
+	if len(pods) == 0 {
+		return nil
+	}
+	DetailEach(f, pods, func(p *corev1.Pod) string { return fmt.Sprintf("%s %s: %s", p.Name, c.Overdue(p), c.HeldBy(p)) })
+	return pods[0]
+}
+
 // BringBack is what an administrator can do about pods that are being deleted on a node whose kubelet does not report, and the command for the one thing. ok is false
 // for a pod that no node keeps.
 func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
@@ -60,7 +73,12 @@ func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
 		return "", "", false
 	}
 	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
-		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute"), true
+		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), outOfService(n), true
+}
+
+// outOfService is the command that has the pods of a node that is off removed, and its volumes detached.
+func outOfService(n *corev1.Node) string {
+	return command.Kubectl("", "taint", "nodes", n.Name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute")
 }
 
 // BringBackNodes adds what an administrator can do about the nodes that keep pods.
@@ -100,7 +118,9 @@ func (c *Context) Clear(pods []*corev1.Pod) answer.Action {
 		}
 		if node != nil && !away.Has(node.Name) {
 			away.Insert(node.Name)
-			nodes = append(nodes, node.Name)
+			if nodes = append(nodes, node.Name); len(nodes) == 1 {
+				a.How = "or, once " + node.Name + " is known to be off: " + outOfService(node)
+			}
 		}
 	}
 	if len(cleared)+len(nodes) == 0 { // what controllers of Kubernetes wait for has come, or is none of these pods

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -41,7 +40,7 @@ func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, ca
 	if c.Placement != nil {
 		placed = fmt.Sprint(c.Placement.Placed)
 	}
-	return view.OnceForShape(c.View, c.Request.Shape, roomOf{same, fmt.Sprint(cause.Constraint, causes), placed}, measure)
+	return OnceForShape(c, roomOf{same, fmt.Sprint(cause.Constraint, causes), placed}, measure)
 }
 
 // MainRoom measures the room for a role on a cluster, of the device that it requests, or else of cpu.
@@ -56,7 +55,7 @@ func (c *Context) LackingOn(cluster *placement.Cluster, found placement.Result) 
 		return c.tools.Lacking(cluster, c.Request.Gang, found)
 	}
 	type lackingOn struct{ cluster *placement.Cluster }
-	return view.OnceForShape(c.View, c.Request.Shape, lackingOn{same}, func() (placement.Room, bool) {
+	return OnceForShape(c, lackingOn{same}, func() (placement.Room, bool) {
 		return c.tools.Lacking(cluster, c.Request.Gang, found), found.Impossible()
 	})
 }
@@ -72,7 +71,7 @@ func (c *Context) Devices(cluster *placement.Cluster) []placement.DeviceCount {
 		return counts
 	}
 	type devicesOn struct{ cluster *placement.Cluster }
-	return view.OnceForShape(c.View, c.Request.Shape, devicesOn{cluster}, find)
+	return OnceForShape(c, devicesOn{cluster}, find)
 }
 
 // Limited is the gang if only some of its roles mattered: those of their members count that it needs if it has all of the others, with those that have a node. It is the gang
@@ -133,3 +132,6 @@ func Slots(cluster *placement.Cluster, role placement.Role) int64 {
 	}
 	return sum
 }
+
+// MostAbsent is of how many resources that no node offers answers speak: users may request any number.
+const MostAbsent = 8

@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -15,6 +17,27 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
+
+// The pods that are left of a job that is gone are no gang that waits: they go, or something holds them.
+func TestLeftOfAJob(t *testing.T) {
+	left := func(ago time.Duration) func(c *clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(_ int, p *corev1.Pod) {
+					at := clustertest.Ago(ago)
+					p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/hold"}
+				}
+			}))
+			delete(c.S.Custom, kindOf("kubeflow.org", "TFJob"))
+			delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "PodGroup"))
+		}
+	}
+	check(t, []testCase{
+		{name: "for some seconds", code: answer.JobTerminating, exit: 3, first: "gang is being deleted, for 10s: it waits for gang-worker-0, gang-worker-1 to end", wantText: []string{"gang-worker-0 should have gone 10s ago: it is held by finalizer example.com/hold"}, build: left(10 * time.Second)},
+		{name: "for long", code: answer.JobTerminating, exit: 5, first: "gang-worker-0, gang-worker-1 have not gone, and should have", wantText: []string{"it is held by finalizer example.com/hold"}, build: left(time.Hour)},
+	})
+}
 
 // Pods without an owner are a gang too, if they have its label.
 func TestBarePods(t *testing.T) {
@@ -55,6 +78,11 @@ func TestBarePods(t *testing.T) {
 					}
 				}
 			}))
+		}},
+		{name: "held by Kueue, which makes no Workload before all of them are there", code: answer.MinMemberTooHigh, exit: 4, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
+			c.Add(gangOf(2, 8, gated, func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
 		{name: "held by Kueue, whose Workload the pods own together", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
@@ -98,5 +126,35 @@ func TestHeld(t *testing.T) {
 	n, since := stage.IdleDevices(w.Gang(job))
 	if n != 16 || since.IsZero() || !since.Equal(c.S.Pods[1].Status.StartTime.Time) {
 		t.Errorf("got %d GPUs since %v", n, since)
+	}
+}
+
+// A pod that has failed never runs again: where no controller of Kubernetes makes another, that is its end.
+func TestBarePodFailed(t *testing.T) {
+	for name, r := range map[string]struct {
+		owner *metav1.OwnerReference
+		want  answer.Code
+	}{
+		"of nothing":      {nil, answer.JobFailed},
+		"of an operator":  {&metav1.OwnerReference{APIVersion: "sparkoperator.k8s.io/v1beta2", Kind: "SparkApplication", Name: "a", UID: "a", Controller: new(true)}, answer.JobFailed},
+		"of a ReplicaSet": {&metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a", UID: "a", Controller: new(true)}, answer.CrashLoop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New().Nodes(1, 8)
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "one", UID: "one", CreationTimestamp: clustertest.Ago(time.Hour)}}
+			p.Spec.NodeName, p.Spec.Containers = "n1", []corev1.Container{{Name: "main"}}
+			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: ended(1, "Error", "")}}}}
+			if r.owner != nil {
+				p.OwnerReferences = []metav1.OwnerReference{*r.owner}
+			}
+			w := view.New(c.Put(p).Done())
+			job, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "one"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := stages.Evaluate(context.Background(), w, job, stages.Options{}); d.Primary == nil || d.Primary.Code != r.want {
+				t.Errorf("got %+v, want %s", d.Primary, r.want)
+			}
+		})
 	}
 }

@@ -325,6 +325,10 @@ func TestPlaceholders(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.YuniKorn, "yunikorn"), young))
 			keeps(c, "gang", "n1", "n2")
 		}},
+		{name: "one of them finds no room, and its member is made later", code: answer.NodesBusy, exit: 5, first: "Deployment serving/llm holds 8 GPUs on n3 and never ends: 16 of 24 GPUs free .*needs 3 workers", not: []string{"placeholders besides its own pods"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Serves("llm", 8, "n3").Add(gangOf(1, 8, speaks(c, gang.YuniKorn, "yunikorn"), func(g *clustertest.Gang) { g.Min = 3 }))
+			keeps(c, "gang", "n1", "n2", "")
+		}},
 		{name: "its own, and a job in the way of another", code: answer.NodesBusy, exit: 3, first: "8 of 16 GPUs free", not: []string{"tg-gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, gang.YuniKorn, "yunikorn")))
 			keeps(c, "gang", "n1")
@@ -362,6 +366,16 @@ func TestElasticQuotas(t *testing.T) {
 			quotaOf(c, "research", "8", "32")
 			c.Runs("a", 8, "n4")
 		})},
+		{name: "a service keeps what others leave of min", code: answer.QueueQuota, exit: 5, first: "of which 8 are used, and the gang needs 16; of what is used, Deployment serving/llm gives nothing back", wantText: []string{"an administrator has to raise it"}, build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "8", "32")
+			quotaOf(c, "serving", "8", "32")
+			c.Serves("llm", 8, "n4")
+		})},
+		{name: "a service has borrowed what is the namespace's own", code: answer.QueueQuota, exit: 3, first: "of which 8 are used, and the gang needs 16$", not: []string{"nothing back"}, build: of(coscheduling, func(c *clustertest.Cluster) {
+			quotaOf(c, "team", "16", "32")
+			quotaOf(c, "serving", "0", "32")
+			c.Serves("llm", 8, "n4")
+		})},
 		{name: "half of the gang has a node", code: answer.MemberLost, exit: 7, first: "1/2 members have a node and the others are not placed, as ElasticQuota eq of namespace team allows 8 GPUs in all", also: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
 			quotaOf(c, "team", "8", "8")
 			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.SchedulerPlugins, coscheduling), half))
@@ -389,6 +403,75 @@ func TestElasticQuotas(t *testing.T) {
 			c.S.Denied = append(c.S.Denied, snapshot.Denial{Resource: "elasticquotas.scheduling.x-k8s.io", ExceptNamespaces: []string{"team"}})
 		})},
 		{name: "of a scheduler that may not apply it", code: answer.Fits, exit: 3, wantText: []string{"allows 8 GPUs in all, and the gang needs 16: it waits for that if", "whether scheduler default-scheduler applies ElasticQuotas"}, build: of("default-scheduler", func(c *clustertest.Cluster) { quotaOf(c, "team", "8", "8") })},
+	})
+}
+
+// A quota of Koordinator holds for the pods that name it: by its max, and by what may be used of that for now while the scheduler reports it.
+func TestKoordinatorQuotas(t *testing.T) {
+	named := pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })
+	of := func(most, runtime string, used, reported bool) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Object(map[string]any{"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota", "spec": map[string]any{"max": map[string]any{"nvidia.com/gpu": most}},
+				"metadata": map[string]any{"namespace": "quotas", "name": "team-q", "labels": map[string]any{"quota.scheduling.koordinator.sh/parent": "koordinator-root-quota"},
+					"annotations": map[string]any{"quota.scheduling.koordinator.sh/runtime": runtime}}})
+			c.Nodes(4, 8)
+			if used {
+				c.Add(clustertest.Gang{Name: "b", Workers: 1, GPUs: 8, Nodes: []string{"n4"}, Pod: func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" }})
+			}
+			c.Add(gangOf(2, 8, speaks(c, gang.Koordinator, "koord-scheduler"), young, named))
+			if reported {
+				c.Event("Pod", "team", "gang-worker-0", "koord-scheduler", "FailedScheduling", "0/4 nodes are available: Insufficient quotas, quotaName: team-q", 5*time.Second)
+			}
+		}
+	}
+	check(t, []testCase{
+		{name: "others use it", code: answer.QueueQuota, exit: 3, first: "Koordinator's ElasticQuota team-q has 8 of 16 GPUs left, and the gang needs 16: 8 are used", wantText: []string{"team/b uses 8"}, not: []string{"limits of"},
+			fix: "raise max of nvidia.com/gpu in ElasticQuota team-q to 24: how much of it", build: of("16", `{"nvidia.com/gpu":"16"}`, true, true)},
+		{name: "too small", code: answer.QueueTooSmall, exit: 6, first: "Koordinator's ElasticQuota team-q allows 8 GPUs in all, and the gang needs 16", build: of("8", `{}`, false, false)},
+		{name: "others use what may be used for now", code: answer.QueueQuota, exit: 3, first: "may use 16 GPUs for now .its runtime., of which 8 are used, and the gang needs 16$", wantText: []string{"team/b uses 8"}, build: of("32", `{"nvidia.com/gpu":"16"}`, true, true)},
+		{name: "none may be used for now", code: answer.QueueQuota, exit: 5, first: "may use 0 GPUs for now .its runtime., of which 0 are used, and the gang needs 16: no end of what uses", build: of("32", `{"nvidia.com/gpu":"0"}`, false, true)},
+		{name: "which is not reported, and may be old", code: answer.Fits, exit: 3, build: of("32", `{"nvidia.com/gpu":"0"}`, false, false)},
+		{name: "it is reported, and not by the numbers", code: answer.QueueQuota, exit: 3, first: "ElasticQuota team-q does not let it start, reports the scheduler", build: of("32", "[]", false, true)},
+		{name: "within", code: answer.Fits, exit: 3, not: []string{"limits of"}, build: of("32", `{"nvidia.com/gpu":"32"}`, true, false)},
+	})
+}
+
+// What YuniKorn reports of its queues is all that is known of them.
+func TestYuniKornQueues(t *testing.T) {
+	of := func(report func(*clustertest.Cluster)) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "b", Workers: 1, GPUs: 8, Nodes: []string{"n4"}, Dialect: gang.YuniKorn, Scheduler: "yunikorn", Queue: "q"})
+			c.Add(gangOf(2, 8, speaks(c, gang.YuniKorn, "yunikorn"), young))
+			report(c)
+		}
+	}
+	check(t, []testCase{
+		{name: "it does not fit", code: answer.QueueQuota, exit: 3, first: "YuniKorn's queue q does not let it start, reports the scheduler: Request .* does not fit", wantText: []string{"team/b is in the same queue"}, build: of(func(c *clustertest.Cluster) {
+			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "Informational", "Request 'x' does not fit in queue 'root.q' (requested map[vcore:2000], available map[vcore:1000])", 5*time.Second)
+		})},
+		{name: "it is skipped", code: answer.QueueQuota, exit: 3, first: "queue quota has been exceed", build: of(func(c *clustertest.Cluster) {
+			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "PodUnschedulable", "Task team/gang-worker-0 is skipped from scheduling because the queue quota has been exceed", 5*time.Second)
+		})},
+		{name: "it is skipped, and no event is left", code: answer.QueueQuota, exit: 3, first: "Failed to schedule pod: queue quota exceeded", build: of(func(c *clustertest.Cluster) {
+			c.S.Pods[len(c.S.Pods)-1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulingSkipped", Message: "Failed to schedule pod: queue quota exceeded", LastTransitionTime: clustertest.Ago(10 * time.Minute)}}
+		})},
+		{name: "other information", code: answer.Fits, exit: 3, build: of(func(c *clustertest.Cluster) {
+			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "Informational", "Application app-1 is running", 5*time.Second)
+		})},
+	})
+}
+
+// Volcano does not see pods that name no PodGroup: its controller makes one and writes its name on them.
+func TestVolcanoMakesNoGroup(t *testing.T) {
+	of := func(age time.Duration) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Schedules("volcano").GangScheduler("").Deployment("volcano-system", "volcano-controllers", "volcanosh/vc-controller-manager:v1.12")
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Scheduler, g.Age = "Job", "volcano", age }))
+		}
+	}
+	check(t, []testCase{
+		{name: "long ago", code: answer.PodGroupMissing, exit: 5, first: "its pods name no PodGroup: the controller of Volcano makes one .* has not in (19|20)m; scheduler volcano does not see them", wantText: []string{"logs deployment/volcano-controllers"}, build: of(20 * time.Minute)},
+		{name: "just now", code: answer.Fits, exit: 3, never: []answer.Code{answer.PodGroupMissing}, build: of(20 * time.Second)},
 	})
 }
 

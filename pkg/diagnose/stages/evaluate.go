@@ -69,6 +69,8 @@ func (e evaluator) ofMembers(c *stage.Context) stage.Result {
 	r := e.result(c)
 	r.Findings = united(c.Gang, r.Findings)
 	overheads(c, r.Findings)
+	outdated(c, r.Findings)
+	otherImage(c, r.Findings)
 	return r
 }
 
@@ -103,8 +105,8 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		g, j = g.Each[i], g.Each[i].Job
 	}
 	d := &stage.Diagnosis{Who: answer.Nobody}
-	if whole := v.Together(g); whole != nil && j.End == nil {
-		d.Of, g, j = j, whole, whole.Job
+	if shared := v.SharedGang(g); shared != nil && j.End == nil {
+		d.Of, g, j = j, shared, shared.Job
 	}
 	d.Gang = g
 	switch {
@@ -112,7 +114,8 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		d.Verdict = answer.Done
 		return d
 	case g.Up() && j.End == nil:
-		if r := helpers(ctx, v, g, opts); len(r.Findings) > 0 {
+		if r, helper := helpers(ctx, v, g, opts); len(r.Findings) > 0 {
+			d.Helper = helper
 			c := stage.NewContext(v, g, opts.Reader, tools(ctx, opts), nil)
 			conclude(d, record(d, c, answer.StagePods, r).Findings)
 			return d
@@ -136,7 +139,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	var others stage.Result
 	for _, e := range all {
 		if e.name == answer.StagePods && !d.Gang.Suspended {
-			others = helpers(ctx, v, d.Gang, opts)
+			others, d.Helper = helpers(ctx, v, d.Gang, opts)
 			c = record(d, c, e.name, others)
 		}
 		r := e.ofMembers(c)

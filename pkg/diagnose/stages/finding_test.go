@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // Sentences are on one line each, whatever others wrote into them.
@@ -15,7 +15,7 @@ func TestSentences(t *testing.T) {
 	}
 	tests := []struct{ got, want string }{
 		{line("a\n\n  b\r\nc  "), "a b c"}, {line("  indented\n"), "  indented"}, {line("%d%%", 5), "5%"},
-		{component.Repository("reg.example.com:5000/kubeflow/training-operator:v1@sha256:0"), "training-operator"}, {component.Repository("busybox"), "busybox"},
+		{imagename.Base("reg.example.com:5000/kubeflow/training-operator:v1@sha256:0"), "training-operator"}, {imagename.Base("busybox"), "busybox"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -57,8 +57,13 @@ func TestLastingUsersOfQuota(t *testing.T) {
 			"spec": map[string]any{"minMember": int64(1), "queue": "q", "minResources": gpus("8")}, "status": map[string]any{"phase": "Running"}})
 	}
 	check(t, []testCase{
-		{name: "a service that Kueue manages", code: answer.KueueQuota, exit: 3, wantText: []string{"Deployment serving/llm uses 8, and does not end", "no end of a job frees enough of it: an administrator has to raise it, or to have Deployment serving/llm give way"},
+		{name: "a service that Kueue manages", code: answer.KueueQuota, exit: 5, first: "8 more; of what is used, Deployment serving/llm gives nothing back$", wantText: []string{"Deployment serving/llm uses 8, and does not end", "no end of a job frees enough of it: an administrator has to raise it, or to have Deployment serving/llm give way"},
 			build: func(c *clustertest.Cluster) { serves(c, "16") }},
+		{name: "a service that Kueue may preempt", code: answer.KueueQuota, exit: 3, wantText: []string{"does not end", "Kueue may preempt for it"}, not: []string{"no end of a job"}, build: func(c *clustertest.Cluster) {
+			serves(c, "16")
+			set("LowerPriority", "spec", "preemption", "withinClusterQueue")(c.S.Custom[kindOf("kueue.x-k8s.io", "ClusterQueue")][0].Object)
+			set(int64(100), "spec", "priority")(c.S.Custom[kindOf("kueue.x-k8s.io", "Workload")][1].Object)
+		}},
 		{name: "a service, and a job whose end is enough", code: answer.KueueQuota, exit: 3, wantText: []string{"does not end"}, not: []string{"no end of a job"}, build: func(c *clustertest.Cluster) {
 			uses(c, "other", "cq", "8")
 			serves(c, "24")
@@ -80,7 +85,7 @@ func TestLastingUsersOfQuota(t *testing.T) {
 		}},
 		{name: "one that Kueue evicted long ago, and that has no pods", code: answer.KueueQuota, exit: 5, wantText: []string{"Kueue evicted it 3h ago .PodsReadyTimeout. and it has no pods"}, fix: "Workload team/tfjob-other", build: func(c *clustertest.Cluster) { put(c, 3*time.Hour) }},
 		{name: "one that Kueue has just evicted", code: answer.KueueQuota, exit: 3, wantText: []string{"given back once its pods are gone"}, build: func(c *clustertest.Cluster) { put(c, time.Minute) }},
-		{name: "a service under Volcano", code: answer.QueueQuota, exit: 3, wantText: []string{"Deployment serving/llm uses 8, never ends", "to have Deployment serving/llm give way"}, build: func(c *clustertest.Cluster) {
+		{name: "a service under Volcano", code: answer.QueueQuota, exit: 5, first: "of what is used, Deployment serving/llm gives nothing back", wantText: []string{"Deployment serving/llm uses 8, never ends", "to have Deployment serving/llm give way"}, build: func(c *clustertest.Cluster) {
 			served(c, "16")
 			c.Add(gangOf(2, 8, inQueue("q")))
 		}},
@@ -110,5 +115,20 @@ func TestLastingUsersOfQuota(t *testing.T) {
 			jobs := c.S.Custom[kindOf("kubeflow.org", "TFJob")]
 			c.S.Custom[kindOf("kubeflow.org", "TFJob")] = jobs[1:]
 		}, fix: "fix or delete team/ghost"},
+	})
+}
+
+// A job that hangs in its deletion keeps its quota: waiting for it is useless.
+func TestDeletedUsersOfQuota(t *testing.T) {
+	going := func(c *clustertest.Cluster, ago time.Duration) {
+		pool(c, "16")
+		c.Add(clustertest.Gang{Name: "old", Workers: 1, GPUs: 8, Missing: 1, NoGroup: true, Age: 25 * time.Hour, Job: deletedFor(ago, "ray.io/gcs-ft-redis-cleanup-finalizer")})
+		clustertest.Admit(c.Workload("old", "lq", 25*time.Hour), "cq", "f", "8")
+		waitsInKueue(c, 2, 8)
+	}
+	check(t, []testCase{
+		{name: "it hangs", code: answer.KueueQuota, exit: 5, first: "jobs that hang in their deletion will give nothing back", fix: "take the finalizers off team/old", wantText: []string{"team/old uses 8, and is being deleted, for 6h: it waits for finalizer ray.io/gcs-ft-redis-cleanup-finalizer"},
+			build: func(c *clustertest.Cluster) { going(c, 6*time.Hour) }},
+		{name: "it has just been told to go", code: answer.KueueQuota, exit: 3, wantText: []string{"given back once its pods are gone: it is being deleted"}, build: func(c *clustertest.Cluster) { going(c, time.Minute) }},
 	})
 }

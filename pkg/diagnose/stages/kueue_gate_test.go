@@ -12,6 +12,33 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
+// Where Kueue has assigned a member is no rule of the job; where the node is not healthy, Kueue looks for another.
+func TestKueueHasAssigned(t *testing.T) {
+	assigned := func(c *clustertest.Cluster) *unstructured.Unstructured {
+		pool(c, "16")
+		c.Add(gangOf(2, 8, ungrouped, job(set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")), func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }, pods(func(i int, p *corev1.Pod) {
+			p.Labels["kueue.x-k8s.io/podset"] = "worker"
+			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: []string{"n1", "n2"}[i]}
+		})))
+		u := c.Workload("gang", "lq", time.Hour)
+		clustertest.Admit(u, "cq", "f", "16")
+		sets := u.Object["status"].(map[string]any)["admission"].(map[string]any)["podSetAssignments"].([]any)
+		sets[0].(map[string]any)["topologyAssignment"] = map[string]any{"levels": []any{corev1.LabelHostname}}
+		return u
+	}
+	check(t, []testCase{
+		{name: "another job has the node", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.NodesBusy}, wantText: []string{"Kueue has assigned worker-1 to kubernetes.io/hostname=n2", "evict Workload tfjob-gang and admit it again"}, build: func(c *clustertest.Cluster) {
+			assigned(c)
+			c.Runs("hog", 8, "n2")
+		}},
+		{name: "the node is not healthy", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.NodesBusy}, never: []answer.Code{answer.NodeNotReady}, wantText: []string{"Kueue looks for another node than n2", "hog"}, not: []string{"has assigned worker-1"}, build: func(c *clustertest.Cluster) {
+			set([]any{map[string]any{"name": "n2"}}, "status", "unhealthyNodes")(assigned(c).Object)
+			clustertest.NotReady(c.S.Nodes[1], 12*time.Minute)
+			c.Runs("hog", 8, "n3", "n4")
+		}},
+	})
+}
+
 // Kueue holds pods of what it has admitted until it has given each its place: such a gang does not start now.
 func TestKueueHoldsWhatItHasAdmitted(t *testing.T) {
 	// held adds the gang, whose pods have some gates, admitted some time ago.

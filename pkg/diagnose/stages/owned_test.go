@@ -84,6 +84,13 @@ func TestPodsOfOtherOwners(t *testing.T) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
 			madeBy(c, "apps/v1", "StatefulSet", "few", 2, appsv1.ParallelPodManagement)
 		}},
+		"surge": {name: "a rollout makes fewer than the minimum before these are Ready", code: answer.MinMemberTooHigh, exit: 4, first: "wants 2 members, but ReplicaSet surge-7c of Deployment surge makes 1", wantText: []string{"Deployment surge is to have 2 pods"},
+			fix: "maxSurge 100%", build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.Min = 2 }))
+				madeBy(c, "apps/v1", "ReplicaSet", "surge-7c", 1, "")
+				two := int32(2)
+				c.Deployment("team", "surge", "serve:v1").Spec.Replicas = &two
+			}},
 		"infer": {name: "the quota refuses a pod of a Deployment", code: answer.NSQuotaTooSmall, exit: 6, first: "24", not: []string{"minMember to"}, fix: "raise requests.nvidia.com/gpu of quota gpu to 24", build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 			madeBy(c, "apps/v1", "ReplicaSet", "infer-7c", 3, "")
@@ -95,6 +102,11 @@ func TestPodsOfOtherOwners(t *testing.T) {
 			wantText: []string{"kubectl -n team describe trainer.example.com/custom"}, not: []string{"minMember to"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 				madeBy(c, "example.com/v1", "Trainer", "custom", 0, "")
+			}},
+		"silent": {name: "another kind has made no more for long: it may wait for those that there are", code: answer.BelowQuorum, exit: 5, first: "Trainer silent, which makes them, has not made the others in 59m: it may wait for these to run first",
+			fix: "set minMember to 2", build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Missing, g.Age = 1, time.Hour }))
+				madeBy(c, "example.com/v1", "Trainer", "silent", 0, "")
 			}},
 		"runs": {name: "all run", exit: 0, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2", "n3"} }))

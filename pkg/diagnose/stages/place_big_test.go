@@ -25,6 +25,18 @@ func TestTooBig(t *testing.T) {
 			c.S.Nodes[1].DeletionTimestamp = &at
 		}},
 		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
+		{name: "thousandths of a core", code: answer.TooBig, exit: 6, first: "each worker requests 500 cpu", wantText: []string{"500 cpu are whole cores: were 500m meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 0, func(g *clustertest.Gang) { g.CPU = "500" }))
+		}},
+		{name: "more cores than any node has, with devices", code: answer.TooBig, exit: 6, not: []string{"meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "500" }))
+		}},
+		{name: "thousandths of cores, with devices", code: answer.TooBig, exit: 6, wantText: []string{"8000 cpu are whole cores: were 8000m meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "8000" }))
+		}},
+		{name: "more cores than the nodes have that it may use", code: answer.TooBig, exit: 6, not: []string{"meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 0, func(g *clustertest.Gang) { g.CPU = "120" }))
+		}},
 		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", wantText: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
 		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "requests 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "2")

@@ -32,6 +32,17 @@ func deviceRequest(class string) resourcev1.ResourceClaimSpec {
 		{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}}}
 }
 
+// nvidiaDevices publishes a device of class gpu on each of two nodes that have the vendor's labels.
+func nvidiaDevices(c *clustertest.Cluster) {
+	c.Nodes(2, 0)
+	devices(c, 1)
+	for i, n := range c.S.Nodes {
+		n.Labels["nvidia.com/gpu.present"], n.Labels[corev1.LabelInstanceTypeStable] = "true", "gpu.1x"
+		c.S.ResourceSlices[i].Spec.Driver = "gpu.nvidia.com"
+	}
+	template(c, "one", "gpu")
+}
+
 // template is one by which every pod claims a device of a class.
 func template(c *clustertest.Cluster, name, class string) {
 	c.Put(&resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: deviceRequest(class)}})
@@ -117,6 +128,72 @@ func TestDeviceClaims(t *testing.T) {
 			c.S.DeviceClasses[0].Spec.ExtendedResourceName = &resource
 			c.Add(gangOf(1, 4, young))
 		}},
+		{name: "for an extended resource, of devices that a job has by claims", code: answer.NodesBusy, exit: 3, wantText: []string{"4 of 8", "TFJob research/a holds 4 GPUs on n1"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.S.Server.Version = "v1.37.0"
+			c.Nodes(2, 0)
+			devices(c, 4)
+			resource := "nvidia.com/gpu"
+			c.S.DeviceClasses[0].Spec.ExtendedResourceName = &resource
+			c.Add(other("a", 0, "n1"))
+			taken(c, "n1", "d0", "a-worker-0")
+			claim := c.S.ResourceClaims[0]
+			for _, device := range []string{"d1", "d2", "d3"} {
+				claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{Request: "r", Driver: "gpu.example.com", Pool: "n1", Device: device})
+			}
+			c.Add(gangOf(2, 4))
+		}},
+		{name: "with devices that nobody uses, on a cordoned node", code: answer.Fits, exit: 3, wantText: []string{"the devices that ResourceClaim gang-worker-0-r has are used by no pod, and where they are there is no room"}, never: []answer.Code{answer.NodeNotReady}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(1, 0, claims("one"), young))
+			had := madeClaim(c, "gang-worker-0")
+			had.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n2"}}},
+			}}}}
+			had.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: "n2", Device: "d0"}}
+			c.S.Nodes[1].Spec.Unschedulable = true
+		}},
+		{name: "of a driver that is gone from a node", code: answer.NoDevicePlugin, exit: 5, first: `^1 node \(n2\) looks like it has NVIDIA devices and publishes none of class gpu: DRA driver gpu.nvidia.com does not work there$`,
+			wantText: []string{"with them it would fit an empty cluster", "no DaemonSet of a DRA driver for gpu.nvidia.com was found"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+				nvidiaDevices(c)
+				c.S.ResourceSlices = c.S.ResourceSlices[:1]
+				c.Add(gangOf(2, 0, claims("one")))
+			}},
+		{name: "of a driver that is gone, of which other nodes have too few all the same", code: answer.TooBig, exit: 6, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			nvidiaDevices(c)
+			c.S.ResourceSlices = c.S.ResourceSlices[:1]
+			c.Add(gangOf(3, 0, claims("one")))
+		}},
+		{name: "of a driver that is not there yet on a new node", code: answer.ScalingUp, exit: 3, first: "n2 is joining the cluster, and DRA driver gpu.nvidia.com has not published its devices yet", build: func(c *clustertest.Cluster) {
+			nvidiaDevices(c)
+			c.S.ResourceSlices = c.S.ResourceSlices[:1]
+			c.S.Nodes[1].CreationTimestamp = metav1.NewTime(clustertest.Now.Add(-time.Minute))
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "of a class of which a driver that works publishes none", code: answer.TooBig, exit: 6, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			nvidiaDevices(c)
+			mig := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "mig.nvidia.com"}}
+			mig.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "x"`}}}
+			c.S.DeviceClasses = append(c.S.DeviceClasses, mig)
+			template(c, "mig", mig.Name)
+			c.Add(gangOf(2, 0, claims("mig")))
+		}},
+		{name: "by a selector that no device matches", code: answer.TooBig, exit: 6, first: `^2 workers claim 1 device of class gpu each, 2 in all, and of the 2 that the whole cluster has 0 match device.driver == "x"; 0 of 2 members could have theirs$`,
+			not: []string{"are there in all"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 0)
+				devices(c, 1)
+				template(c, "one", "gpu")
+				c.S.ResourceClaimTemplates[0].Spec.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "x"`}}}
+				c.Add(gangOf(2, 0, claims("one")))
+			}},
+		{name: "by a selector that fails", code: answer.TooBig, exit: 6, first: `of the 2 that the whole cluster has 0 match device.attributes\["gpu.example.com"\].model == "x" \(.*no such key.*\)`, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.S.ResourceClaimTemplates[0].Spec.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["gpu.example.com"].model == "x"`}}}
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
 		{name: "tainted", code: answer.GPUUnhealthy, exit: 5, first: "^devices on n2 are withheld, and the others are too few: 1/2 members fit$", wantText: []string{"device d0 of n2 has taint vendor/xid=79:NoSchedule"}, never: []answer.Code{answer.TooBig}, fix: "repair the devices of n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
@@ -199,6 +276,20 @@ func TestDeviceClaims(t *testing.T) {
 			c.Add(o)
 			taken(c, "n1", "d0", "a-worker-0")
 			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "of a claim that its members share, where there is no room for all", code: answer.DRAUnallocatable, exit: 3, first: "its members share ResourceClaim mn, and have to be where its devices are, in pool n1: 1 of 2 members find a place together", not: []string{"allocated to others"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			devices(c, 1)
+			name := "mn"
+			taken(c, "n1", "d0", "mn")
+			claim := c.S.ResourceClaims[0]
+			claim.Namespace, claim.Name = "team", name
+			claim.Status.ReservedFor[0] = resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "keeper-worker-0", UID: "Pod:team/keeper-worker-0"}
+			claim.Status.Allocation.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}}}
+			share := func(p *corev1.PodSpec) {
+				p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimName: &name}}
+			}
+			c.Add(clustertest.Gang{Name: "keeper", Workers: 1, GPUs: 4, Nodes: []string{"n1"}, Spec: share}).Add(gangOf(2, 4, spec(share)))
 		}},
 		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "^3 workers claim 1 device of class gpu each, 3 in all, and the whole cluster has 2; 2 of 3 members could have theirs$", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)

@@ -165,15 +165,20 @@ func TestNodeGroups(t *testing.T) {
 			c.Add(gangOf(2, 8))
 			reports(c, "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{"+eks+" 0->2 (max: 4)}]", 5*time.Minute, 0, 1)
 		}},
-		{name: "what was ordered long ago has not come", code: answer.TooBig, exit: 5, wantText: []string{"what cluster-autoscaler ordered 25m ago has not come: group eks-ng-gpu-.* has 1 node of 3"}, build: func(c *clustertest.Cluster) {
+		{name: "what was ordered long ago has not come", code: answer.TooBig, exit: 5, wantText: []string{"what cluster-autoscaler ordered 25m ago is not there: group eks-ng-gpu-.* has 1 node of 3"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
 			label(c, "eks.amazonaws.com/nodegroup", "ng-gpu")
 			order(c, eks, 1, 3, 25*time.Minute)
 		}},
-		{name: "what was ordered long ago has come", code: answer.NodesBusy, exit: 3, not: []string{"has not come"}, build: func(c *clustertest.Cluster) {
+		{name: "what was ordered long ago has come", code: answer.NodesBusy, exit: 3, not: []string{"is not there"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
 			label(c, "eks.amazonaws.com/nodegroup", "ng-gpu", "ng-gpu", "ng-gpu")
 			order(c, eks, 1, 3, 25*time.Minute)
+		}},
+		{name: "its group is as large as it may be", code: answer.TooBig, exit: 6, wantText: []string{"node group eks-ng-gpu-.* was made as large as it may be, of 4 nodes: more come only when its maximum is raised"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
+			order(c, eks, 3, 4, 25*time.Minute)
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", 20*time.Second, 0)
 		}},
 		{name: "the autoscaler tries again", code: answer.TooBig, exit: 5, wantText: []string{"in backoff after failed scale-up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
@@ -185,7 +190,7 @@ func TestNodeGroups(t *testing.T) {
 // What an autoscaler would bring and cannot is not for the user to correct.
 func TestAutoscalerCannot(t *testing.T) {
 	check(t, []testCase{
-		{name: "no capacity for the first nodes", code: answer.ResourceNotOffered, exit: 5, first: "^no node offers nvidia.com/gpu; there are: none; and what karpenter ordered 4m ago has not come: NodeClaim gpu-x7k2p does not exist any more: no capacity$", not: []string{"(?m)^what karpenter"}, build: func(c *clustertest.Cluster) {
+		{name: "no capacity for the first nodes", code: answer.ResourceNotOffered, exit: 5, first: "^no node offers nvidia.com/gpu; there are: none; and what karpenter ordered 4m ago is not there: NodeClaim gpu-x7k2p does not exist any more: no capacity$", not: []string{"(?m)^what karpenter"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 0).Add(gangOf(1, 8))
 			claimed(c, "gpu-other", "", "", "8")
 			reports(c, "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p", 4*time.Minute, 0)
@@ -208,7 +213,15 @@ func TestAutoscalerCannot(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
 			reports(c, "karpenter", "FailedScheduling", `Failed to schedule pod, all available instance types exceed limits for nodepool: "gpu"`, time.Minute, 0, 1)
 		}},
-		{name: "its nodes have a taint", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"it would add nodes with taint nvidia.com/gpu=present, which members do not tolerate", "gangctl resize .*--toleration nvidia.com/gpu"}, build: func(c *clustertest.Cluster) {
+		{name: "none of its nodes would have it", code: answer.ResourceNotOffered, exit: 5, wantText: []string{"2 Insufficient nvidia.com/gpu"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).Add(gangOf(1, 8))
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpu", 20*time.Second, 0)
+		}},
+		{name: "a slip, of which its nodes have none", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"did you mean nvidia.com/gpu?"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 0, spec(requests("nvidia.com/gpus", "8"))))
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpus", 20*time.Second, 0)
+		}},
+		{name: "its nodes have a taint", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"it would add nodes with taint nvidia.com/gpu=present, which members do not tolerate: with toleration nvidia.com/gpu it may add them"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 0).Add(gangOf(1, 8))
 			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 node(s) had untolerated taint {nvidia.com/gpu: present}, 1 Insufficient nvidia.com/gpu", 20*time.Second, 0)
 		}},
@@ -237,6 +250,17 @@ func TestSlicing(t *testing.T) {
 			small(c)
 			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-3g.40gb", "1")))
 		}},
+		{name: "nothing cuts a node into them", code: answer.ResourceNotOffered, exit: 5, first: "; the GPUs of n1 are to be cut into it, and no mig-manager runs there$", build: func(c *clustertest.Cluster) {
+			cut(c.Node("n1", 0), "all-3g.40gb", "")
+			small(c)
+			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-3g.40gb", "1")))
+		}},
+		{name: "a node is about to be cut into them", code: answer.ResourceNotOffered, exit: 3, first: "; the GPUs of n1 are being cut into it$", build: func(c *clustertest.Cluster) {
+			cut(c.Node("n1", 0), "all-3g.40gb", "")
+			c.Daemon("nvidia-mig-manager", "n1", "100m")
+			small(c)
+			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-3g.40gb", "1")))
+		}},
 		{name: "slices of the same size, of GPUs with less memory", code: answer.ResourceNotOffered, exit: 4, fix: "request nvidia.com/mig-1g.10gb instead of nvidia.com/mig-1g.20gb", build: func(c *clustertest.Cluster) {
 			small(c)
 			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-1g.20gb", "1")))
@@ -252,6 +276,11 @@ func TestSlicing(t *testing.T) {
 		}},
 		{name: "another resource of the vendor is requested already", code: answer.ResourceNotOffered, exit: 4, first: "no node offers nvidia.com/gpumem", not: []string{"did you mean"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 1, requesting("nvidia.com/gpumem", "20000")))
+		}},
+		{name: "no node has a number of it, and a pod of the scheduler runs with it", code: answer.Fits, exit: 3, first: "not evaluated: how scheduler gang counts nvidia.com/gpumem, of which no node has a number", never: []answer.Code{answer.ResourceNotOffered}, build: func(c *clustertest.Cluster) {
+			mem := requesting("nvidia.com/gpumem", "20000")
+			c.Nodes(2, 8).Add(gangOf(1, 1, mem, func(g *clustertest.Gang) { g.Name, g.Nodes = "other", []string{"n1"} }))
+			c.Add(gangOf(2, 1, mem, young))
 		}},
 	})
 }

@@ -146,3 +146,18 @@ func TestRulesOfRoles(t *testing.T) {
 		}},
 	})
 }
+
+// Two gangs each of which has to be where the other one is wait for ever.
+func TestAffinityInTurn(t *testing.T) {
+	with := func(name, other string) clustertest.Gang {
+		return clustertest.Gang{Name: name, Workers: 1, GPUs: 1, NoGroup: true, Spec: func(p *corev1.PodSpec) { p.Affinity = clustertest.Together(other, corev1.LabelHostname) }}
+	}
+	check(t, []testCase{
+		{name: "neither can go first", code: answer.TooBig, exit: 6, first: "there is no such pod on a node: team/other-worker-0, which is such a pod, has to be where this one is", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with("gang", "other")).Add(with("other", "gang"))
+		}},
+		{name: "the other one can", code: answer.TooBig, exit: 6, not: []string{"neither can go first"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with("gang", "other")).Add(with("other", "third"))
+		}},
+	})
+}

@@ -99,6 +99,21 @@ func TestDevices(t *testing.T) {
 			c.Nodes(2, 0).Add(gangOf(2, 8))
 			label(c, "nvidia.com/gpu.count", "8", "8")
 		}},
+		{name: "the plugin of another maker's devices, which no node is for", code: answer.NoDevicePlugin, exit: 5, first: "2 nodes .n1, n2. look like they have aws.amazon.com/neuron and advertise none",
+			wantText: []string{"kube-system/neuron-device-plugin-daemonset wants pods on 0 nodes"}, build: func(c *clustertest.Cluster) {
+				plugin(c, "neuron-device-plugin-daemonset", 0, 0)
+				c.Nodes(2, 0).Add(gangOf(2, 0, requesting("aws.amazon.com/neuron", "16")))
+				label(c, corev1.LabelInstanceTypeStable, "trn1.32xlarge", "trn1.32xlarge")
+			}},
+		{name: "a node without what those of its kind have beside their GPUs", code: answer.NoDevicePlugin, exit: 5, first: "1 node .n2. looks like it has rdma/hca and advertises none", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			label(c, corev1.LabelInstanceTypeStable, "h100", "h100")
+			n := c.S.Nodes[0]
+			n.Status.Allocatable = n.Status.Allocatable.DeepCopy()
+			n.Status.Allocatable["rdma/hca"] = resource.MustParse("8")
+			n.Status.Capacity = n.Status.Allocatable
+			c.Add(gangOf(2, 8, spec(requests("rdma/hca", "1"))))
+		}},
 		{name: "no sign of devices at all", code: answer.ResourceNotOffered, exit: 4, first: "there are: none", build: func(c *clustertest.Cluster) { c.Nodes(2, 0).Add(gangOf(2, 8)) }},
 		{name: "one of two roles", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"rdma/hca"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) {
@@ -107,6 +122,18 @@ func TestDevices(t *testing.T) {
 					r.Requests["rdma/hca"], r.Limits["rdma/hca"] = resource.MustParse("1"), resource.MustParse("1")
 				}}}
 			}))
+		}},
+	})
+}
+
+// What a webhook adds to pods is nothing that the job requests.
+func TestResourceAdded(t *testing.T) {
+	check(t, []testCase{
+		{name: "by a webhook", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"the job does not request it: its operator, or a webhook, adds it to the pods"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) { requests("networking.gke.io.networks/rdma-0", "1")(&p.Spec) })))
+		}},
+		{name: "by the job", code: answer.ResourceNotOffered, exit: 4, not: []string{"webhook"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(requests("networking.gke.io.networks/rdma-0", "1"))))
 		}},
 	})
 }

@@ -180,7 +180,7 @@ func TestPasses(t *testing.T) {
 			c.Runs("a", 8, "n1").Add(gangOf(2, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->999999999 (max: 999999999)}]", time.Minute)
 		}},
-		{name: "a node that Karpenter cannot launch", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what karpenter ordered 4m ago has not come: no capacity for p5"}, build: func(c *clustertest.Cluster) {
+		{name: "a node that Karpenter cannot launch", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what karpenter ordered 4m ago is not there: no capacity for p5"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			nominates(c)
 			claim(c, "gpu-x7k2p", launched("Unknown", "LaunchFailed", "no capacity for p5"))
@@ -211,7 +211,7 @@ func TestPasses(t *testing.T) {
 			nominates(c)
 			claim(c, "gpu-x7k2p", promised("4"))
 		}},
-		{name: "a group does not get the nodes that were ordered", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what cluster-autoscaler ordered 8m ago has not come: Failed adding 1 nodes to group ng due to"}, build: func(c *clustertest.Cluster) {
+		{name: "a group does not get the nodes that were ordered", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, wantText: []string{"what cluster-autoscaler ordered 8m ago is not there: Failed adding 1 nodes to group ng due to"}, build: func(c *clustertest.Cluster) {
 			group(c, 1)
 			c.Runs("a", 8, "n1").Add(gangOf(1, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 3)}]", 8*time.Minute)
@@ -249,6 +249,10 @@ func TestPasses(t *testing.T) {
 		{name: "a node is being repaired", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"medik8s.io/remediation"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "medik8s.io/remediation", time.Hour)
+		}},
+		{name: "a node is being replaced by its provider", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"n2 is marked as unfit: sagemaker.amazonaws.com/node-health-status"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8))
+			joins(c.Node("n2", 8), "sagemaker.amazonaws.com/node-health-status", time.Hour)
 		}},
 		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))

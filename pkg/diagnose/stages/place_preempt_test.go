@@ -2,7 +2,9 @@ package stages_test
 
 import (
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,5 +56,34 @@ func TestMayPreempt(t *testing.T) {
 				byVolcano(&o)
 				c.Nodes(1, 8).Add(o).Add(gangOf(1, 8, byVolcano, spec(priority(50))))
 			}},
+	})
+}
+
+// What never ends is no obstacle to a gang whose scheduler preempts it, unless that could have done so for long.
+func TestPreemptsServices(t *testing.T) {
+	now := func(g *clustertest.Gang) { g.Age = 30 * time.Second }
+	check(t, []testCase{
+		{name: "a service of a lower priority", code: answer.NodesBusy, exit: 3, first: "^0 of 16 GPUs free", wantText: []string{"its scheduler may preempt Deployment serving/web .priority 0 < 50., and has not yet"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50)), now))
+		}},
+		{name: "it has not been preempted for long", code: answer.NodesBusy, exit: 5, first: "^Deployment serving/web holds 16 GPUs on n1, n2 and never ends", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(gangOf(2, 8, spec(priority(50))))
+		}},
+		{name: "the gang may not preempt", code: answer.NodesBusy, exit: 5, build: func(c *clustertest.Cluster) {
+			never, high := corev1.PreemptNever, int32(50)
+			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(gangOf(2, 8, now, spec(func(p *corev1.PodSpec) { p.Priority, p.PreemptionPolicy = &high, &never })))
+		}},
+		{name: "a service of its own priority", code: answer.NodesBusy, exit: 5, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(gangOf(2, 8, now))
+		}},
+		{name: "once a job has ended", code: answer.NodesBusy, exit: 3, wantText: []string{"preempting Deployment serving/web .priority 0 < 50. would not make room for all before other jobs have ended"}, build: func(c *clustertest.Cluster) {
+			high := other("a", 8, "n2")
+			spec(priority(100))(&high)
+			c.Nodes(2, 8).Serves("web", 8, "n1").Add(high).Add(gangOf(2, 8, spec(priority(50))))
+		}},
+		{name: "a service on a node that has to be opened, too", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Serves("web", 8, "n1").Add(gangOf(2, 8, spec(priority(50)), now))
+			c.S.Nodes[0].Spec.Unschedulable = true
+		}},
 	})
 }

@@ -69,7 +69,7 @@ func TestRules(t *testing.T) {
 		{name: "a replacement must go to the rack of the others", code: answer.MemberLost, exit: 7, wantText: []string{"its other members are at rack=r1, where there is room for 0 of 1; everywhere: r2 has room for 1"}, build: func(c *clustertest.Cluster) {
 			halves(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n2"} }, annotated(map[string]any{gang.TopologyRequired: "rack"})))
 		}},
-		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "all 2 members must share one value of zone: z1 has room for 1, z2 for 1", wantText: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
+		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, not: []string{"without requests of GPUs"}, first: "all 2 members must share one value of zone: z1 has room for 1, z2 for 1", wantText: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)
 		}},
@@ -238,4 +238,16 @@ func boundClaim(c *clustertest.Cluster, zone string, mode corev1.PersistentVolum
 			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
 	}
 	c.Put(pv)
+}
+
+// Of members that have a node already and of those to come one each is on a node, where they have a host port.
+func TestHostPortOfMembersWithNode(t *testing.T) {
+	port := spec(func(p *corev1.PodSpec) {
+		p.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 6818, HostPort: 6818, Protocol: corev1.ProtocolTCP}}
+	})
+	check(t, []testCase{
+		{name: "three of four", code: answer.MemberLost, exit: 7, wantText: []string{"a host port allows one worker a node: 4 are needed, 3 nodes may be used"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(4, 1, port, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2", "n3"} }))
+		}},
+	})
 }

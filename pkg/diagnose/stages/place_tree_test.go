@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,51 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
+
+// Koordinator places several gangs at once: each has its pods, and all have room together.
+func TestGangsAlongside(t *testing.T) {
+	of := func(c *clustertest.Cluster, names string, changes ...func(*clustertest.Gang)) {
+		koordinator := speaks(c, gang.Koordinator, "koord-scheduler")
+		c.Nodes(3, 8).Add(gangOf(2, 8, slices.Concat([]func(*clustertest.Gang){koordinator, func(g *clustertest.Gang) {
+			g.Age, g.Group = 20*time.Second, set(names, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
+		}}, changes)...))
+	}
+	both, old := `["team/gang","team/b"]`, func(g *clustertest.Gang) { g.Age = 20 * time.Minute }
+	b := func(c *clustertest.Cluster, changes ...func(*clustertest.Gang)) {
+		g := gangOf(1, 8, changes...)
+		g.Name, g.Dialect, g.Scheduler, g.Age = "b", gang.Koordinator, "koord-scheduler", 20*time.Second
+		c.Add(g)
+	}
+	check(t, []testCase{
+		{name: "one is not there yet", code: answer.BelowQuorum, exit: 3, first: "it is placed together with gang b, which does not exist", build: func(c *clustertest.Cluster) { of(c, both) }},
+		{name: "one is not there", code: answer.BelowQuorum, exit: 4, never: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) { of(c, both, old) }},
+		{name: "one of another namespace", code: answer.BelowQuorum, exit: 4, first: "together with gang research/b, which does not exist", build: func(c *clustertest.Cluster) { of(c, `["team/gang","research/b"]`, old) }},
+		{name: "one has no pods, and no job", code: answer.BelowQuorum, exit: 4, first: "gang b, which needs 2 pods, and 0 exist: none of them is tried before; no job makes them", build: func(c *clustertest.Cluster) {
+			of(c, both, old)
+			c.Object(map[string]any{"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "b"}, "spec": map[string]any{"minMember": int64(2)}})
+		}},
+		{name: "one has no pods yet", code: answer.BelowQuorum, exit: 3, first: "gang b, which needs 1 pod, and 0 exist", wantText: []string{"why-pending"}, build: func(c *clustertest.Cluster) {
+			of(c, both)
+			b(c, none)
+		}},
+		{name: "there is room for both", code: answer.Fits, exit: 3, not: []string{"placed together"}, build: func(c *clustertest.Cluster) {
+			of(c, both)
+			b(c)
+		}},
+		{name: "there is room for one", code: answer.CompositeBusy, exit: 3, never: []answer.Code{answer.Fits}, first: `it has room by itself, and the gangs that start together have none: gang \(2 members\) and b \(1 member\); they request 24 GPUs, and 16 of 24 are free`, build: func(c *clustertest.Cluster) {
+			of(c, both)
+			b(c)
+			c.Runs("busy", 8, "n1")
+		}},
+		{name: "they were placed before, and one has ended", code: answer.Fits, exit: 3, first: "the other 1 of 2 members", never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) { of(c, both, half) }},
+		{name: "a scheduler that places each by itself", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, clustertest.Scheduler), func(g *clustertest.Gang) {
+				g.Group = set(both, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
+			}))
+		}},
+		{name: "a list that cannot be read", code: answer.Fits, exit: 3, wantText: []string{"the list of gangs that are placed together"}, build: func(c *clustertest.Cluster) { of(c, "gang, b") }},
+	})
+}
 
 // A part of a composite PodGroup may fit by itself, and not with the others.
 func TestPartsOfACompositeGroup(t *testing.T) {

@@ -191,6 +191,19 @@ func TestVolumes(t *testing.T) {
 			c.Put(pv)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
 		}},
+		{name: "no provisioner, and the volume is too small", code: answer.PVCUnbound, exit: 4, first: "there is no free volume that fits it; the largest, vol, has 50Gi, and it requests 100Gi$", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending).Spec.Resources.Requests = clustertest.List("storage", "100Gi")
+			class(c, "local", "kubernetes.io/no-provisioner", wait)
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}
+			pv.Spec.Capacity = clustertest.List("storage", "50Gi")
+			c.Put(pv)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "on a node that is gone", code: answer.PVCUnbound, exit: 4, first: "^the volume of PersistentVolumeClaim data is on n9, which is not in the cluster$", fix: "make claim data again", wantText: []string{"if n9 comes back, so does the volume"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
+			boundClaim(c, "n9", corev1.ReadWriteMany)
+			c.S.Volumes[0].Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = corev1.LabelHostname
+		}},
 		{name: "lost", code: answer.PVCUnbound, exit: 4, first: "has lost its volume vol", fix: "make claim data again", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimLost).Spec.VolumeName = "vol"
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))

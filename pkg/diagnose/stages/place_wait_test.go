@@ -118,6 +118,20 @@ func TestBusy(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "taem"}} })))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
+		{name: "a toleration that compares values", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 4)
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "sla", Value: "990", Effect: corev1.TaintEffectNoSchedule}}
+			c.Add(gangOf(1, 4, young, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: "sla", Operator: corev1.TolerationOpGt, Value: "950", Effect: corev1.TaintEffectNoSchedule}}
+			})))
+		}},
+		{name: "a toleration that compares values, and does not match", code: answer.TooBig, exit: 6, not: []string{"was that meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 4)
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "sla", Value: "900", Effect: corev1.TaintEffectNoSchedule}}
+			c.Add(gangOf(1, 4, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: "sla", Operator: corev1.TolerationOpGt, Value: "950", Effect: corev1.TaintEffectNoSchedule}}
+			})))
+		}},
 		{name: "a toleration of other nodes is not meant", code: answer.NodesBusy, exit: 3, not: []string{"was that meant", "write toleration"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}

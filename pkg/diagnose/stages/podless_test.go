@@ -3,6 +3,7 @@ package stages_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,16 @@ func TestGangsWithoutPods(t *testing.T) {
 			u.SetOwnerReferences(nil)
 			u.SetName("gang")
 		})},
+		{name: "of one member, whose minResources are those of all pods of an application", code: answer.Fits, exit: 3, first: "not evaluated: what each of its pods requests", never: []answer.Code{answer.TooBig}, build: of("Open", nil, func(c *clustertest.Cluster) {
+			ownedGroup(c, "example.com/v1", "Train", "other", "Pending")
+			u := c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0]
+			set(int64(1), "spec", "minMember")(u.Object)
+			u.SetCreationTimestamp(clustertest.Ago(time.Minute))
+		})},
+		{name: "of one member, of a queue that is too small for its minResources", code: answer.QueueTooSmall, exit: 6, first: "8 GPUs in all, and the gang needs 16", not: []string{"minResources of PodGroup"}, build: of("Open", map[string]any{"nvidia.com/gpu": "8"}, func(c *clustertest.Cluster) {
+			ownedGroup(c, "example.com/v1", "Train", "other", "Pending")
+			set(int64(1), "spec", "minMember")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
+		})},
 		{name: "of another kind", code: answer.QueueClosed, exit: 5, wantText: []string{"what each of its pods requests"}, build: of("Closed", nil, func(c *clustertest.Cluster) { ownedGroup(c, "example.com/v1", "Train", "other", "Pending") })},
 	})
 }
@@ -89,6 +100,13 @@ func TestVolcanoJob(t *testing.T) {
 	}
 	check(t, []testCase{
 		{name: "it runs", exit: 0, build: build(of(2, "n1", "n2"))},
+		{name: "it names a claim that does not exist, before which its controller makes nothing", code: answer.PVCUnbound, exit: 4, first: "data", never: []answer.Code{answer.PodGroupMissing, answer.BelowQuorum}, wantText: []string{"makes nothing of the Job before there is claim data"},
+			build: func(c *clustertest.Cluster) {
+				c.Schedules("volcano").Queue("q", "Open", nil)
+				c.Nodes(2, 8)
+				volcanoJob(c, "Pending", "")
+				set([]any{map[string]any{"mountPath": "/data", "volumeClaimName": "data"}}, "spec", "volumes")(c.S.Custom[kindOf("batch.volcano.sh", "Job")][0].Object)
+			}},
 		{name: "a minimum of it runs", exit: 0, wantText: []string{"1 of 2 members are not up; the gang needs 1"}, build: build(of(1, "n1"))},
 		{name: "nodes are busy", code: answer.NodesBusy, exit: 3, first: "8 GPUs", build: build(of(2), func(c *clustertest.Cluster) { c.Runs("a", 8, "n1", "n2") })},
 		{name: "a member was lost", code: answer.MemberLost, exit: 7, build: build(of(2, "n1"), func(c *clustertest.Cluster) { c.Runs("a", 8, "n2") })},

@@ -22,6 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
 func gpuQuota(nominal string) clustertest.Quota {
@@ -409,6 +410,30 @@ func TestKueueChecks(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			checked(c, "Pending", "", false)
 		}},
+		{name: "there is quota, and no node as yet", code: answer.KueueCheck, exit: 3, first: "Kueue has its nodes provisioned once it has reserved quota for it: admission check dws", alone: true,
+			wantText: []string{"until its nodes are provisioned: no node offers nvidia.com/gpu"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(1, 0).LocalQueue("lq", "cq")
+				set([]any{"dws"}, "spec", "admissionChecks")(c.ClusterQueue("cq", "", gpuQuota("16")).Object)
+				provisions(c)
+				c.Add(gangOf(2, 8, kueued))
+				c.Workload("gang", "lq", time.Second)
+			}},
+		{name: "there is no quota, and no node as yet", code: answer.KueueQuota, exit: 3, wantText: []string{"then admission check dws has to pass: max size reached"}, never: []answer.Code{answer.ResourceNotOffered, answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).LocalQueue("lq", "cq")
+			set([]any{"dws"}, "spec", "admissionChecks")(c.ClusterQueue("cq", "", gpuQuota("16")).Object)
+			provisions(c)
+			uses(c, "other", "cq", "16")
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Pending", "max size reached", false)
+		}},
+		{name: "a check that is to be tried again, and is not", code: answer.KueueCheck, exit: 5, first: "dws is Retry: no capacity; Kueue took the quota back for that and was to try again 40m ago, and has not", wantText: []string{"delete workload.kueue.x-k8s.io tfjob-gang"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			checked(c, "Retry", "no capacity", false)
+			u := c.S.Custom[kindOf("kueue.x-k8s.io", "Workload")][0]
+			set([]any{clustertest.Condition("QuotaReserved", "False", "Pending", "", 41*time.Minute), clustertest.Condition("Evicted", "True", "AdmissionCheck", "", time.Hour),
+				clustertest.Condition("Requeued", "True", "BackoffFinished", "", 40*time.Minute)}, "status", "conditions")(u.Object)
+		}},
 		{name: "a check that is tried again counts without quota", code: answer.KueueCheck, exit: 3, first: "dws is Retry: no capacity", build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
@@ -520,6 +545,14 @@ func TestKueueTopology(t *testing.T) {
 				}
 			}))
 		}},
+		{name: "one of several roles, never", code: answer.TooBig, exit: 6, first: "podset=worker", not: []string{"podset-required-topology"}, build: func(c *clustertest.Cluster) {
+			c.Add(gangOf(3, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }, kueued, rack))
+			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 2 out of 3 pod(s)`)
+		}},
+		{name: "one of several roles, the others are elsewhere", code: answer.Fits, exit: 3, not: []string{"podset-required-topology"}, build: func(c *clustertest.Cluster) {
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1, GPUs: 8}} }, kueued, rack))
+			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 1 out of 2 pod(s)`)
+		}},
 		{name: "not now", code: answer.TopologyFragmented, exit: 3, not: []string{"podset-required-topology"}, build: func(c *clustertest.Cluster) {
 			c.Add(gangOf(2, 8, kueued, rack))
 			racks(c, `couldn't assign flavors to pod set worker: topology "dc" allows to fit only 1 out of 2 pod(s)`)
@@ -546,6 +579,28 @@ func TestKueueWorkloadOfReplica(t *testing.T) {
 		g.Meta.Namespace, g.Meta.UID = "team", c.S.Custom[kindOf(kueue.Group, "Workload")][0].GetOwnerReferences()[0].UID
 		if u := v.Workload(g.Job); u == nil || u.GetName() != want {
 			t.Errorf("replica %d: got %v", i, u)
+		}
+	}
+}
+
+// Releases of Kueue that write no index have the pods of a replica name its Workload.
+func TestKueueWorkloadNamedByPods(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+		g.Kind = leaderworkerset.Kind
+		g.Pod = func(_ int, p *corev1.Pod) { p.Labels["kueue.x-k8s.io/pod-group-name"] = "gang-0" }
+	}))
+	v := view.New(c.Done())
+	g := v.Gangs(v.Jobs()[0])[0]
+	if g.Replica == nil {
+		t.Fatal("the job has one gang alone")
+	}
+	u := c.Workload("gang", "lq", time.Minute)
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "leaderworkerset.x-k8s.io/v1", Kind: leaderworkerset.Kind, Name: "gang", UID: g.Meta.UID}})
+	for name, want := range map[string]bool{"gang-0": true, "gang-1": false} {
+		u.SetName(name)
+		if got := view.New(c.S).Workload(g.Job) != nil; got != want {
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }

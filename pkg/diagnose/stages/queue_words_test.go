@@ -55,6 +55,12 @@ func TestWhatNumbersAreOf(t *testing.T) {
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "a", Resource: "nvidia.com/gpu", Nominal: "16"}, clustertest.Quota{Flavor: "b", Resource: "nvidia.com/gpu", Nominal: "16"})
 			c.Add(gangOf(4, 8, kueued))
 		}},
+		{name: "what a queue of KAI deserves", code: answer.NodesBusy, exit: 3, wantText: []string{"queue q uses 0 of the 8 GPUs that it deserves, and queue p 16 of 8: KAI takes that back for it, from gangs that can be preempted"}, build: func(c *clustertest.Cluster) {
+			for _, name := range []string{"p", "q"} {
+				c.Object(map[string]any{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": map[string]any{"name": name}, "spec": map[string]any{"resources": map[string]any{"gpu": map[string]any{"quota": int64(8), "limit": int64(-1)}}}})
+			}
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Dialect: gang.KAI, Queue: "p", Scheduler: "kai-scheduler", Nodes: []string{"n1", "n2"}}).Add(gangOf(1, 8, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
 		{name: "what a queue deserves", code: answer.NodesBusy, exit: 3, wantText: []string{"queue q uses 0 of the 8 GPUs that it deserves, and queue p 16 of 8: Volcano takes that back only with action reclaim"}, build: func(c *clustertest.Cluster) {
 			for _, name := range []string{"p", "q"} {
 				set(map[string]any{"nvidia.com/gpu": "8"}, "spec", "deserved")(c.Queue(name, "Open", nil).Object)

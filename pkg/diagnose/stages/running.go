@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
@@ -20,9 +21,12 @@ import (
 // runningNotes are what is worth a remark in a gang that runs.
 func runningNotes(ctx context.Context, v *view.View, g *gang.Gang, opts Options) []string {
 	var r stage.Result
-	job.Notes(g, &r)
+	job.Notes(v, g, &r)
 	if g.Decl != nil {
 		podgroup.Ignored(v, g, &r)
+	}
+	if b, bypassed := component.BypassOf(v, g); bypassed && len(b.Placed) > 0 && b.Group.Kind.Kind != "" && !b.Undeclared && !b.Unnamed {
+		r.Note("its members were placed one by one by %s, which does not read their %s: that has no effect, but for what it may reserve", phrase.Names(b.Placed), stage.DescribeGroup(b.Group))
 	}
 	if g.Deleted() {
 		r.Note("it is being deleted, for %s", phrase.Age(v.Age(g.Meta.DeletionTimestamp.Time)))
@@ -33,17 +37,8 @@ func runningNotes(ctx context.Context, v *view.View, g *gang.Gang, opts Options)
 		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
 		notUp(stage.NewContext(v, g, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts)), &r)
 	}
-	for _, m := range g.Members {
-		if m.State != gang.Running && m.State != gang.Starting && m.State != gang.Failed || m.Pod == nil {
-			continue
-		}
-		for _, s := range m.Pod.Status.ContainerStatuses {
-			if t := s.LastTerminationState.Terminated; s.RestartCount > 0 && t != nil {
-				r.Note("%s: container %s has restarted %s, last %s ago: %s", m.Name(), s.Name, phrase.Count(s.RestartCount, "time"), phrase.Age(v.Age(t.FinishedAt.Time)), phrase.Ending(t))
-			}
-		}
-	}
-	if e := stage.LatestEvent(v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name), "FailedCreateService"); e != nil {
+	start.Restarts(v, g, &r, gang.Running, gang.Starting, gang.Failed)
+	if e := stage.LatestEvent(v.EventsAbout(g.Kind.GroupKind(), &g.Meta), "FailedCreateService"); e != nil {
 		r.Note("a Service by which members find each other could not be created, as reported %s ago: %s", phrase.Age(v.Age(e.Last)), e.Message)
 	}
 	return r.Notes

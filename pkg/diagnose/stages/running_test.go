@@ -79,3 +79,20 @@ func TestRunningWithoutSomeMembers(t *testing.T) {
 
 // loose is a Job of Kubernetes that nothing declares a gang.
 func loose(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }
+
+// What has failed for good in a Job that runs, and a group of no effect, are remarked.
+func TestRunningRemarks(t *testing.T) {
+	check(t, []testCase{
+		{name: "an index has failed", exit: 0, wantText: []string{"index 1 has failed for good", "the Job fails when its other pods have ended"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, loose, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.BatchJob = func(j *batchv1.Job) {
+					j.Spec.CompletionMode, j.Spec.Completions, j.Spec.BackoffLimitPerIndex, j.Status.FailedIndexes = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](3), ptr.To[int32](1), ptr.To("1")
+				}
+			}, pods(indexed(0))))
+		}},
+		{name: "members were placed by a scheduler that does not read their group", exit: 0, wantText: []string{"its members were placed one by one by default-scheduler, which does not read their PodGroup"}, build: func(c *clustertest.Cluster) {
+			c.GangScheduler("").Nodes(2, 8).Add(gangOf(2, 8, scheduledBy(corev1.DefaultSchedulerName), func(g *clustertest.Gang) { g.Volcano, g.Nodes = "default", []string{"n1", "n2"} }))
+		}},
+	})
+}

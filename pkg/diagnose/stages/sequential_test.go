@@ -78,7 +78,7 @@ func TestSequential(t *testing.T) {
 			c.Nodes(4, 8).Add(g)
 			c.Event("Pod", "team", "gang-worker-1", "kubelet", "Pulling", `Pulling image "reg/x:1"`, 9*time.Minute)
 		}},
-		{name: "a worker waits for room", code: answer.NodesBusy, exit: 3, first: "1 worker with 8 GPUs", not: []string{"launcher-0 was lost"}, never: lost, alone: true, build: func(c *clustertest.Cluster) {
+		{name: "a worker waits for room", code: answer.MemberLost, exit: 7, first: "2/4 members have a node and worker-2 finds none, as .*1 worker with 8 GPUs: 16 GPUs idle", not: []string{"launcher-0 was lost"}, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n3").Add(launcherLast("n1", "n2"))
 		}},
 		{name: "a worker has room", code: answer.Fits, exit: 3, first: "the other 1 of 3 members on n3", build: func(c *clustertest.Cluster) {

@@ -54,6 +54,11 @@ func TestNamesHeld(t *testing.T) {
 			former(c, "gang-worker-0", -20*time.Second)
 			former(c, "gang-worker-1", -20*time.Second)
 		}},
+		{name: "by a pod that a finalizer holds, for some seconds", code: answer.BelowQuorum, exit: 3, not: []string{"at most"},
+			first: "gang-worker-0 of an earlier job is being deleted, and those of this one are made after that: gang-worker-0 should have gone 10s ago, it is held by finalizer example.com/hold", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+				former(c, "gang-worker-0", 10*time.Second, "example.com/hold")
+			}},
 		{name: "by a pod of nobody", code: answer.AdmissionDenied, exit: 4, first: "Pod gang-worker-0 has the name", fix: "delete Pod gang-worker-0", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, none))
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang-worker-0"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
@@ -64,11 +69,17 @@ func TestNamesHeld(t *testing.T) {
 				c.S.Jobs = nil
 				formerJob(c, 50*time.Minute)
 			}},
-		{name: "by a Job of an earlier JobSet whose pods have gone", code: answer.AdmissionDenied, exit: 4, wantText: []string{"it is being deleted, for 50m: it waits for finalizer foregroundDeletion"}, fix: "clear Job gang-worker-0", build: func(c *clustertest.Cluster) {
+		{name: "by a Job of an earlier JobSet whose pods have gone", code: answer.AdmissionDenied, exit: 4, wantText: []string{"it is being deleted, for 50m: it waits for finalizer foregroundDeletion"}, fix: "submit under another name, or have kube-controller-manager end the deletion of gang-worker-0", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, jobSet))
 			c.S.Jobs = nil
 			formerJob(c, 50*time.Minute)
 			c.S.Pods = nil
+		}},
+		{name: "by a Job of an earlier JobSet whose pods have gone, and which another controller keeps", code: answer.AdmissionDenied, exit: 4, wantText: []string{"it waits for finalizer foregroundDeletion, example.com/hold"}, fix: "clear Job gang-worker-0, or submit under another name", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, jobSet))
+			c.S.Jobs = nil
+			formerJob(c, 50*time.Minute)
+			c.S.Pods, c.S.Jobs[0].Finalizers = nil, []string{metav1.FinalizerDeleteDependents, "example.com/hold"}
 		}},
 		{name: "by a Job of an earlier JobSet, which goes in time", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "JobSet" }))

@@ -1,16 +1,20 @@
 package stages_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // unseen is a job that no controller has looked at.
@@ -194,6 +198,17 @@ func TestWithoutWorkload(t *testing.T) {
 		}
 		c.Nodes(2, 8).Add(g)
 	}
+	gated := func(c *clustertest.Cluster, age time.Duration) {
+		c.Deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
+		c.LocalQueue("lq", "cq")
+		c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+		c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+			g.Age, g.Dialect, g.Queue = age, gang.Kueue, "lq"
+			g.Pod = func(_ int, p *corev1.Pod) {
+				p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+			}
+		}))
+	}
 	gold := map[string]string{"kueue.x-k8s.io/priority-class": "gold"}
 	class := func(c *clustertest.Cluster, name string) {
 		c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": map[string]any{"name": name}, "value": int64(100)})
@@ -216,6 +231,21 @@ func TestWithoutWorkload(t *testing.T) {
 		{name: "its class exists", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			kueueRuns(c, time.Minute, gold)
 			class(c, "gold")
+		}},
+		{name: "there is one that an earlier job of its name has left", code: answer.OperatorDown, exit: 5, first: "has made no Workload for gang for 3h, so it never resumes it: its integration of TFJobs may fail for Workload team/tfjob-gang, which an earlier TFJob of its name has left",
+			fix: "remove what is left of jobs that are gone: Workload team/tfjob-gang", build: func(c *clustertest.Cluster) {
+				kueueRuns(c, 3*time.Hour, nil)
+				c.Workload("gang", "lq", 4*time.Hour).SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "gang", UID: "earlier"}})
+			}},
+		{name: "it holds pods by its gate", code: answer.OperatorDown, exit: 5, first: "so it never lifts the scheduling gate of its pods", build: func(c *clustertest.Cluster) { gated(c, time.Hour) }},
+		{name: "it holds pods by its gate, and they are new", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) { gated(c, time.Minute) }},
+		{name: "it holds pods by its gate, each with a Workload", code: answer.Fits, exit: 3, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			gated(c, time.Hour)
+			for _, p := range c.S.Pods {
+				if p.Namespace == "team" {
+					c.Workload(p.Name, "lq", time.Minute).SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}})
+				}
+			}
 		}},
 		{name: "no class is seen", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) { kueueRuns(c, time.Minute, gold) }},
 	})
@@ -288,6 +318,11 @@ func TestControllerReports(t *testing.T) {
 			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
 			reported(c)
 			c.S.Denied = []snapshot.Denial{{Resource: "clustertrainingruntimes.trainer.kubeflow.org"}}
+		}},
+		{name: "the cluster does not serve what TrainJobs are run as", code: answer.OperatorMissing, exit: 5, first: "gang is run as a JobSet, and the cluster does not serve these: CRD jobsets.jobset.x-k8s.io is not installed", never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distributed")
+			c.S.Server.Resources = slices.DeleteFunc(c.S.Server.Resources, func(name string) bool { return strings.HasPrefix(name, "jobsets.") })
 		}},
 		{name: "the runtime exists, and the controller does not look", code: answer.OperatorDown, exit: 5, first: "has not looked at gang", build: func(c *clustertest.Cluster) {
 			torchRuntime(c)

@@ -236,10 +236,40 @@ func TestGroup(t *testing.T) {
 			c.GangScheduler("").Deployment("mpi-operator", "mpi-operator", "mpioperator/mpi-operator:0.6.0", "--gang-scheduling=gang")
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "MPIJob" }, job(set("kubeflow.org/v2beta1", "apiVersion"))))
 		}},
+		{name: "the MPI operator makes a PodGroup first, and its queue is closed", code: answer.QueueClosed, exit: 5, first: "queue vision is Closed, so the PodGroup of gang cannot be created", fix: "open queue vision", never: []answer.Code{answer.PodGroupMissing, answer.BelowQuorum},
+			build: func(c *clustertest.Cluster) {
+				c.GangScheduler("").Deployment("mpi-operator", "mpi-operator", "mpioperator/mpi-operator:0.6.0", "--gang-scheduling=volcano")
+				c.Queue("vision", "Closed", nil)
+				c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "MPIJob" }, job(func(j map[string]any) {
+					set("kubeflow.org/v2beta1", "apiVersion")(j)
+					set("vision", "spec", "runPolicy", "schedulingPolicy", "queue")(j)
+				})))
+			}},
 		{name: "the launcher comes after the workers, which wait for it", code: answer.BelowQuorum, exit: 4, first: "so it waits for itself", fix: "launcherCreationPolicy AtStartup", wantText: []string{"fix: set minMember to 3"}, build: func(c *clustertest.Cluster) {
 			g := launcherLast()
 			g.NoGroup, g.Scheduler, g.Min = false, clustertest.Scheduler, 4
 			c.Nodes(4, 8).Add(g)
+		}},
+		{name: "a task comes after others that wait for it", code: answer.BelowQuorum, exit: 4, first: "so it waits for itself", fix: "set minMember to 2", wantText: []string{"only when those of worker and ps run"}, build: func(c *clustertest.Cluster) {
+			g := gangOf(1, 8, speaks(c, gang.Volcano, "volcano"), func(g *clustertest.Gang) {
+				g.Kind, g.More = clustertest.VolcanoJob, []clustertest.Role{{Name: "PS", Replicas: 1}, {Name: "Report", Replicas: 1, Missing: 1}}
+			}, job(func(j map[string]any) {
+				for _, task := range j["spec"].(map[string]any)["tasks"].([]any) {
+					if task := task.(map[string]any); task["name"] == "report" {
+						task["dependsOn"] = map[string]any{"name": []any{"worker", "ps"}}
+					}
+				}
+			}))
+			c.Nodes(2, 8).Add(g)
+		}},
+		{name: "the minimum of a task that comes after others which wait for it", code: answer.BelowQuorum, exit: 4, first: "0 of 1 pods of report exist.*so it waits for itself", fix: "set minAvailable of task report to 0", never: []answer.Code{answer.MinMemberTooHigh}, build: func(c *clustertest.Cluster) {
+			g := gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), func(g *clustertest.Gang) {
+				g.Kind, g.Min, g.More = clustertest.VolcanoJob, 2, []clustertest.Role{{Name: "Report", Replicas: 1, Missing: 1}}
+				g.Group = set(map[string]any{"worker": int64(1), "report": int64(1)}, "spec", "minTaskMember")
+			}, job(func(j map[string]any) {
+				j["spec"].(map[string]any)["tasks"].([]any)[1].(map[string]any)["dependsOn"] = map[string]any{"name": []any{"worker"}}
+			}))
+			c.Nodes(2, 8).Add(g)
 		}},
 		{name: "the Job of an earlier attempt is still there", code: answer.BelowQuorum, exit: 5, first: "the controller makes the others when Job gang-worker-0 is gone, which has been in its deletion for 25m", not: []string{"does not report why"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Age = "JobSet", time.Hour }))
@@ -530,11 +560,6 @@ func TestUnmodelled(t *testing.T) {
 				g.Volcano, g.Group = "q", set(map[string]any{"mode": "soft"}, "spec", "networkTopology")
 			}))
 		}},
-		{name: "groups of gangs of Koordinator", code: answer.Fits, exit: 3, wantText: []string{`placed together with this one: \["team/a"`}, build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), func(g *clustertest.Gang) {
-				g.Group = set(`["team/a","team/gang"]`, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
-			}))
-		}},
 		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, wantText: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })))
 		}},
@@ -548,8 +573,14 @@ func TestUnmodelled(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "quota", 3*time.Second)
 		}},
+		{name: "a queue of YuniKorn, and no task groups", code: answer.Fits, exit: 3, wantText: []string{"limits of YuniKorn's queue root.a"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("yunikorn").GangScheduler("").Nodes(2, 8).Add(gangOf(1, 8, young, ungrouped, func(g *clustertest.Gang) { g.Scheduler = "yunikorn" }, pods(func(_ int, p *corev1.Pod) { p.Labels["queue"] = "root.a" })))
+		}},
 		{name: "queues of YuniKorn", code: answer.Fits, exit: 3, wantText: []string{"limits of YuniKorn's queue q"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.YuniKorn, "yunikorn")))
+		}},
+		{name: "GPUs of KAI by their memory", code: answer.Fits, exit: 3, wantText: []string{"annotation gpu-memory: no node has label nvidia.com/gpu.memory"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 0, young, speaks(c, gang.KAI, "kai-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Annotations["gpu-memory"] = "2000" })))
 		}},
 		{name: "parts of a gang of KAI", code: answer.Fits, exit: 3, wantText: []string{"spec.subGroups"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) {
@@ -618,6 +649,60 @@ func TestMembership(t *testing.T) {
 					p.Spec.SchedulerName = "default-scheduler"
 				}
 			})))
+		}},
+	})
+}
+
+// Kube-scheduler refuses a PodGroup of Kubernetes whose members differ in priority or preemption policy, or from it.
+func TestUnequalTerms(t *testing.T) {
+	never, lower := corev1.PreemptNever, corev1.PreemptLowerPriority
+	native := func(c *clustertest.Cluster, scheduler string, n int64, changes ...func(*clustertest.Gang)) {
+		g := gangOf(2, 8, append([]func(*clustertest.Gang){speaks(c, gang.Native, scheduler), young}, changes...)...)
+		g.Group = set(n, "spec", "priority")
+		c.Nodes(2, 8).Add(g)
+	}
+	check(t, []testCase{
+		{name: "the PodGroup has another priority", code: answer.JobInvalid, exit: 4, first: "^scheduler default-scheduler refuses PodGroup.scheduling.k8s.io gang, which must have one priority with all its members: there is 0 of worker-0, worker-1, 1000 of PodGroup.scheduling.k8s.io gang$",
+			wantText: []string{"set one PriorityClass"}, build: func(c *clustertest.Cluster) { native(c, "default-scheduler", 1000) }},
+		{name: "the PodGroup has a class that the pods lack", code: answer.JobInvalid, exit: 4, fix: "give the pods priorityClassName high, as PodGroup.scheduling.k8s.io gang has", build: func(c *clustertest.Cluster) {
+			native(c, "default-scheduler", 1000)
+			for _, list := range c.S.Custom {
+				for _, u := range list {
+					if u.GetKind() == "PodGroup" {
+						set("high", "spec", "priorityClassName")(u.Object)
+					}
+				}
+			}
+		}},
+		{name: "members may not all preempt", code: answer.JobInvalid, exit: 4, first: "must have one preemptionPolicy with all its members: there is Never of worker-1, PreemptLowerPriority of worker-0$", build: func(c *clustertest.Cluster) {
+			native(c, "default-scheduler", 0, func(g *clustertest.Gang) {
+				g.Pod = func(i int, p *corev1.Pod) {
+					if p.Spec.PreemptionPolicy = &lower; i == 1 {
+						p.Spec.PreemptionPolicy = &never
+					}
+				}
+			})
+		}},
+		{name: "all have one", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) { native(c, "default-scheduler", 50, spec(priority(50))) }},
+		{name: "1.36 takes any", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			native(c, "default-scheduler", 1000)
+			for _, list := range c.S.Custom {
+				for _, u := range list {
+					if u.GetKind() == "PodGroup" {
+						u.SetAPIVersion("scheduling.k8s.io/v1alpha2")
+					}
+				}
+			}
+		}},
+	})
+}
+
+// What the controller reports of a member is why it makes no others.
+func TestReportedOfMember(t *testing.T) {
+	check(t, []testCase{
+		{name: "a group that is not its own", code: answer.BelowQuorum, exit: 5, first: "has not made the others in 50m, and reports: PodGroup team/gang-0-x is not owned by pod gang-0", wantText: []string{"it has reported that .UnexpectedPodGroupOwner. 1 time, last 20s ago, of gang-0"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Kind, g.Missing, g.Age = "LeaderWorkerSet", 1, 50*time.Minute }))
+			c.Event("Pod", "team", "gang-0", "leaderworkerset", "UnexpectedPodGroupOwner", "PodGroup team/gang-0-x is not owned by pod gang-0", 20*time.Second).Type = corev1.EventTypeWarning
 		}},
 	})
 }

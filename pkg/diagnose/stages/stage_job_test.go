@@ -64,6 +64,10 @@ func TestJob(t *testing.T) {
 				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1}}
 			}, suspended))
 		}},
+		{name: "its RayCluster is suspended, and it is not", code: answer.JobSuspended, exit: 4, first: "RayCluster gang-[a-z0-9]+, which was made of gang, is suspended, and gang is not", fix: "resume RayCluster", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
+			set(true, "spec", "suspend")(c.S.Custom[kindOf("ray.io", "RayCluster")][0].Object)
+		}},
 		{name: "rejected by its controller", code: answer.JobInvalid, exit: 4, first: "the controller does not accept gang: The RayJob spec is invalid", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "RayJob" }))
 			c.Event("RayJob", "team", "gang", "rayjob-controller", "InvalidRayJobSpec", "The RayJob spec is invalid team/gang: backoffLimit must be a positive integer", time.Minute)
@@ -100,7 +104,7 @@ func TestJob(t *testing.T) {
 				}
 			}))
 		}},
-		{name: "it has failed, and one of its pods was evicted", code: answer.JobFailed, exit: 9, wantText: []string{"worker-1 on n2: evicted The node was low on resource: memory"}, not: []string{"kubectl.* logs"}, build: func(c *clustertest.Cluster) {
+		{name: "it has failed, and one of its pods was evicted", code: answer.JobFailed, exit: 9, wantText: []string{"worker-1 on n2: Evicted: The node was low on resource: memory"}, not: []string{"kubectl.* logs"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, job(set([]any{clustertest.Condition("Failed", "True", "TFJobFailed", "TFJob gang has failed because 1 Worker replica(s) failed", 5*time.Minute)}, "status", "conditions")), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(i int, p *corev1.Pod) {
@@ -196,4 +200,34 @@ func deletedFor(d time.Duration, finalizer string) func(map[string]any) {
 		set(clustertest.Ago(d).UTC().Format(time.RFC3339), "metadata", "deletionTimestamp")(job)
 		set([]any{finalizer}, "metadata", "finalizers")(job)
 	}
+}
+
+// What is left of a job that has failed is named, and how it is freed; and why one is not let go that is being deleted.
+func TestAfterTheEnd(t *testing.T) {
+	ended := func(ago time.Duration) func(map[string]any) {
+		return set([]any{clustertest.Condition("Failed", "True", "TFJobFailed", "it failed", ago)}, "status", "conditions")
+	}
+	up := func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, 10*time.Minute }
+	check(t, []testCase{
+		{name: "members that hold on", code: answer.JobFailed, exit: 9, wantText: []string{"what they hold is free when the job is deleted: kubectl -n team delete tfjob.kubeflow.org/gang"}, not: []string{"came up after that"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, up, job(ended(5*time.Minute))))
+		}},
+		{name: "members that came after it", code: answer.JobFailed, exit: 9, wantText: []string{"its members came up after that, the first 9m58s ago, and run: they hold 16 GPUs"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, up, job(ended(2*time.Hour))))
+		}},
+		{name: "a member that its node ended", code: answer.JobFailed, exit: 9, wantText: []string{"worker-0 on n1: Terminated: Pod was terminated in response to imminent node shutdown"}, not: []string{"SIGKILL", "logs"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, up, job(ended(5*time.Minute)), pods(func(i int, p *corev1.Pod) {
+				if i == 0 {
+					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
+					p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: clustertest.Ago(6 * time.Minute)}}
+				}
+			})))
+		}},
+		{name: "the controller cannot finish a deletion", code: answer.JobTerminating, exit: 5, wantText: []string{"cannot go on .FailedToCreateRedisCleanupJob, 1 time, last 10m ago.: .*warden", "off gang, if that cannot be mended"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.Age, g.Job = "RayCluster", 25*time.Hour, deletedFor(20*time.Hour, "ray.io/gcs-ft-redis-cleanup-finalizer")
+			}))
+			c.Event("RayCluster", "team", "gang", "raycluster-controller", "FailedToCreateRedisCleanupJob", `admission webhook "warden" denied the request`, 10*time.Minute).Type = corev1.EventTypeWarning
+		}},
+	})
 }

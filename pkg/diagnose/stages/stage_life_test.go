@@ -1,13 +1,16 @@
 package stages_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -98,11 +101,11 @@ func TestLost(t *testing.T) {
 		{name: "the pod is on a node that is gone", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 		}},
-		{name: "the pod is on a node that is gone, and there is room", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2, and there is room again", wantText: []string{"its node n2 is gone"}, never: []answer.Code{answer.FitsNotPlaced}, not: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
+		{name: "the pod is on a node that is gone, and there is room", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2, and there is room again", wantText: []string{"its node n2 is gone, and kube-controller-manager removes its pod by itself"}, never: []answer.Code{answer.FitsNotPlaced}, not: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 			c.Node("n3", 8)
 		}},
-		{name: "it was ended by a shutdown of its node, which is away", code: answer.MemberLost, exit: 7, wantText: []string{"terminated Pod was terminated in response to imminent node shutdown"}, build: func(c *clustertest.Cluster) {
+		{name: "it was ended by a shutdown of its node, which is away", code: answer.MemberLost, exit: 7, wantText: []string{"Terminated: Pod was terminated in response to imminent node shutdown"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
 					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."
@@ -119,7 +122,7 @@ func TestLost(t *testing.T) {
 		}},
 		{name: "all pods of a Job were evicted just now: it makes others", code: answer.BelowQuorum, exit: 3, first: "its controller makes others by itself, at most 6m", never: []answer.Code{answer.MemberLost}, build: evictedJob(5 * time.Second)},
 		{name: "all pods of a Job were evicted long ago", code: answer.MemberLost, exit: 7, build: evictedJob(10 * time.Minute)},
-		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
+		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"Evicted: The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
 					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage"
@@ -129,6 +132,15 @@ func TestLost(t *testing.T) {
 		}},
 		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, first: "1/2 run: worker-1 has no pod, and there is no room for it", wantText: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour })).Runs("b", 8, "n2")
+		}},
+		{name: "a head that holds no device idles for nobody", code: answer.TooBig, exit: 6, first: "does not tolerate taint dedicated=ml", wantText: []string{"(?m)^1 of 3 members have a node$"}, never: []answer.Code{answer.MemberLost}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("cpu1", 0)
+			for _, n := range c.S.Nodes[:2] {
+				n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "ml", Effect: corev1.TaintEffectNoSchedule}}
+			}
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.More = "RayCluster", []clustertest.Role{{Name: "Head", Replicas: 1, CPU: "1", Memory: "1Gi", Nodes: []string{"cpu1"}}}
+			}))
 		}},
 		{name: "never made, as it is refused", code: answer.AdmissionDenied, exit: 4, first: "missing team label", wantText: []string{"1 of 2 members have a node and hold 8 GPUs for nothing"}, never: []answer.Code{answer.MemberLost}, not: []string{"lost"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour }))
@@ -160,6 +172,35 @@ func TestLost(t *testing.T) {
 				g.Pod = func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(30 * time.Minute) }
 			}))
 		}},
+		{name: "evicted again and again", code: answer.NodesBusy, exit: 3, wantText: []string{`it was evicted 9 times in 24m, last 60s ago \(Pod is evicted, because of reclaim\): it may be again`}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("k", 8, "n1").Add(gangOf(1, 8, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(time.Minute) })))
+			e := c.Event("Pod", "team", "gang-worker-0", "volcano", "Evict", "Pod is evicted, because of reclaim", time.Minute)
+			e.Count, e.FirstTimestamp = 9, clustertest.Ago(25*time.Minute)
+		}},
+		{name: "an earlier job of its name was evicted again and again", code: answer.NodesBusy, exit: 3, not: []string{"it was evicted"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("k", 8, "n1").Add(gangOf(1, 8, func(g *clustertest.Gang) { g.Age = 5 * time.Minute }))
+			c.Event("Pod", "team", "gang-worker-0", "volcano", "Evict", "Pod is evicted, because of reclaim", 6*time.Minute).Count = 9
+		}},
+		{name: "its group was evicted, and waits again", code: answer.NodesBusy, exit: 3, wantText: []string{"it ran before: it was evicted 6m ago: because of preempt"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("k", 8, "n1").Add(gangOf(1, 8))
+			c.Event("PodGroup", "team", "gang", "volcano", "Evict", "because of preempt", 6*time.Minute)
+		}},
+		{name: "evicted by the descheduler again and again, and starts", code: answer.ContainersStarting, exit: 3, wantText: []string{`it was evicted 3 times in 10m, last 5m ago \(pod eviction from n1 node`}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.Age = "Job", time.Hour
+				g.BatchJob = func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }
+			}, pods(func(i int, p *corev1.Pod) { p.Annotations[batchv1.JobCompletionIndexAnnotation] = fmt.Sprint(i) })))
+			p := c.S.Pods[len(c.S.Pods)-1]
+			for i := range 3 {
+				before, at := p.DeepCopy(), clustertest.Ago(time.Duration(15-5*i)*time.Minute)
+				before.Name, before.UID, before.Spec.NodeName, before.CreationTimestamp = fmt.Sprint("gang-before-", i), types.UID(fmt.Sprint("before-", i)), "n1", clustertest.Ago(time.Duration(20-5*i)*time.Minute)
+				before.Status = corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: at}}}
+				c.S.Pods = append(c.S.Pods, before)
+				c.Event("Pod", "team", before.Name, "sigs.k8s.io/descheduler", "LowNodeUtilization", "pod eviction from n1 node by sigs.k8s.io/descheduler", time.Duration(15-5*i)*time.Minute)
+			}
+			started := clustertest.Ago(10 * time.Second)
+			p.CreationTimestamp, p.Spec.NodeName, p.Status.StartTime = started, "n1", &started
+		}},
 		{name: "all of it was preempted, and waits again", code: answer.NodesBusy, exit: 3, wantText: []string{"it ran before: worker-0, worker-1 were lost, 5m ago: preempted: Preempted by"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("k", 8, "n1", "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 2 * time.Hour }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(4 * time.Minute) })))
 			for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
@@ -180,7 +221,7 @@ func TestLost(t *testing.T) {
 			}))).Add(thief("basalt", "n3", 5*time.Minute))
 			c.Add(clustertest.Gang{Namespace: "research", Name: "idle", Workers: 1, CPU: "1", Nodes: []string{"n3"}, Age: 5 * time.Minute})
 		}},
-		{name: "the pod before has failed, and has another name", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2 3m10s ago", wantText: []string{"worker-1: evicted The node was low on resource: memory"}, build: func(c *clustertest.Cluster) {
+		{name: "the pod before has failed, and has another name", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2 3m10s ago", wantText: []string{"worker-1: Evicted: The node was low on resource: memory"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("b", 8, "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Kind, g.Nodes, g.Age = "Job", []string{"n1"}, 2*time.Hour
 				g.Pod = func(i int, p *corev1.Pod) {
@@ -236,6 +277,17 @@ func TestLife(t *testing.T) {
 				c.Add(clustertest.Gang{Namespace: "research", Name: name, Workers: 2, GPUs: 8, Nodes: []string{[]string{"n2", "n3"}[i]}})
 			}
 			c.Add(gangOf(2, 8, half("n1")))
+		}},
+		{name: "a job that ends makes room for one of them, which ends then", code: answer.MemberLost, exit: 7, also: []answer.Code{answer.NodesBusy}, never: []answer.Code{answer.MutualDeadlock}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("whole", 8, "n3").Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).Add(gangOf(2, 8, half("n1")))
+		}},
+		{name: "a Job states a gang, and there is no PodGroup of it", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by gang, as there is no PodGroup of the gang of 2 that spec.scheduling of the Job states", wantText: []string{"feature gate WorkloadWithJob"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), ungrouped, func(g *clustertest.Gang) {
+				g.Kind = "Job"
+				g.BatchJob = func(j *batchv1.Job) {
+					j.Spec.Scheduling = &batchv1.JobSchedulingConfiguration{SchedulingPolicy: &schedulingv1alpha3.WorkloadPodGroupSchedulingPolicy{Gang: &schedulingv1alpha3.WorkloadPodGroupGangSchedulingPolicy{}}}
+				}
+			}))
 		}},
 		{name: "the other one is complete", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.MutualDeadlock}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("other", 8, "n2").Add(gangOf(2, 8, half("n1")))
@@ -308,6 +360,15 @@ func TestLife(t *testing.T) {
 			c.Nodes(2, 8)
 			clustertest.NotReady(c.S.Nodes[1], 2*time.Minute)
 			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour }))
+		}},
+		{name: "a member on a node that has just gone away", code: answer.MemberLost, exit: 7, wantText: []string{"the pod of worker-1 is deleted at about 14:03, as it tolerates taint node.kubernetes.io/unreachable for 5m, and is gone only when n2 reports again", "kubectl describe node n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			clustertest.NotReady(c.S.Nodes[1], 2*time.Minute)
+			c.S.Nodes[1].Spec.Taints = append(c.S.Nodes[1].Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
+			five := int64(300)
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Age = []string{"n1", "n2"}, time.Hour }, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &five}}
+			})))
 		}},
 		{name: "a member that is stuck in its deletion", code: answer.MemberLost, exit: 7, first: "there is room again", wantText: []string{"worker-1 should have gone 30m ago"}, alone: true, fix: "clear gang-worker-1", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, drained, leaving(-30*time.Minute, 1)))

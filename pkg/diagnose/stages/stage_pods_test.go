@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -511,6 +512,10 @@ func TestRefused(t *testing.T) {
 			}
 			refuse(c, `pods "gang-worker-0" already exists`)
 		}},
+		{name: "a PriorityClass that the namespace has only by a quota", code: answer.AdmissionDenied, exit: 4, first: "insufficient quota to match these scopes", fix: "name another priorityClassName than system-node-critical", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.PriorityClassName = "system-node-critical" })))
+			refuse(c, `pods "gang-worker-0" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]`)
+		}},
 		{name: "a JobSet of something else has the name", code: answer.AdmissionDenied, exit: 4, first: `the API server denies the pods: jobsets.jobset.x-k8s.io "gang" already exists`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gang"}})
@@ -636,4 +641,49 @@ func TestRefusedByQuotaAssumed(t *testing.T) {
 // withLauncher makes a gang an MPIJob with a launcher.
 func withLauncher(g *clustertest.Gang) {
 	g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, Missing: 1}}
+}
+
+// Of some objects all members have one together, and a quota counts them until they are deleted.
+func TestQuotaOfOneForAll(t *testing.T) {
+	const jobsets = "count/jobsets.jobset.x-k8s.io"
+	refusedSet := func(c *clustertest.Cluster, limit, used string) {
+		c.Nodes(2, 8)
+		torchRuntime(c)
+		c.Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "TrainJob" }))
+		quota(c, "obj", clustertest.List(jobsets, limit), clustertest.List(jobsets, used))
+		sets := kindOf("jobset.x-k8s.io", "JobSet")
+		c.S.Custom[sets] = slices.DeleteFunc(c.S.Custom[sets], func(u *unstructured.Unstructured) bool { return u.GetName() == "gang" })
+		c.S.Jobs = nil
+		c.Event("TrainJob", "team", "gang", "trainjob-controller", "TrainJobResourcesCreationFailed", `TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "gang" is forbidden: exceeded quota: obj, requested: `+jobsets+`=1, used: `+jobsets+`=5, limited: `+jobsets+`=5`, 30*time.Second)
+	}
+	check(t, []testCase{
+		{name: "used up", code: answer.NSQuota, exit: 5, first: "5 of 5 jobsets.jobset.x-k8s.io used, and the gang needs 1", fix: "to 6", wantText: []string{"count until they are deleted"}, build: func(c *clustertest.Cluster) { refusedSet(c, "5", "5") }},
+		{name: "used up, also by one that has ended", code: answer.NSQuota, exit: 4, fix: "delete old, which has ended", build: func(c *clustertest.Cluster) {
+			refusedSet(c, "5", "5")
+			c.Object(map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{"namespace": "team", "name": "old", "uid": "old"}, "spec": map[string]any{},
+				"status": map[string]any{"terminalState": "Completed", "conditions": []any{clustertest.Condition("Completed", "True", "AllJobsCompleted", "", time.Hour)}}})
+		}},
+		{name: "there is room for one again", code: answer.BelowQuorum, exit: 3, first: "refused, last 30s ago, for what is gone now", never: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) { refusedSet(c, "6", "5") }},
+	})
+}
+
+// What is refused for the name of the job is one cause, whatever is made of it.
+func TestNameTooLong(t *testing.T) {
+	long := "gang-" + strings.Repeat("x", 50) + "-worker-12"
+	check(t, []testCase{
+		{name: "a Pod and a Service", code: answer.AdmissionDenied, exit: 4, first: "the name of the job is not one for all", fix: "shorter by 2 characters at least", alone: true, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+			for _, kind := range []string{"Pod", "Service"} {
+				refuse(c, fmt.Sprintf("%s %q is invalid: metadata.labels: Invalid value: %q: must be no more than 63 characters", kind, long, long))
+			}
+		}},
+		{name: "a label of the user's own", code: answer.AdmissionDenied, exit: 4, first: "denies the pods", fix: "change the pods as", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+			refuse(c, fmt.Sprintf(`Pod "gang-worker-0" is invalid: metadata.labels: Invalid value: %q: must be no more than 63 characters`, strings.Repeat("y", 64)))
+		}},
+		{name: "what is made before the pods", code: answer.AdmissionDenied, exit: 4, first: "denies JobSet gang, which comes before its pods", fix: "change the job, or what it is made by", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped))
+			refuse(c, `JobSet.jobset.x-k8s.io "gang" is invalid: spec.replicatedJobs[0]: Invalid value: "": may not be specified`)
+		}},
+	})
 }

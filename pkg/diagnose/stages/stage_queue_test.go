@@ -53,6 +53,10 @@ func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
 func TestVolcanoQueue(t *testing.T) {
 	gpus := func(n string) map[string]any { return map[string]any{"nvidia.com/gpu": n} }
 	check(t, []testCase{
+		{name: "it is short of two", code: answer.QueueQuota, exit: 3, first: "queue q has 8 of 24 GPUs left, and the gang needs 16", also: []answer.Code{answer.QueueQuota}, wantText: []string{"queue q has 8 of 24 cpu left, and the gang needs 16"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "24", "cpu": "24"})
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Volcano: "q", Nodes: []string{"n1", "n2"}}).Add(gangOf(2, 8, inQueue("q")))
+		}},
 		{name: "no queue of the name", code: answer.QueueNotFound, exit: 4, first: `"visoin" does not exist.*default, vision`, wantText: []string{"did you mean vision"}, fix: "use queue vision", build: func(c *clustertest.Cluster) {
 			c.Queue("vision", "Open", nil)
 			c.Queue("default", "Open", nil)
@@ -208,6 +212,16 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue resource quota insufficient: insufficient nvidia.com/gpu", 5*time.Second)
 		}},
+		{name: "the queue has room, and the scheduler has reported for long that it has not", code: answer.QueueQuota, exit: 5, first: "insufficient nvidia.com/gpu; by its capability and by what it uses the queue has room", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue resource quota insufficient: insufficient nvidia.com/gpu", 5*time.Second).FirstTimestamp = clustertest.Ago(40 * time.Minute)
+		}},
+		{name: "which lists others than the gang requests", code: answer.QueueQuota, exit: 5, first: "by its capability and by what it uses the queue has room", wantText: []string{"the capability of queue q does not list nvidia.com/gpu: some releases"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"cpu": "640", "memory": "9Ti"})
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "queue resource quota insufficient", 5*time.Second).FirstTimestamp = clustertest.Ago(40 * time.Minute)
+		}},
 		{name: "it reported that long ago, and nothing since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
@@ -253,6 +267,12 @@ func TestVolcanoAdmission(t *testing.T) {
 				guarantee(c.Queue("prod", "Open", nil), "24")
 				c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q")))
 			}},
+		{name: "more than there is guaranteed to another queue", code: answer.QueueTooSmall, exit: 6, first: "queue q allows 0 GPUs in all", fix: "lower the guarantee of nvidia.com/gpu of queue prod to 16", build: func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
+			c.Queue("q", "Open", gpus("16"))
+			guarantee(c.Queue("prod", "Open", nil), "10000")
+			c.Nodes(4, 8).Add(gangOf(2, 8, scheduledBy("volcano"), inQueue("q")))
+		}},
 		{name: "others use what is not guaranteed to another queue", code: answer.QueueQuota, exit: 3,
 			first: "queue q has 8 of 24 GPUs left, as of the 32 GPUs of the cluster 8 are guaranteed to prod, and the gang needs 16: 16 are used", wantText: []string{"team/other uses 16"}, fix: "lower the guarantee of nvidia.com/gpu of queue prod to 0", build: func(c *clustertest.Cluster) {
 				c.Schedules("volcano")
@@ -338,6 +358,13 @@ func TestReserved(t *testing.T) {
 				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
 			})(c)
 		}},
+		{name: "for a gang that waits for an administrator", code: answer.ReservedByStuck, exit: 5, first: "reserved for team/stuck, which does not start until an administrator acts", wantText: []string{"why stuck does not start: Deployment serving/llm holds 8 GPUs on n3 and never ends"}, build: func(c *clustertest.Cluster) {
+			stuck(func(g *clustertest.Gang) {
+				g.Workers, g.Spec = 1, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
+			})(c)
+			c.Node("n3", 8).Labels["class"] = "b200"
+			c.Serves("llm", 8, "n3")
+		}},
 		{name: "for a gang whose job is gone", code: answer.ReservedByStuck, exit: 5, wantText: []string{"no job stands behind it"}, build: func(c *clustertest.Cluster) {
 			stuck(func(g *clustertest.Gang) { g.Missing = 2 })(c)
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
@@ -418,6 +445,20 @@ func TestKAIQueue(t *testing.T) {
 			c.Nodes(4, 8)
 			uses(c, firm)
 			c.Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = firm }))
+		}},
+		{name: "KAI reports that it is over the quota, and by the numbers it is not", code: answer.QueueQuota, exit: 3, first: "queue q does not let it start, reports the scheduler: Workload requested 0.2 GPUs", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": float64(0.3), "limit": int64(-1)})
+			condition := clustertest.Condition("UnschedulableOnNodePool", "True", "Unschedulable", "", time.Minute)
+			condition["reasons"] = []any{map[string]any{"reason": "NonPreemptibleOverQuota", "message": "Workload requested 0.2 GPUs, but q quota is 0.3 GPUs"}}
+			c.Nodes(4, 8).Add(gangOf(2, 0, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = set([]any{condition}, "status", "schedulingConditions") }))
+		}},
+		{name: "members have completed, which KAI does not count", code: answer.MinMemberTooHigh, exit: 4, first: "wants 4 members, and 2 of its 4 have completed, which KAI does not count: it never places the 2 that are left", fix: "set minMember to 2", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{})
+			c.Nodes(4, 8).Add(gangOf(4, 8, speaks(c, gang.KAI, "kai-scheduler"), pods(func(i int, p *corev1.Pod) {
+				if i < 2 {
+					p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodSucceeded
+				}
+			})))
 		}},
 		{name: "the queue above", code: answer.QueueTooSmall, exit: 6, first: "queue dept", build: func(c *clustertest.Cluster) {
 			queue(c, "q", "dept", map[string]any{"quota": int64(-1), "limit": int64(-1)})

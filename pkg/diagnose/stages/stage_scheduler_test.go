@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func scheduledBy(name string) func(*clustertest.Gang) {
@@ -161,6 +162,9 @@ func TestFits(t *testing.T) {
 	tried := func(c *clustertest.Cluster, ago time.Duration) {
 		c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", ago)
 	}
+	refuses := func(c *clustertest.Cluster, message string, since time.Duration) {
+		c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", message, 5*time.Second).FirstTimestamp = clustertest.Ago(since)
+	}
 	check(t, []testCase{
 		{name: "some seconds old", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", wantText: []string{"submitted 4s ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
@@ -172,6 +176,55 @@ func TestFits(t *testing.T) {
 		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "has for 19m.*scheduler gang does not place it", wantText: []string{"last tried 18m ago", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			tried(c, 18*time.Minute)
+		}},
+		{name: "refused for long, for what is not computed", code: answer.FitsNotPlaced, exit: 5, first: "has for 16m, but scheduler gang refuses it, last 5s ago: optimistic rejection in PostFilter", wantText: []string{"logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			refuses(c, "optimistic rejection in PostFilter", 16*time.Minute)
+		}},
+		{name: "refused for long, and a pod was killed just now", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			refuses(c, "optimistic rejection in PostFilter", 16*time.Minute)
+			c.Event("Pod", "team", "other-worker-0", "kubelet", "Killing", "Stopping container main", 10*time.Second)
+		}},
+		{name: "refused for some minutes", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			refuses(c, "optimistic rejection in PostFilter", 8*time.Minute)
+		}},
+		{name: "refused for long, for want of what there is, and nothing has changed", code: answer.FitsNotPlaced, exit: 5, first: "has for 16m, but scheduler gang refuses it, last 5s ago: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			refuses(c, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 16*time.Minute)
+		}},
+		{name: "refused for long, and a Job has completed just now", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			refuses(c, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 16*time.Minute)
+			c.Event("Job", "team", "other", "job-controller", "Completed", "Job completed", 10*time.Second)
+		}},
+		{name: "refused for long, and something is not evaluated", code: answer.FitsNotPlaced, exit: 5, first: "refuses it, last 5s ago: 2 Insufficient luck; not evaluated, and perhaps why: the list of gangs that are placed together", wantText: []string{"reservations.scheduling.koordinator.sh"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, speaks(c, gang.Koordinator, "koord-scheduler"), func(g *clustertest.Gang) {
+				g.Group = set("a, b", "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
+			}))
+			refuses(c, "2 Insufficient luck", 16*time.Minute)
+		}},
+		{name: "KAI cannot bind it", code: answer.FitsNotPlaced, exit: 5, first: "has for 8m, but scheduler kai-scheduler refuses it, last 5s ago: Failed to bind pod team/gang-worker-0 to node n1", wantText: []string{"Pod gpu-reservation/r has failed: UnexpectedAdmissionError: no runtime"}, build: func(c *clustertest.Cluster) {
+			c.Object(map[string]any{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": map[string]any{"name": "q"}, "spec": map[string]any{}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, speaks(c, gang.KAI, "kai-scheduler")))
+			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "gpu-reservation", Name: "r"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: "no runtime"}})
+			c.Event("Pod", "team", "gang-worker-0", "binder", "BindingError", "Failed to bind pod team/gang-worker-0 to node n1: failed waiting for GPU reservation pod to allocate: gpu-reservation/r", 5*time.Second).FirstTimestamp = clustertest.Ago(8 * time.Minute)
+		}},
+		{name: "its tries fail", code: answer.FitsNotPlaced, exit: 5, first: "has for 8m, but scheduler gang refuses it, last 5s ago: failed filter with extender", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, pods(func(_ int, p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, LastTransitionTime: clustertest.Ago(8 * time.Minute)}}
+			})))
+			refuses(c, "failed filter with extender at URL http://127.0.0.1, code 400", 8*time.Minute)
+		}},
+		{name: "it has nodes, and what its scheduler calls refuses one", code: answer.Fits, exit: 3, first: "fits now: .*; but scheduler gang could not finish its last try at pod gang-worker-0: binding denied by policy p", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, pods(func(_ int, p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: "binding denied by policy p", LastTransitionTime: clustertest.Ago(20 * time.Second)}}
+			})))
+		}},
+		{name: "Karpenter's reports are no tries of the scheduler", code: answer.FitsNotPlaced, exit: 5, first: "scheduler gang does not place it", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", "Failed to schedule pod, incompatible with nodepool", 5*time.Second)
 		}},
 		{name: "never tried", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(2, 8, old)) }},
 		{name: "a node came a moment ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {

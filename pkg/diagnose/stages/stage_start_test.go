@@ -88,6 +88,10 @@ func TestStart(t *testing.T) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
 			addEvent(c, "Failed", "Failed to pull image: pull access denied", time.Minute)
 		}},
+		{name: "an image for another architecture", code: answer.ImagePull, exit: 4, wantText: []string{"node n2 is of architecture arm64: build the image for that"}, build: func(c *clustertest.Cluster) {
+			second(c, waits("ImagePullBackOff", `Back-off pulling image "reg/x:1": ErrImagePull: no match for platform in manifest: not found`))
+			c.S.Nodes[1].Labels[corev1.LabelArchStable] = "arm64"
+		}},
 		{name: "a name that is none", code: answer.ImagePull, exit: 4, first: "couldn't parse", build: func(c *clustertest.Cluster) {
 			second(c, waits("InvalidImageName", "couldn't parse image name"))
 		}},

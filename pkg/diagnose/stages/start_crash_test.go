@@ -41,10 +41,13 @@ func TestStartCrashes(t *testing.T) {
 			crashLooping(1, "Error")(c.S.Pods[0])
 		}},
 		{name: "an init container is out of memory", code: answer.InitFailing, exit: 4, first: "init container fetch is out of memory .OOMKilled. at its memory limit of 1Gi, 8 restarts", build: func(c *clustertest.Cluster) {
-			second(c, func(p *corev1.Pod) {
-				p.Spec.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Limits: clustertest.List("memory", "1Gi")}}}
-				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch", RestartCount: 8, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "OOMKilled", "")}, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			fetches := spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Limits: clustertest.List("memory", "1Gi")}}}
 			})
+			c.Nodes(1, 8).Add(gangOf(1, 8, fetches, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }, pods(func(_ int, p *corev1.Pod) {
+				creatingContainer(p)
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch", RestartCount: 8, LastTerminationState: corev1.ContainerState{Terminated: ended(137, "OOMKilled", "")}, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+			})))
 		}},
 		{name: "the account of the pods is gone", code: answer.AccountMissing, exit: 4, first: "ServiceAccount \"trainer\" does not exist in namespace team any more", wantText: []string{"create serviceaccount trainer"}, not: []string{"is alike"}, build: func(c *clustertest.Cluster) {
 			second(c, creating)

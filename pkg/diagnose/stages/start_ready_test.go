@@ -37,7 +37,7 @@ func TestRefusedByKubelet(t *testing.T) {
 		c.S.Nodes[1].Status.Allocatable["nvidia.com/gpu"] = clustertest.List("nvidia.com/gpu", "7")["nvidia.com/gpu"]
 	}
 	check(t, []testCase{
-		{name: "for its cpus", code: answer.NodeRefused, exit: 5, first: "SMTAlignmentError", also: []answer.Code{answer.GPUUnhealthy}, wantText: []string{"cordon n2"}, build: func(c *clustertest.Cluster) { sick(c, "SMTAlignmentError") }},
+		{name: "for its cpus", code: answer.NodeRefused, exit: 4, first: "SMTAlignmentError", also: []answer.Code{answer.GPUUnhealthy}, wantText: []string{"gives whole cores"}, not: []string{"cordon"}, build: func(c *clustertest.Cluster) { sick(c, "SMTAlignmentError") }},
 		{name: "for its devices", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "UnexpectedAdmissionError") }},
 		{name: "for a device that is short", code: answer.GPUUnhealthy, exit: 5, also: []answer.Code{answer.NodeRefused}, build: func(c *clustertest.Cluster) { sick(c, "OutOfnvidia.com/gpu") }},
 		{name: "for cpus that are short", code: answer.NodeRefused, exit: 5, also: []answer.Code{answer.GPUUnhealthy}, build: func(c *clustertest.Cluster) { sick(c, "OutOfcpu") }},
@@ -111,6 +111,18 @@ func TestNotReady(t *testing.T) {
 			second(c, creating)
 			addEvent(c, "VolumePermissionChangeInProgress", "Setting volume ownership for uid/volumes/nfs, processed 120000 files.", 6*time.Minute)
 			addEvent(c, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded", 40*time.Second)
+		}},
+	})
+}
+
+// A member that was ready and is no more has not been so since that, and not since its start.
+func TestNoLongerReady(t *testing.T) {
+	check(t, []testCase{
+		{name: "for some time", code: answer.ContainersStarting, exit: 3, first: "container tensorflow runs and is not ready, for 2m", wantText: []string{"it was ready before: it has run for 8m"}, build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				upFor(8*time.Minute, func(*corev1.ContainerStatus) {})(p)
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, LastTransitionTime: clustertest.Ago(2 * time.Minute)})
+			})
 		}},
 	})
 }

@@ -22,7 +22,9 @@ func (w *writer) stages() {
 		text := name + " " + s.State
 		switch s.State {
 		case answer.StateBlocked, answer.StateWaiting:
-			text = strings.ToUpper(name)
+			if text = strings.ToUpper(name); w.a.Verdict == answer.FitsNow {
+				text = name + " ok" // that it waits for its turn, which is now, stops nothing
+			}
 		case answer.StateUnknown:
 			text = name + " unknown"
 		}

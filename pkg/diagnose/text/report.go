@@ -66,6 +66,9 @@ func (w *writer) body() {
 		w.look(f.Commands)
 	}
 	w.also()
+	if a.Primary == nil && len(a.AlsoBlocking) > 0 {
+		w.look(a.AlsoBlocking[0].Commands)
+	}
 	w.rights()
 	w.line("")
 	w.stages()

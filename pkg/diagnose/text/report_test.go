@@ -75,6 +75,17 @@ func TestGolden(t *testing.T) {
 			g.Nodes = []string{"n1", "n2"}
 			c.Nodes(2, 8).Add(g)
 		}},
+		"running_without": {build: func(c *clustertest.Cluster) {
+			g := gang
+			g.Nodes, g.Min = []string{"n1", "n2"}, 1
+			g.Pod = func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Status.Phase, p.Status.ContainerStatuses = corev1.PodPending, nil
+				}
+			}
+			c.Nodes(2, 8).Add(g)
+			c.Event("Pod", "team", "llama-worker-1", "kubelet", "FailedCreatePodSandBox", "no runtime for \"nvidia\" is configured", 5*time.Minute)
+		}},
 		"long_names": {o: text.Options{Width: 80}, build: long},
 		"namespace_only": {o: text.Options{Width: 80}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gang)

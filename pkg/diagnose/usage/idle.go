@@ -65,36 +65,11 @@ func (l *ledger) absentSince(m gang.Member) time.Time {
 	case gang.Pending, gang.Gated:
 		return m.Pod.CreationTimestamp.Time
 	case gang.Failed:
-		return endOf(m.Pod)
+		return gang.EndOf(m.Pod)
 	case gang.Terminating:
 		return view.DeletionRequested(m.Pod)
 	case gang.Lost:
-		return l.awaySince(m.Pod.Spec.NodeName)
-	}
-	return time.Time{}
-}
-
-// endOf is when the last container of a pod ended.
-func endOf(p *corev1.Pod) time.Time {
-	var last time.Time
-	for _, s := range p.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil && t.FinishedAt.After(last) {
-			last = t.FinishedAt.Time
-		}
-	}
-	return last
-}
-
-// awaySince is when a node stopped being ready; zero for one that was deleted.
-func (l *ledger) awaySince(node string) time.Time {
-	obj := l.w.Cluster().Node(node)
-	if obj == nil {
-		return time.Time{}
-	}
-	for _, c := range obj.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.LastTransitionTime.Time
-		}
+		return l.w.NodeLostAt(m.Pod.Spec.NodeName)
 	}
 	return time.Time{}
 }

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -77,7 +77,7 @@ func plain(kind corev1.ResourceName, devices int64, usual Usual) *corev1.Pod {
 func (l *ledger) usual(kind corev1.ResourceName) Usual {
 	var cpu, memory []int64
 	for _, p := range l.w.Snap.Pods {
-		if gang.Ended(p) {
+		if podutil.IsPodTerminal(p) {
 			continue
 		}
 		if n := request.OfResource(p, kind); n > 0 {

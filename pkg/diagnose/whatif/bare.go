@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -31,7 +32,29 @@ func remade(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snap
 		overwrite(p.Annotations, role.Template.Annotations)
 		again = append(again, p)
 	}
-	return editWorkload(editGroup(scale(Come(Gone(s, g.Bare), again), g, role.Replicas), g, spec), g, spec)
+	return editWorkload(editGroup(scale(Come(Gone(s, slices.Concat(g.Bare, view.New(s).Replaced(g))), again), g, role.Replicas), g, spec), g, spec)
+}
+
+// OfTemplate is the cluster after a StatefulSet has made some of its pods again, of the template that it has now. The claims of each are those that it had.
+func OfTemplate(s *snapshot.Snapshot, set *appsv1.StatefulSet, pods []*corev1.Pod) *snapshot.Snapshot {
+	w := view.New(s)
+	var again []*corev1.Pod
+	for _, was := range pods {
+		p := w.OfTemplate(was.Namespace, set.Spec.Template)
+		p.Name, p.UID, p.OwnerReferences, p.CreationTimestamp = was.Name, was.UID, was.OwnerReferences, againAt(s, was)
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[appsv1.ControllerRevisionHashLabelKey] = set.Status.UpdateRevision
+		p.Status.Phase = corev1.PodPending
+		for _, v := range was.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil && !slices.ContainsFunc(p.Spec.Volumes, func(other corev1.Volume) bool { return other.Name == v.Name }) {
+				p.Spec.Volumes = append(p.Spec.Volumes, v)
+			}
+		}
+		again = append(again, p)
+	}
+	return Come(Gone(s, pods), again)
 }
 
 // scales reports whether it is known how many pods the maker of a gang makes, so that it can be assumed to make another number of them.
@@ -84,11 +107,13 @@ func alike(pods []*corev1.Pod) bool {
 
 // demands are what a scheduler respects of a pod. What the API server adds under a name of its own, such as the volume of a token, is left out.
 func demands(p *corev1.Pod) corev1.PodSpec {
+	own := *p
+	own.Spec.Overhead = request.Overhead(p)
 	d := corev1.PodSpec{
 		NodeSelector: p.Spec.NodeSelector, Affinity: p.Spec.Affinity, Tolerations: p.Spec.Tolerations, TopologySpreadConstraints: p.Spec.TopologySpreadConstraints,
 		SchedulerName: p.Spec.SchedulerName, Priority: p.Spec.Priority, PreemptionPolicy: p.Spec.PreemptionPolicy, SchedulingGates: p.Spec.SchedulingGates,
 		RuntimeClassName: p.Spec.RuntimeClassName, ResourceClaims: p.Spec.ResourceClaims, HostNetwork: p.Spec.HostNetwork,
-		Resources: &corev1.ResourceRequirements{Requests: request.Of(p)},
+		Resources: &corev1.ResourceRequirements{Requests: request.Of(&own)},
 	}
 	for _, v := range p.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {

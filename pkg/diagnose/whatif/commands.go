@@ -21,17 +21,13 @@ import (
 // what, and commands is empty.
 func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	if g.Maker != nil {
-		how = fmt.Sprintf("change it in %s %s/%s, which makes these pods", g.Maker.Kind.Kind, g.Meta.Namespace, g.Maker.Name)
-		if group := groupCommand(g, Revise(g, edit)); group != "" {
-			how += ", and " + group
-		}
-		return "", how
+		return "", withGroup(fmt.Sprintf("change it in %s %s/%s, which makes these pods", g.Maker.Kind.Kind, g.Meta.Namespace, g.Maker.Name), g, edit)
 	}
 	if len(g.Parts) > 0 {
 		return "", "change it in the jobs that make its members, which start together"
 	}
 	if g.Bare != nil {
-		return "", "no job owns these pods: whoever made them has to make them again like that"
+		return "", withGroup("no job owns these pods: whoever made them has to make them again like that", g, edit)
 	}
 	if maker := maker(g); maker != "" {
 		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, g.Kind.Kind, g.Meta.Name)
@@ -61,6 +57,18 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	return command.Then(groupCommand(g, spec), change), ""
 }
 
+// withGroup is how pods are changed, with what the same edit changes of what declares their gang: by a command, where that is an object.
+func withGroup(how string, g *gang.Gang, edit func(*Spec)) string {
+	spec := Revise(g, edit)
+	if group := groupCommand(g, spec); group != "" {
+		return how + ", and " + group
+	}
+	if d := g.Decl; d != nil && d.Kind.Kind == "" && spec.Min != d.MinMember {
+		return fmt.Sprintf("%s, with a minimum of %d", how, spec.Min)
+	}
+	return how
+}
+
 // Steps are what an edit changes of the job itself: in its roles, and in further fields.
 func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []command.Patch, err error) {
 	for i, before := range g.Roles {
@@ -68,6 +76,10 @@ func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []comma
 		r := command.RolePatch{Role: before.Name}
 		if role := furtherOf(g, after); role != nil {
 			roles = append(roles, command.RolePatch{Role: before.Name, Steps: []command.Patch{{Op: "add", Value: role}}})
+			continue
+		}
+		if after.Replicas == 0 && before.Replicas > 0 && g.Reader.OmitsEmpty {
+			roles = append(roles, command.RolePatch{Role: before.Name, Steps: []command.Patch{{Op: "remove"}}})
 			continue
 		}
 		if after.Replicas != before.Replicas {

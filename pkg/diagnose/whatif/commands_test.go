@@ -67,6 +67,8 @@ func TestCommands(t *testing.T) {
 	}{
 		"TFJob, fewer": {edit: two, want: suspended("tfjob", group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"TFJob, without a role": {gang: clustertest.Gang{NoGroup: true, More: []clustertest.Role{{Name: "PS", Replicas: 1}}}, edit: func(spec *whatif.Spec) { spec.Role("PS").Replicas = 0 },
+			want: suspended("tfjob", "", `{"op":"remove","path":"/spec/tfReplicaSpecs/PS"}`)},
 		"TFJob, the job has the minimum too": {gang: clustertest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
 			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minAvailable","value":2},{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},

@@ -102,3 +102,16 @@ func Come(s *snapshot.Snapshot, pods []*corev1.Pod) *snapshot.Snapshot {
 	c.ResourceQuotas = quota.Take(c.ResourceQuotas, pods)
 	return c
 }
+
+// Replaced is the cluster after the controller has made the successors of pods that are gone: they wait for nodes.
+func Replaced(s *snapshot.Snapshot, gone []*corev1.Pod) *snapshot.Snapshot {
+	var successors []*corev1.Pod
+	for _, p := range gone {
+		next := p.DeepCopy()
+		next.UID, next.CreationTimestamp.Time = p.UID+"-successor", s.At
+		next.DeletionTimestamp, next.DeletionGracePeriodSeconds, next.Finalizers = nil, nil, nil
+		next.Spec.NodeName, next.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+		successors = append(successors, next)
+	}
+	return Come(Gone(s, gone), successors)
+}

@@ -28,7 +28,8 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 		return remade(s, g, edit)
 	}
 	scheduler := g.Scheduler
-	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), view.New(s).Stuck) {
+	w := view.New(s)
+	if g = current(s, g); g == nil || slices.ContainsFunc(g.ExistingPods(), w.Stuck) {
 		return nil
 	}
 	spec := Revise(g, edit)
@@ -37,7 +38,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 			template.SchedulerName = scheduler
 		}
 	}
-	c := Gone(s, g.ExistingPods())
+	c := Gone(s, slices.Concat(g.ExistingPods(), w.Replaced(g)))
 	if g.Kind.Group == batchv1.GroupName {
 		editBatch(c, g, spec)
 	} else {
@@ -227,12 +228,16 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 	job := *g.Job
 	job.Roles = spec.Roles
 	again := &gang.Gang{Job: &job, Scheduler: g.Scheduler}
-	request.MinMember = min(spec.Min, spec.total())
+	request.MinMember, request.Topology = min(spec.Min, spec.total()), view.Topology(g)
+	podSets := g.Decl == nil && len(request.Topology.Parts) > 0
 	for _, r := range spec.Roles {
 		if r.Replicas == 0 {
 			continue
 		}
 		role := placement.Role{Name: r.Name, Pod: w.Virtual(again, gang.Member{Role: r.Name}), Count: r.Replicas}
+		if podSets {
+			role.Pod = kueue.InPodSet(r.Name, role.Pod)
+		}
 		if g.Decl != nil {
 			for name, n := range g.Decl.RoleMin {
 				if strings.EqualFold(name, r.Name) {
@@ -242,6 +247,5 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 		}
 		request.Roles = append(request.Roles, role)
 	}
-	request.Topology = view.Topology(g)
 	return request, true
 }

@@ -44,6 +44,31 @@ func release(claims []*resourcev1.ResourceClaim, pods []*corev1.Pod) []*resource
 	return out
 }
 
+// Claims is the cluster in which a ResourceClaimTemplate, and the claims that were made by it for some pods, request what edit makes of it.
+func Claims(s *snapshot.Snapshot, namespace, template string, pods []*corev1.Pod, edit func(*resourcev1.ResourceClaimSpec)) *snapshot.Snapshot {
+	c, made := s.Clone(), map[string]bool{}
+	for _, p := range pods {
+		for _, ref := range p.Spec.ResourceClaims {
+			if name := ref.ResourceClaimTemplateName; name != nil && *name == template {
+				made[placement.ClaimName(p, ref)] = true
+			}
+		}
+	}
+	for i, t := range c.ResourceClaimTemplates {
+		if t.Namespace == namespace && t.Name == template {
+			c.ResourceClaimTemplates[i] = t.DeepCopy()
+			edit(&c.ResourceClaimTemplates[i].Spec.Spec)
+		}
+	}
+	for i, k := range c.ResourceClaims {
+		if k.Namespace == namespace && made[k.Name] {
+			c.ResourceClaims[i] = k.DeepCopy()
+			edit(&c.ResourceClaims[i].Spec)
+		}
+	}
+	return c
+}
+
 // Nodes is the cluster in which f made something else of each node; f returns its argument for one that stays.
 func Nodes(s *snapshot.Snapshot, f func(*corev1.Node) *corev1.Node) *snapshot.Snapshot {
 	c := s.Clone()
@@ -167,18 +192,32 @@ func Set(u *unstructured.Unstructured, value any, path ...string) {
 
 // QuotaLimit is the cluster in which a ResourceQuota has another limit.
 func QuotaLimit(s *snapshot.Snapshot, q *corev1.ResourceQuota, key corev1.ResourceName, limit corev1.ResourceList) *snapshot.Snapshot {
-	c := s.Clone()
-	for i, other := range c.ResourceQuotas {
-		if other.Namespace != q.Namespace || other.Name != q.Name {
-			continue
-		}
-		changed := other.DeepCopy()
+	return editQuota(s, q, func(changed *corev1.ResourceQuota) {
 		for _, hard := range []corev1.ResourceList{changed.Spec.Hard, changed.Status.Hard} {
 			if hard != nil {
 				hard[key] = limit[key]
 			}
 		}
-		c.ResourceQuotas[i] = changed
+	})
+}
+
+// QuotaUsed is the cluster in which so much of a quota is used.
+func QuotaUsed(s *snapshot.Snapshot, q *corev1.ResourceQuota, key corev1.ResourceName, used resource.Quantity) *snapshot.Snapshot {
+	return editQuota(s, q, func(changed *corev1.ResourceQuota) {
+		if changed.Status.Used == nil { // as in a file that was written by hand
+			changed.Status.Used = corev1.ResourceList{}
+		}
+		changed.Status.Used[key] = used
+	})
+}
+
+func editQuota(s *snapshot.Snapshot, q *corev1.ResourceQuota, edit func(*corev1.ResourceQuota)) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, other := range c.ResourceQuotas {
+		if other.Namespace == q.Namespace && other.Name == q.Name {
+			c.ResourceQuotas[i] = other.DeepCopy()
+			edit(c.ResourceQuotas[i])
+		}
 	}
 	return c
 }
@@ -258,16 +297,28 @@ func Limit(key corev1.ResourceName, q resource.Quantity) corev1.ResourceList {
 
 // Resumed is the cluster when a job that is suspended goes on.
 func Resumed(s *snapshot.Snapshot, job *gang.Job) *snapshot.Snapshot {
+	return setSuspended(s, job, false)
+}
+
+// Suspended is the cluster when a job is suspended; it is as it was for one that cannot be.
+func Suspended(s *snapshot.Snapshot, job *gang.Job) *snapshot.Snapshot {
+	if suspension.FieldOf(job.Kind.Group) == nil {
+		return s
+	}
+	return setSuspended(s, job, true)
+}
+
+func setSuspended(s *snapshot.Snapshot, job *gang.Job, to bool) *snapshot.Snapshot {
 	if job.BatchJob == nil {
 		return Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
-			Set(u, false, suspension.FieldOf(job.Kind.Group)...)
+			Set(u, to, suspension.FieldOf(job.Kind.Group)...)
 		})
 	}
 	c := s.Clone()
 	for i, j := range c.Jobs {
 		if j.Namespace == job.Meta.Namespace && j.Name == job.Meta.Name {
 			j = j.DeepCopy()
-			j.Spec.Suspend = new(bool)
+			j.Spec.Suspend = &to
 			c.Jobs[i] = j
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
@@ -29,12 +30,55 @@ func Readers() []gang.Reader {
 	}
 }
 
+// ReaderOf finds the reader of a dialect; ok is false for one that is not known, and for [gang.None].
+func ReaderOf(d gang.Dialect) (r gang.Reader, ok bool) {
+	for _, r := range Readers() {
+		if r.Dialect == d {
+			return r, true
+		}
+	}
+	return gang.Reader{}, false
+}
+
+// ByKind finds the reader of the dialect in which objects of a kind declare gangs.
+func ByKind(kind schema.GroupKind) (r gang.Reader, ok bool) {
+	for _, r := range Readers() {
+		if slices.ContainsFunc(r.Kinds, func(served gang.Served) bool { return served.GroupKind == kind }) {
+			return r, true
+		}
+	}
+	return gang.Reader{}, false
+}
+
+// Schedulers are the names of the schedulers that are known to read some dialect. A name may stand twice.
+func Schedulers() (names []string) {
+	for _, r := range Readers() {
+		names = append(names, r.Schedulers...)
+	}
+	return names
+}
+
 // Precedence is the order of some dialects for the pods of a scheduler: where dialects share a label or an annotation, the one that
 // the scheduler is known for comes first.
 func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
+	return byAffinity(readers, func(r gang.Reader) int { return Affinity(r, schedulerName) })
+}
+
+// OurPrecedence is that order where gangctl's own scheduler serves the name: it reads its dialects whatever the name is known for, which only decides between
+// those that share a label or an annotation.
+func OurPrecedence(readers []gang.Reader, schedulerName string) gang.Precedence {
+	return byAffinity(readers, func(r gang.Reader) int {
+		if affinity := Affinity(r, schedulerName); affinity > 0 {
+			return affinity
+		}
+		return ofOurs(r)
+	})
+}
+
+func byAffinity(readers []gang.Reader, affinityOf func(gang.Reader) int) gang.Precedence {
 	var known, possible, unread []gang.Reader
 	for _, r := range readers {
-		switch affinity := Affinity(r, schedulerName); {
+		switch affinity := affinityOf(r); {
 		case affinity > 0:
 			known = append(known, r)
 		case affinity == 0:
@@ -44,6 +88,17 @@ func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
 		}
 	}
 	return gang.Precedence{Read: append(known, possible...), Unread: unread, Outside: ray.CleansUp}
+}
+
+// ReadByOurs reports whether gangctl's own scheduler reads a dialect. Kueue admits gangs and places none, and the gangs of YuniKorn are placeholders of its own.
+func ReadByOurs(r gang.Reader) bool { return r.Dialect != gang.Kueue && r.Dialect != gang.YuniKorn }
+
+// ofOurs is the affinity of gangctl's own scheduler to a dialect for which its name is not known.
+func ofOurs(r gang.Reader) int {
+	if ReadByOurs(r) {
+		return 0
+	}
+	return -1
 }
 
 // OfTemplate is the gang that the pods of a job reference, as far as their template shows; ok is false if it names none. Which objects
@@ -112,6 +167,9 @@ func Affinity(r gang.Reader, schedulerName string) int {
 	}
 	if schedulerName == corev1.DefaultSchedulerName || schedulerName == "" {
 		return 0 // many clusters replace the default scheduler by one that reads gangs
+	}
+	if schedulerName == schedulerplugins.DefaultScheduler {
+		return ofOurs(r)
 	}
 	for _, other := range Readers() {
 		if slices.Contains(other.Schedulers, schedulerName) {

@@ -227,7 +227,7 @@ func TestAffinity(t *testing.T) {
 		dialect   gang.Dialect
 		scheduler string
 		want      int
-	}{{gang.Volcano, "volcano", 1}, {gang.Volcano, "kube-batch", -1}, {gang.Volcano, "mine", 0}, {gang.SchedulerPlugins, "default-scheduler", 0}, {gang.Native, "default-scheduler", 1}, {gang.Koordinator, "koord-scheduler", 1}} {
+	}{{gang.Volcano, "volcano", 1}, {gang.Volcano, "kube-batch", -1}, {gang.Volcano, "mine", 0}, {gang.SchedulerPlugins, "default-scheduler", 0}, {gang.Native, "default-scheduler", 1}, {gang.Koordinator, "koord-scheduler", 1}, {gang.SchedulerPlugins, "gang-scheduler", 1}, {gang.Native, "gang-scheduler", 0}, {gang.Kueue, "gang-scheduler", -1}} {
 		if got := Affinity(reader(t, tt.dialect), tt.scheduler); got != tt.want {
 			t.Errorf("%s for %s: got %d, want %d", tt.scheduler, tt.dialect, got, tt.want)
 		}

@@ -28,13 +28,3 @@ func WriterOf(d gang.Dialect) (w gang.Writer, ok bool) {
 	}
 	return gang.Writer{}, false
 }
-
-// ReaderOf finds the reader of a dialect; ok is false for one that is not known, and for [gang.None].
-func ReaderOf(d gang.Dialect) (r gang.Reader, ok bool) {
-	for _, r := range Readers() {
-		if r.Dialect == d {
-			return r, true
-		}
-	}
-	return gang.Reader{}, false
-}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
 // What a writer writes, its reader reads as the same gang, in every version of its object; and no other dialect that is evaluated before it
@@ -86,10 +85,10 @@ func TestWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-// Whoever a writer names as the scheduler does not read another dialect only. gangctl's own reads every dialect.
+// Whoever a writer names as the scheduler does not read another dialect only.
 func TestSchedulersReadWhatIsWritten(t *testing.T) {
 	for _, w := range Writers() {
-		if r, ok := ReaderOf(w.Dialect); ok && w.Scheduler != schedulerplugins.DefaultScheduler && Affinity(r, w.Scheduler) < 0 {
+		if r, ok := ReaderOf(w.Dialect); ok && Affinity(r, w.Scheduler) < 0 {
 			t.Errorf("%s: %s does not read it", w.Dialect, w.Scheduler)
 		}
 	}

@@ -30,9 +30,15 @@ func GPUs(list corev1.ResourceList) int64 {
 	return total
 }
 
-// IsGPU reports whether the resource is an extended one that has "gpu" in its name.
+// IsGPU reports whether the resource is an extended one that has "gpu" in its name, and is no share of one: its memory or its cores, of which a GPU has thousands.
 func IsGPU(name corev1.ResourceName) bool {
-	return IsDevice(name) && strings.Contains(strings.ToLower(string(name)), "gpu")
+	lower := strings.ToLower(string(name))
+	at := strings.LastIndex(lower, "gpu")
+	if at < 0 || !IsDevice(name) {
+		return false
+	}
+	of := strings.TrimLeft(lower[at+len("gpu"):], "-._")
+	return !strings.HasPrefix(of, "mem") && !strings.HasPrefix(of, "core")
 }
 
 // IsExtended reports whether a name is that of an extended resource, and one that the API takes.
@@ -50,6 +56,28 @@ func IsHugePages(name corev1.ResourceName) bool {
 // IsWhole reports whether a quantity is whole devices, or whole huge pages, of which the API takes no part.
 func IsWhole(name corev1.ResourceName, q resource.Quantity) bool {
 	return q.Sign() >= 0 && q.Equal(*resource.NewQuantity(q.Value(), resource.DecimalSI)) && q.Value()%Unit(name) == 0
+}
+
+// ByClaims is how many devices a pod is charged for under the name of a resource that it does not request, but has by claims. What knows of claims charges them as
+// overhead, of which no RuntimeClass has devices; queues do not count them.
+func ByClaims(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	if !IsDevice(name) {
+		return 0
+	}
+	return Amount(name, pod.Spec.Overhead[name])
+}
+
+// Overhead is that of the RuntimeClass of a pod, without what [ByClaims] returns.
+func Overhead(pod *corev1.Pod) corev1.ResourceList {
+	if len(pod.Spec.Overhead) == 0 {
+		return nil
+	}
+	list := maps.Clone(pod.Spec.Overhead)
+	maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return IsDevice(name) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // Device is the accelerator in a list: the GPU if there is one, else the first other extended resource; "" without.

@@ -8,9 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+func TestByClaims(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Overhead: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2"), "cpu": resource.MustParse("1")}}}
+	if gpus, cpu := ByClaims(pod, "nvidia.com/gpu"), ByClaims(pod, "cpu"); gpus != 2 || cpu != 0 {
+		t.Errorf("%d GPUs and %d of cpu are had by claims", gpus, cpu)
+	}
+	if rest := Overhead(pod); len(rest) != 1 || rest.Cpu().IsZero() {
+		t.Errorf("the RuntimeClass has %v", rest)
+	}
+}
+
 func TestIsGPU(t *testing.T) {
 	for name, want := range map[corev1.ResourceName]bool{"nvidia.com/gpu": true, "nvidia.com/gpu.shared": true, "gpu.intel.com/i915": true,
-		"example.com/vGPU": true, "gpu": false, "cpu": false, "rdma/hca": false} {
+		"example.com/vGPU": true, "volcano.sh/vgpu-number": true, "volcano.sh/vgpu-memory": false, "volcano.sh/vgpu-cores": false, "nvidia.com/gpumem-percentage": false,
+		"gpu": false, "cpu": false, "rdma/hca": false} {
 		if IsGPU(name) != want {
 			t.Errorf("%s: got %v", name, !want)
 		}

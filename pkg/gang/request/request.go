@@ -53,6 +53,12 @@ func WithoutOverhead(pod *corev1.Pod) corev1.ResourceRequirements {
 // limit without a request counts as one, of a container and of the pod.
 func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	Default(pod)
+	return Of(pod)
+}
+
+// Default fills in what a pod and its containers request, as the API server does.
+func Default(pod *corev1.Pod) {
 	for i := range pod.Spec.InitContainers {
 		defaultRequests(&pod.Spec.InitContainers[i])
 	}
@@ -60,7 +66,6 @@ func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {
 		defaultRequests(&pod.Spec.Containers[i])
 	}
 	DefaultPodLevel(pod)
-	return Of(pod)
 }
 
 // DefaultPodLevel fills in what a pod requests as a whole, as the API server does once the containers have their defaults (defaultPodLevelRequests): of a

@@ -40,6 +40,11 @@ var vendors = []Vendor{
 		[]string{"amd.com/gpu.device-id", "feature.node.kubernetes.io/amd-gpu", pci + "1002.present", pci + "0380_1002.present", pci + "1200_1002.present",
 			karpenter + "gpu-manufacturer=amd", azure + "manufacturer=amd"},
 		[]string{karpenter + "gpu-count", azure + "count"}},
+	{"Habana", "habana.ai/gaudi", "gaudi.intel.com",
+		[]string{pci + "1da3.present", pci + "1200_1da3.present", karpenter + "accelerator-manufacturer=habana"}, []string{karpenter + "accelerator-count"}},
+	{"AWS Neuron", "aws.amazon.com/neuron", "neuron.aws.com",
+		[]string{karpenter + "accelerator-manufacturer=aws", corev1.LabelInstanceTypeStable + "=trn", corev1.LabelInstanceTypeStable + "=inf"}, []string{karpenter + "accelerator-count"}},
+	{"Huawei", "huawei.com/Ascend910", "huawei.com", []string{pci + "1200_19e5.present", "accelerator=huawei-Ascend"}, nil},
 	{"Intel", "gpu.intel.com/i915", "intel.com", []string{"intel.feature.node.kubernetes.io/gpu"}, nil},
 	{"Google", "google.com/tpu", "google.com", []string{gke + "tpu-accelerator"}, []string{gke + "accelerator-count"}},
 }
@@ -61,7 +66,7 @@ func (v *Vendor) Labelled(n *corev1.Node) bool {
 
 // Drives reports whether a DRA driver is one of the vendor that offers devices. Channels between GPUs, which NVIDIA's other driver offers, are none.
 func (v *Vendor) Drives(driver string) bool {
-	return strings.HasSuffix(driver, "."+v.Domain) && !strings.HasPrefix(driver, "compute-domain.")
+	return (driver == v.Domain || strings.HasSuffix(driver, "."+v.Domain)) && !strings.HasPrefix(driver, "compute-domain.")
 }
 
 // VendorOf is the vendor of a resource; nil if it is not known.

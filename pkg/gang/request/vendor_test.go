@@ -27,6 +27,10 @@ func TestCounted(t *testing.T) {
 		"GPUs that are cut, under a name": {map[string]string{"nvidia.com/gpu.count": "8", "nvidia.com/mig.strategy": "single", "nvidia.com/mig.config": "all-1g.10gb"}, "nvidia.com/gpu", true, 8},
 		"GPUs that stay whole":            {map[string]string{"nvidia.com/gpu.count": "8", "nvidia.com/mig.strategy": "mixed", "nvidia.com/mig.config": "all-disabled"}, "nvidia.com/gpu", true, 8},
 		"slices":                          {map[string]string{"nvidia.com/gpu.present": "true"}, "nvidia.com/mig-1g.10gb", false, 0},
+		"Karpenter, of Neuron":            {map[string]string{"karpenter.k8s.aws/instance-accelerator-manufacturer": "aws", "karpenter.k8s.aws/instance-accelerator-count": "16"}, "aws.amazon.com/neuroncore", true, 0},
+		"an instance type":                {map[string]string{"node.kubernetes.io/instance-type": "trn1.32xlarge"}, "aws.amazon.com/neuron", true, 0},
+		"Gaudi, by discovery":             {map[string]string{"feature.node.kubernetes.io/pci-1200_1da3.present": "true"}, "habana.ai/gaudi", true, 0},
+		"an NVMe of the maker of Ascend":  {map[string]string{"feature.node.kubernetes.io/pci-0108_19e5.present": "true"}, "huawei.com/Ascend910", false, 0},
 		"a number that cannot be":         {map[string]string{"nvidia.com/gpu.count": "many"}, "nvidia.com/gpu", true, 0},
 	} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}

@@ -38,7 +38,7 @@ func unscheduledReason(pod *corev1.Pod) string {
 	if c := gang.Refusal(pod); c != nil {
 		return cmp.Or(ownMessage(c.Message), c.Reason)
 	}
-	return fmt.Sprintf("no message from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+	return fmt.Sprintf("no message from scheduler %q yet", gang.SchedulerName(pod))
 }
 
 // ownMessage is a message of the gang scheduler without the count of nodes before it; messages of other schedulers are left as they are.

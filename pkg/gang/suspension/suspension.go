@@ -22,6 +22,12 @@ const (
 // same, and the pods stay.
 func Forbidden(job *unstructured.Unstructured) string { return ray.Unsuspendable(job) }
 
+// Suspended reads the field of a job itself: the status follows it later.
+func Suspended(job *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(job.Object, FieldOf(job.GroupVersionKind().Group)...)
+	return suspended
+}
+
 // field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
 func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 

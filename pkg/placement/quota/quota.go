@@ -183,11 +183,11 @@ func Hard(q *corev1.ResourceQuota) corev1.ResourceList {
 	return q.Spec.Hard
 }
 
-// Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu.
+// Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu, and count/jobs.batch is jobs.batch.
 func Resource(key corev1.ResourceName) corev1.ResourceName {
-	name := strings.TrimPrefix(strings.TrimPrefix(string(key), corev1.DefaultResourceRequestsPrefix), "limits.")
-	if name == string(countPods) {
-		name = string(corev1.ResourcePods)
+	name := string(key)
+	for _, prefix := range []string{corev1.DefaultResourceRequestsPrefix, "limits.", "count/"} {
+		name = strings.TrimPrefix(name, prefix)
 	}
 	return corev1.ResourceName(name)
 }

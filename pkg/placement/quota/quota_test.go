@@ -133,7 +133,7 @@ func TestHard(t *testing.T) {
 
 func TestResource(t *testing.T) {
 	for key, want := range map[corev1.ResourceName]corev1.ResourceName{
-		"requests.nvidia.com/gpu": "nvidia.com/gpu", "limits.memory": "memory", "cpu": "cpu", "count/pods": "pods", "count/services": "count/services", "requests.ephemeral-storage": "ephemeral-storage",
+		"requests.nvidia.com/gpu": "nvidia.com/gpu", "limits.memory": "memory", "cpu": "cpu", "count/pods": "pods", "count/services": "services", "requests.ephemeral-storage": "ephemeral-storage",
 	} {
 		if got := Resource(key); got != want {
 			t.Errorf("%s: got %s", key, got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,6 +51,9 @@ func KindAccess(namespace string, s *snapshot.Snapshot) []Access {
 
 // submitRights fails where the caller cannot submit TFJobs. Refusals of other kinds are warnings, as no user needs all kinds.
 func submitRights(f *Facts) []Finding {
+	if seen := f.View.Snap.Namespaces; len(seen) > 0 && !slices.ContainsFunc(seen, func(n *corev1.Namespace) bool { return n.Name == f.Namespace }) {
+		return []Finding{failf("there is no namespace %s", f.Namespace).hint("choose another one with -n, or create it: kubectl create namespace %s", f.Namespace)}
+	}
 	var reviews []Review
 	for _, access := range SubmitAccess(f.Namespace) {
 		reviews = append(reviews, f.review(access))

@@ -34,6 +34,7 @@ func TestSubmitRights(t *testing.T) {
 		}, status: Warn, wantText: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
 		{name: "another kind could not be reviewed", change: func(s *fixture) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
 		{name: "it could not be reviewed", change: func(s *fixture) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
+		{name: "there is no such namespace", change: func(s *fixture) { s.Cluster.Namespace("other") }, status: Fail, wantText: []string{"there is no namespace team", "kubectl create namespace team"}},
 		{name: "it was not queried", change: func(s *fixture) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
@@ -94,6 +95,18 @@ func TestInstallRights(t *testing.T) {
 			"you may not patch deployments.apps named gang-scheduler in namespace gangctl-system", "you may not create customresourcedefinitions.apiextensions.k8s.io",
 			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets no user grant rights that they do not hold",
 			"kind: ClusterRole\n", "kind: Role\n", "namespace: kube-system\n", "namespace: gangctl-system\n", "- escalate\n", "- bind\n", "name: ann\n"}, never: []string{"'*'"}},
+	})
+	const namespace = "kind: Namespace\nmetadata:\n"
+	test(t, Before(), "rights-install", []expected{
+		{name: "the namespace is not there", change: review(false), status: Fail, wantText: []string{namespace + "  labels:\n", "pod-security.kubernetes.io/enforce: restricted\n"}},
+		{name: "it is", change: func(s *fixture) {
+			review(false)(s)
+			s.S.Namespaces = append(s.S.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace}})
+		}, status: Fail, never: []string{"kind: Namespace"}},
+		{name: "it may be there, and another's", change: func(s *fixture) {
+			review(false)(s)
+			s.f.Unlisted["namespaces"] = "forbidden"
+		}, status: Fail, wantText: []string{namespace + "  name: gangctl-system\n---\n"}, never: []string{"pod-security"}},
 	})
 }
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -43,8 +43,8 @@ func devicePlugins(f *Facts) []Finding {
 	for _, name := range sortedNames(unhealthy) {
 		findings = append(findings, warnf("%s that are not healthy: %s", name, phrase.Names(unhealthy[name])).hint("see the device plugin's log on these nodes"))
 	}
-	for _, d := range f.View.Snap.DaemonSets {
-		if plugin(d) && d.Status.NumberReady < d.Status.DesiredNumberScheduled {
+	for _, d := range component.DevicePlugins(f.View) {
+		if d.Status.NumberReady < d.Status.DesiredNumberScheduled {
 			findings = append(findings, warnf("DaemonSet %s/%s: %d/%d ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled).
 				hint("kubectl -n %s describe daemonset/%s", d.Namespace, d.Name))
 		}
@@ -125,8 +125,6 @@ func published(v request.Vendor, n *corev1.Node, all []*resourcev1.ResourceSlice
 		return v.Drives(s.Spec.Driver) && (s.Spec.NodeName == nil || *s.Spec.NodeName == n.Name)
 	})
 }
-
-func plugin(d *appsv1.DaemonSet) bool { return strings.Contains(d.Name, "device-plugin") }
 
 func sortedNames[V any](m map[corev1.ResourceName]V) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(m))

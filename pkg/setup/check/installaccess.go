@@ -3,8 +3,11 @@ package check
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // The verbs that RBAC knows beyond those of requests: to hand out rights that one does not hold.
@@ -52,5 +55,29 @@ func InstallAccess(objects []*unstructured.Unstructured, resourceOf func(schema.
 }
 
 func installRights(f *Facts) []Finding {
-	return reviewed(f, f.Reviews, "to write the objects of the installation")
+	findings := reviewed(f, f.Reviews, "to write the objects of the installation")
+	if last := &findings[len(findings)-1]; last.Fix != "" {
+		if namespaces := rbac.YAML(missingNamespaces(f)...); namespaces != "" {
+			last.Fix = namespaces + "---\n" + last.Fix
+		}
+	}
+	return findings
+}
+
+// missingNamespaces are the namespaces of the installation that are not there, without which no right can be granted in them. Of one that may be there, and
+// be another's, only the name is written.
+func missingNamespaces(f *Facts) []any {
+	_, unlisted := f.Unlisted["namespaces"]
+	var missing []any
+	for _, o := range f.Shipped {
+		there := slices.ContainsFunc(f.View.Snap.Namespaces, func(ns *corev1.Namespace) bool { return ns.Name == o.GetName() })
+		switch {
+		case o.GetKind() != "Namespace" || there:
+		case unlisted:
+			missing = append(missing, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.GetName()}})
+		default:
+			missing = append(missing, o.Object)
+		}
+	}
+	return missing
 }

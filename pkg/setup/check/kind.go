@@ -73,7 +73,7 @@ func controllerOf(f *Facts, r gang.JobReader) string {
 		}
 	}
 	// The webhook is that of the Deployment where there is one.
-	if r.Controller.Install == "" && len(deployed) == 0 && len(f.operators()) == 0 && validated(f, r.Resource) {
+	if r.Controller.Install == "" && len(deployed) == 0 && len(f.operators()) == 0 && component.Validated(f.View, r) {
 		return "an operator that is no Deployment"
 	}
 	return ""

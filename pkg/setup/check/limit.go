@@ -6,9 +6,9 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
@@ -32,7 +32,7 @@ func schedulerLimits(f *Facts) []Finding {
 
 // unlimited is why the policy does not limit an account; empty if it does.
 func unlimited(f *Facts, account rbac.Account) string {
-	policy, binding := named(f.AdmissionPolicies, install.SchedulerLimit), named(f.AdmissionBindings, install.SchedulerLimit)
+	policy, binding := gang.Named(f.AdmissionPolicies, "", install.SchedulerLimit), gang.Named(f.AdmissionBindings, "", install.SchedulerLimit)
 	switch {
 	case policy == nil:
 		return "there is no ValidatingAdmissionPolicy " + install.SchedulerLimit
@@ -58,17 +58,4 @@ func sameLimit(a, b *admissionv1.ValidatingAdmissionPolicy) bool {
 	same := equality.Semantic.DeepEqual
 	return same(a.Spec.Validations, b.Spec.Validations) && same(a.Spec.Variables, b.Spec.Variables) && same(a.Spec.FailurePolicy, b.Spec.FailurePolicy) &&
 		len(a.Spec.MatchConditions) == len(b.Spec.MatchConditions) && same(a.Spec.MatchConstraints.ResourceRules, b.Spec.MatchConstraints.ResourceRules)
-}
-
-// named is the object of a name; nil without one.
-func named[T any, P interface {
-	*T
-	metav1.Object
-}](all []P, name string) P {
-	for _, o := range all {
-		if o.GetName() == name {
-			return o
-		}
-	}
-	return nil
 }

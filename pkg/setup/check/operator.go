@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
@@ -54,7 +52,7 @@ func operatorsAlive(f *Facts) []Finding {
 	if at := lastTouched(f); !at.IsZero() && f.View.Age(at) <= lately {
 		return append(findings, okf("no Deployment, but a TFJob's status was written %s ago", phrase.Age(f.View.Age(at))))
 	}
-	if validated(f, tfjob.GVR().Resource) {
+	if component.Validated(f.View, tfjob.Reader()) {
 		return append(findings, okf("no Deployment, but TFJobs are validated by its webhook"))
 	}
 	return append(findings, failf("no training operator: no Deployment of it, and no TFJob that an operator acts on").hint("gangctl install operator"))
@@ -106,32 +104,6 @@ func lastTouched(f *Facts) time.Time {
 		}
 	}
 	return last
-}
-
-// validated reports whether a webhook of the operator looks at a kind of job, given by its resource. No release has one for MPIJobs: of these, any
-// of its webhooks is a sign.
-func validated(f *Facts, resource string) bool {
-	for _, w := range f.View.Snap.Custom[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}] {
-		if strings.Contains(w.GetName(), "training-operator") && (resource == mpijob.Reader().Resource || slices.Contains(namedBy(w), resource)) {
-			return true
-		}
-	}
-	return false
-}
-
-// namedBy are the resources that the rules of a webhook configuration name.
-func namedBy(configuration *unstructured.Unstructured) (all []string) {
-	hooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-	for _, hook := range hooks {
-		hook, _ := hook.(map[string]any)
-		rules, _, _ := unstructured.NestedSlice(hook, "rules")
-		for _, rule := range rules {
-			rule, _ := rule.(map[string]any)
-			resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
-			all = append(all, resources...)
-		}
-	}
-	return all
 }
 
 func operatorGangs(f *Facts) []Finding {

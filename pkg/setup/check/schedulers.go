@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
@@ -53,7 +53,7 @@ func find(f *Facts, name string) scheduler {
 	s := scheduler{Scheduler: component.FindScheduler(f.View, name, ""), name: name}
 	for _, e := range f.View.Snap.Events {
 		if e.Reason == "Scheduled" && (e.ReportingController == name || e.Source.Component == name) {
-			s.bound = view.Later(s.bound, view.Later(e.EventTime.Time, e.LastTimestamp.Time))
+			s.bound = view.Later(s.bound, occurrence.Last(e))
 		}
 	}
 	return s
@@ -70,10 +70,8 @@ func (s scheduler) alive(f *Facts) bool { return s.known() && !s.Down(f.View.Now
 // names are all schedulerNames that anything in the cluster mentions, and those that are known to read gangs; sorted.
 func names(f *Facts) []string {
 	all := map[string]bool{install.SchedulerInstance: true, corev1.DefaultSchedulerName: true}
-	for _, r := range dialect.Readers() {
-		for _, name := range r.Schedulers {
-			all[name] = true
-		}
+	for _, name := range dialect.Schedulers() {
+		all[name] = true
 	}
 	for _, d := range f.View.Snap.Deployments {
 		for _, c := range d.Spec.Template.Spec.Containers {
@@ -108,5 +106,5 @@ func readsGangs(f *Facts, name string) bool {
 	if slices.ContainsFunc(served(f, name), func(d *appsv1.Deployment) bool { return slices.Contains(ours(f), d) }) || name == install.SchedulerInstance {
 		return true
 	}
-	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool { return slices.Contains(r.Schedulers, name) })
+	return slices.Contains(dialect.Schedulers(), name)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 const (
@@ -102,7 +103,8 @@ func kubeletVersions(f *Facts) []Finding {
 func schedulerVersion(f *Facts) []Finding {
 	var findings []Finding
 	for _, d := range ours(f) {
-		theirs := cmp.Or(d.Labels[install.LabelVersion], tag(d.Spec.Template.Spec.Containers[0].Image))
+		_, tag := imagename.Split(d.Spec.Template.Spec.Containers[0].Image)
+		theirs := cmp.Or(d.Labels[install.LabelVersion], tag)
 		switch {
 		case theirs == "":
 			findings = append(findings, warnf("Deployment %s/%s does not report its version", d.Namespace, d.Name))
@@ -142,13 +144,6 @@ func operatorVersion(f *Facts) []Finding {
 		}
 	}
 	return findings
-}
-
-// tag is that of an image; empty if it has none.
-func tag(image string) string {
-	path, _, _ := strings.Cut(image, "@")
-	_, t, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
-	return t
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

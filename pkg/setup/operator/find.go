@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
@@ -58,8 +59,7 @@ func (o Operator) Stopped() bool { return ptr.Deref(o.Deployment.Spec.Replicas, 
 func container(d *appsv1.Deployment) int {
 	containers := d.Spec.Template.Spec.Containers
 	for i, c := range containers {
-		path, _, _ := strings.Cut(c.Image, "@")
-		name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
+		name := imagename.Base(c.Image)
 		if strings.Contains(name, "training-operator") || strings.Contains(name, "tf-operator") || strings.Contains(name, "tf_operator") {
 			return i
 		}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // Release is a release of the operator. The zero value is one that is not known.
@@ -80,16 +82,13 @@ func ParseRelease(text string) (Release, error) {
 
 // releaseOf derives the release from an image.
 func releaseOf(image string) Release {
-	path, _, _ := strings.Cut(image, "@")
-	slash := strings.LastIndexByte(path, '/')
-	name, tag, _ := strings.Cut(path[slash+1:], ":")
+	repository, tag := imagename.Split(image)
 	if r, ok := builds[tag]; ok {
 		return r
 	}
 	if r, err := ParseRelease(tag); err == nil {
 		return r
 	}
-	repository := path[:slash+1] + name
 	for _, o := range origins {
 		if strings.HasSuffix(repository, o.part) {
 			r := o.first

@@ -115,6 +115,7 @@ func (m *Manifest) add(p place, u *unstructured.Unstructured) error {
 	case isGroup(gvk.GroupKind()):
 		m.Groups = append(m.Groups, u)
 	case isJob(u):
+		m.omitEmpty(u)
 		m.Jobs = append(m.Jobs, u)
 	default:
 		m.Others = append(m.Others, u)
@@ -141,20 +142,37 @@ func (m *Manifest) addJob(p place, u *unstructured.Unstructured) error {
 	for _, note := range slices.Concat(converted.Changes, converted.Notes) {
 		m.Notes = append(m.Notes, fmt.Sprintf("TFJob %s: %s", nameOf(u), note))
 	}
+	m.omitEmpty(converted.Job)
 	m.Jobs = append(m.Jobs, converted.Job)
 	return nil
 }
 
+// omitEmpty takes the roles without members out of a job whose controller would take them for the failure or the end of it. One that has no members at all
+// is refused elsewhere.
+func (m *Manifest) omitEmpty(u *unstructured.Unstructured) {
+	reader, _ := kinds.ByKind(u.GroupVersionKind().GroupKind())
+	if !reader.OmitsEmpty {
+		return
+	}
+	job, err := reader.Read(u)
+	if err != nil || job.Total() == 0 {
+		return // which is an error of whoever reads it next
+	}
+	for _, r := range job.Roles {
+		template := reader.TemplatePath(r)
+		path := template[:len(template)-1]
+		if _, there, _ := unstructured.NestedFieldNoCopy(u.Object, path...); !there || r.Replicas != 0 {
+			continue
+		}
+		unstructured.RemoveNestedField(u.Object, path...)
+		m.Notes = append(m.Notes, fmt.Sprintf("%s %s: %s is left out, as it has 0 replicas: the operator would make a pod of it for a moment, and end the job with it", u.GetKind(), nameOf(u), strings.Join(path, ".")))
+	}
+}
+
 // isGroup reports whether objects of a kind declare gangs.
 func isGroup(kind schema.GroupKind) bool {
-	for _, reader := range dialect.Readers() {
-		for _, served := range reader.Kinds {
-			if served.GroupKind == kind {
-				return true
-			}
-		}
-	}
-	return false
+	_, ok := dialect.ByKind(kind)
+	return ok
 }
 
 func nameOf(u *unstructured.Unstructured) string {

@@ -259,3 +259,40 @@ metadata: {name: ring}
 		t.Errorf("got %v", m.Others[1].Object)
 	}
 }
+
+// A role without members is left out, as submit leaves it out of the jobs that it makes, and that is noted. Where all are such, nothing is left out: that is
+// refused.
+func TestRolesWithoutMembers(t *testing.T) {
+	const text = `apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: llama}
+spec:
+  tfReplicaSpecs:
+    PS: {replicas: 0, template: {spec: {containers: [{name: tensorflow, image: i}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: tensorflow, image: i}]}}}
+`
+	for _, tt := range []struct {
+		text  string
+		roles int
+		note  string
+	}{
+		{text, 1, "TFJob llama: spec.tfReplicaSpecs.PS is left out, as it has 0 replicas"},
+		{strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, "TFJob", "PyTorchJob"), "tfReplica", "pytorchReplica"), "PS:", "Master:"), 1, "PyTorchJob llama: spec.pytorchReplicaSpecs.Master is left out"},
+		{strings.Replace(text, "replicas: 2", "replicas: 0", 1), 2, ""},
+		{strings.Replace(text, "replicas: 0, ", "", 1), 2, ""},
+	} {
+		m, err := Parse([]byte(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, _, _ := unstructured.NestedMap(m.Jobs[0].Object, "spec")
+		for _, roles := range spec {
+			if n := len(roles.(map[string]any)); n != tt.roles {
+				t.Errorf("got %d roles, want %d", n, tt.roles)
+			}
+		}
+		if (len(m.Notes) > 0) != (tt.note != "") || len(m.Notes) > 0 && !strings.HasPrefix(m.Notes[0], tt.note) {
+			t.Errorf("got %q, want %q", m.Notes, tt.note)
+		}
+	}
+}

@@ -354,14 +354,8 @@ func (c *completion) enqueue(own gang.Dialect) error {
 
 // DialectOf is the dialect of a group object; empty for one that is not known.
 func DialectOf(group *unstructured.Unstructured) gang.Dialect {
-	for _, r := range dialect.Readers() {
-		for _, kind := range r.Kinds {
-			if kind.GroupKind == group.GroupVersionKind().GroupKind() {
-				return r.Dialect
-			}
-		}
-	}
-	return ""
+	reader, _ := dialect.ByKind(group.GroupVersionKind().GroupKind())
+	return reader.Dialect
 }
 
 // decideUndeclared decides for a file that declares no gang. gangctl's own scheduler reads every dialect.

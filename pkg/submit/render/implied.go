@@ -8,7 +8,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
 // decideImplied decides for a job of several gangs, whose controller labels the pods of each. One template is that of all gangs, so that it
@@ -32,7 +31,7 @@ func (c *completion) decideImplied() (bool, error) {
 		return false, fmt.Errorf("%s, which scheduler %s does not know: %w", each, cmp.Or(scheduler, corev1.DefaultSchedulerName), ErrNotEnforced)
 	}
 	reader, _ := dialect.ReaderOf(c.reader.Dialect)
-	if scheduler != schedulerplugins.DefaultScheduler && dialect.Affinity(reader, scheduler) < 0 {
+	if dialect.Affinity(reader, scheduler) < 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s: scheduler %s starts it whole if the controller of %s makes PodGroups for that scheduler",
 			each, scheduler, c.reader.Kind))
 	}

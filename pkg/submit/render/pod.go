@@ -73,7 +73,7 @@ func fillContainer(c *corev1.Container, role Role, s Spec) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: env.Name, Value: Literal(env.Value)})
 	}
 	c.EnvFrom = append(c.EnvFrom, s.Pod.EnvFrom...)
-	if s.Pod.LockMemory {
+	if role.LockMemory {
 		lockMemory(c)
 	}
 	c.Resources = resources(c.Resources, role, s.Pod.GPUResource)

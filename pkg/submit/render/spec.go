@@ -26,6 +26,8 @@ type Role struct {
 	Limits corev1.ResourceList
 	// Devices are further extended resources, and huge pages, per member.
 	Devices corev1.ResourceList
+	// LockMemory lets the container that does the work lock memory, which RDMA needs.
+	LockMemory bool
 }
 
 // Pod is the part of the pods that all roles have in common.
@@ -56,8 +58,6 @@ type Pod struct {
 	ServiceAccount string
 	// HostNetwork gives members the network of their node.
 	HostNetwork bool
-	// LockMemory lets the container that does the work lock memory, which RDMA needs.
-	LockMemory bool
 }
 
 // Mount is a volume and where it is mounted; a volume of the same name may be mounted several times.

@@ -27,7 +27,7 @@ func Of(g *gang.Gang, edit func(*whatif.Spec)) (c Change, ok bool) {
 	if after.Min != whatif.Revise(g, c.Edit()).Min {
 		c.MinAvailable = after.Min
 	}
-	if c.Empty() || c.Validate() != nil || owned(g) != "" || c.problem(g) != "" || c.undeclared(g) != "" {
+	if c.Empty() || c.Validate() != nil || owned(g) != "" || c.problem(g, false) != "" || c.undeclared(g) != "" {
 		return c, false
 	}
 	return c, sameSpec(after, whatif.Revise(g, c.Edit()))

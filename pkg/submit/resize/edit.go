@@ -82,10 +82,13 @@ func (c Change) place(pod *corev1.PodSpec) {
 	}
 }
 
-// problem is why a job cannot be changed so; "" if it can.
-func (c Change) problem(g *gang.Gang) string {
+// problem is why a job cannot be changed so; "" if it can. One that is in the middle of the change may have come to lack a role.
+func (c Change) problem(g *gang.Gang, begun bool) string {
 	for _, r := range c.Roles {
 		role := g.RoleByName(r.Name)
+		if role == nil && begun && r.Replicas != nil && *r.Replicas == 0 {
+			continue // it is taken out already
+		}
 		if role == nil {
 			return fmt.Sprintf("it has no %s: it has %s", strings.ToLower(r.Name), roleNames(g))
 		}

@@ -73,7 +73,7 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	if err := c.Validate(); err != nil {
 		return nil, &RefusedError{err.Error()}
 	}
-	if problem := cmp.Or(owned(g), c.problem(g)); problem != "" {
+	if problem := cmp.Or(owned(g), c.problem(g, begun != nil)); problem != "" {
 		return nil, &RefusedError{problem}
 	}
 	if problem := c.undeclared(g); problem != "" && begun == nil { // an operator may have deleted the group with the pods: it was there at first

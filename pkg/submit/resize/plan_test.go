@@ -3,6 +3,7 @@ package resize_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -262,6 +263,28 @@ func TestPlanIsCompleted(t *testing.T) {
 		}
 		if diff := cmp.Diff(first.Job.After.Object, again.Job.After.Object); diff != "" {
 			t.Errorf("%s, the job: -first +again\n%s", dialect, diff)
+		}
+	}
+}
+
+// A role that is to have no members is taken out of the job: the operator would make a pod of it for a moment, and end the job with that. The change can be
+// completed where that is done already.
+func TestPlanTakesARoleOut(t *testing.T) {
+	for _, tt := range []struct{ kind, specs, role string }{{"TFJob", "tfReplicaSpecs", "PS"}, {"PyTorchJob", "pytorchReplicaSpecs", "Master"}, {"MPIJob", "mpiReplicaSpecs", "Launcher"}} {
+		g, job, group := waiting(t, clustertest.Gang{Kind: tt.kind, Workers: 4, More: []clustertest.Role{{Name: tt.role, Replicas: 1}}})
+		none := resize.Change{Roles: []resize.Role{{Name: tt.role, Replicas: new(int32)}}}
+		plan, err := resize.New(g, job, group, none, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, _, _ := unstructured.NestedMap(plan.Job.After.Object, "spec", tt.specs)
+		if _, there := roles[tt.role]; there || len(roles) != 1 || number(plan.Group.After, "spec", "minMember") != 4 {
+			t.Errorf("%s: roles %v, group %v", tt.kind, roles, plan.Group.After.Object["spec"])
+		}
+		g.Roles = slices.DeleteFunc(g.Roles, func(r gang.Role) bool { return r.Name == tt.role })
+		again, err := resize.New(g, plan.Job.After, plan.Group.After, none, &plan.Intent)
+		if err != nil || again.Job.Changed() {
+			t.Errorf("%s, again: %v", tt.kind, err)
 		}
 	}
 }

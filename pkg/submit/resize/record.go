@@ -241,12 +241,6 @@ func ReadRecord(m *corev1.Secret, reader gang.JobReader, name string) (*Record, 
 
 // mayOwn reports whether jobs that gangctl makes own objects of a kind.
 func mayOwn(kind schema.GroupKind) bool {
-	for _, reader := range dialect.Readers() {
-		for _, served := range reader.Kinds {
-			if served.GroupKind == kind {
-				return true
-			}
-		}
-	}
-	return slices.ContainsFunc(ownedKinds(), func(k ownedKind) bool { return k.kind == kind })
+	_, group := dialect.ByKind(kind)
+	return group || slices.ContainsFunc(ownedKinds(), func(k ownedKind) bool { return k.kind == kind })
 }

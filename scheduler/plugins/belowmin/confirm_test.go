@@ -37,9 +37,9 @@ func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
 	}
 }
 
-// Whoever creates pods chooses how many members wait: one that waits proves that a gang of all is not whole.
+// Whoever creates pods chooses how many members wait: one that waits proves that a gang of all is not whole. Many are listed.
 func TestFewMembersAreRead(t *testing.T) {
-	for _, c := range []struct{ required, want int32 }{{102, 1}, {100, 3}} {
+	for _, c := range []struct{ required, want, lists int32 }{{102, 1, 0}, {100, 3, 0}, {50, 0, 1}} {
 		w := newFixture(t, short)
 		w.required = c.required
 		w.pod("a-0", 0, 1)
@@ -47,12 +47,13 @@ func TestFewMembersAreRead(t *testing.T) {
 		for i := range 100 {
 			w.pod(fmt.Sprintf("w-%02d", i), 0, -1)
 		}
-		var read int32
+		var read, lists int32
 		w.client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { read++; return false, nil, nil })
+		w.client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { lists++; return false, nil, nil })
 		w.after(0)
 		w.after(10 * time.Second)
-		if w.wantEvents("GangRolledBack"); read != c.want {
-			t.Errorf("of %d required, %d pods were read, want %d", c.required, read, c.want)
+		if w.wantEvents("GangRolledBack"); read != c.want || lists != c.lists {
+			t.Errorf("of %d required, %d pods were read and %d times listed, want %d and %d", c.required, read, lists, c.want, c.lists)
 		}
 	}
 }

@@ -78,7 +78,7 @@ type Objects interface {
 	Get(key gang.Key) (object gangcache.Object, u *unstructured.Unstructured, ok bool)
 }
 
-// Claims are told what gangs have; *claims.Ledger implements it.
+// Claims records what gangs have; *claims.Ledger implements it.
 type Claims interface {
 	// Whole records that these members of a gang have places, and are as many as it requires.
 	Whole(group types.NamespacedName, members []*corev1.Pod)
@@ -166,8 +166,7 @@ func (c *Controller) Run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		_, err := c.guard.Do(klog.FromContext(ctx), key.String(), func() string { return engine.VersionOf(c.Gangs.Pods(key)...) },
-			func() error { return c.reconcile(ctx, key) })
+		_, err := c.guard.Do(klog.FromContext(ctx), key.String(), func() string { return c.version(key) }, func() error { return c.reconcile(ctx, key) })
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot deal with a gang below its minimum; retrying", "gang", key.String())
 			c.queue.AddRateLimited(key)
@@ -176,6 +175,15 @@ func (c *Controller) Run(ctx context.Context) {
 		}
 		c.queue.Done(key)
 	}
+}
+
+// version is that of what a gang is reconciled by, for the guard. The suspended jobs, which the zero key is for, are not skipped for good: they are looked at again
+// after a while.
+func (c *Controller) version(key gang.Key) string {
+	if key == (gang.Key{}) {
+		return c.Clock.Now().Truncate(time.Minute).String()
+	}
+	return engine.VersionOf(c.Gangs.Pods(key)...)
 }
 
 // pollJobs enqueues the suspended jobs, as the zero key. There may be no event when

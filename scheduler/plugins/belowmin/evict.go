@@ -11,10 +11,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/suspend"
@@ -24,7 +27,7 @@ import (
 // too: that members have no node, or one that is gone. After an outage of the API server the
 // informers are late: the gang may be whole by now, and must not be evicted then. The informer
 // of pods may be behind that of nodes: a member whose node is gone may be deleted already, and replaced.
-// Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole.
+// Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole, and many are not read one by one.
 func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 	for _, name := range m.lostNodes() {
 		_, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -35,13 +38,44 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 			return false, fmt.Errorf("look at node %s: %w", name, err)
 		}
 	}
-	waiting := m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))]
-	for _, pod := range slices.Concat(m.lost, waiting) {
+	singly, waiting := m.lost, m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))]
+	if len(waiting) > readSingly {
+		if still, err := c.stillWait(ctx, waiting); !still || err != nil {
+			return false, err
+		}
+	} else {
+		singly = slices.Concat(singly, waiting)
+	}
+	for _, pod := range singly {
 		if same, err := c.unchanged(ctx, pod); !same || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// readSingly is how many waiting members are read one by one; more are listed.
+const readSingly = 20
+
+// stillWait reports whether pods of a namespace have no node by the API server, either, and are not being deleted. It lists those that wait there, in pages.
+func (c *Controller) stillWait(ctx context.Context, waiting []*corev1.Pod) (bool, error) {
+	namespace, left := waiting[0].Namespace, make(map[types.UID]bool, len(waiting))
+	noNode := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String()}
+	err := paging.Each(ctx, noNode, c.Client.CoreV1().Pods(namespace).List, func() {
+		for _, pod := range waiting {
+			left[pod.UID] = true
+		}
+	}, func(page *corev1.PodList) {
+		for i := range page.Items {
+			if pod := &page.Items[i]; pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+				delete(left, pod.UID)
+			}
+		}
+	})
+	if err != nil {
+		return false, fmt.Errorf("list the pods without a node in namespace %s: %w", namespace, err)
+	}
+	return len(left) == 0, nil
 }
 
 // unchanged reports whether a pod is, by the API server, where the informer has it: it exists, and is
@@ -189,9 +223,9 @@ func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool,
 	}), "evict", pod)
 }
 
-// ignoreGone returns an error, unless it means that the pod does not exist any more.
+// ignoreGone returns an error, unless it means that the pod does not exist any more; another may have its name.
 func ignoreGone(err error, what string, pod *corev1.Pod) error {
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || outcome.Replaced(err) {
 		return nil
 	}
 	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
@@ -203,7 +237,7 @@ func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, w
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
-			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": replacement.ReasonGiven, "message": why,
+			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": replacement.ReasonGiven, "message": phrase.Plain(why),
 			"lastTransitionTime": metav1.NewTime(c.Clock.Now()), "observedGeneration": pod.Generation,
 		}}},
 	})

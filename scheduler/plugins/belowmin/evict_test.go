@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -157,6 +158,21 @@ func TestOfPodsThatCannotBeDeletedAllStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Another pod has the name of a member by now, which the informer does not know yet. The others are evicted all the same.
+func TestAMemberThatWasReplaced(t *testing.T) {
+	w := newFixture(t, `{"grace":"10s","belowMin":"evict"}`)
+	w.client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		uid := field.Invalid(field.NewPath("metadata", "uid"), "a-0", "field is immutable")
+		return action.(clienttesting.PatchAction).GetName() == "a-0", nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a-0", field.ErrorList{uid})
+	})
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantDid("patch pods/status a-0", "patch pods/status a-1", "create pods/eviction a-1")
+	w.wantEvents("GangEvicted")
 }
 
 // A gang that was never whole has the name of one that was, and came without a

@@ -75,15 +75,16 @@ func (b *backoff) fail(group types.NamespacedName, pod *corev1.Pod) {
 	b.clock.AfterFunc(wait, func() { b.end(group, until, pod) })
 }
 
-// end ends a delay that was not prolonged meanwhile.
+// end ends a delay that was not prolonged meanwhile. It may be over because the member is gone: others that were refused before that still wait for its end.
 func (b *backoff) end(group types.NamespacedName, until time.Time, pod *corev1.Pod) {
 	b.mu.Lock()
-	current := b.delays[group].until.Equal(until)
-	if current {
+	d, delayed := b.delays[group]
+	prolonged := delayed && !d.until.Equal(until)
+	if !prolonged {
 		delete(b.delays, group)
 	}
 	b.mu.Unlock()
-	if current {
+	if !prolonged {
 		b.over(group, pod)
 	}
 }

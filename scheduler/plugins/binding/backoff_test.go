@@ -58,6 +58,11 @@ func TestBackoff(t *testing.T) {
 	if b.active(group) {
 		t.Error("it waits for a member that is gone")
 	}
+	before := over
+	clock.Step(maxBackoff)
+	if over != before+1 {
+		t.Error("a member that was refused before that one was gone is not tried again")
+	}
 	clock.Step(failureTTL + time.Second)
 	b.fail(group, other)
 	if len(b.failures) != 1 {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -159,14 +159,8 @@ func needsPreparation(claims corelisters.PersistentVolumeClaimLister, pod *corev
 		return true
 	}
 	for i := range pod.Spec.Volumes {
-		volume := &pod.Spec.Volumes[i]
-		name := ""
-		switch {
-		case volume.PersistentVolumeClaim != nil:
-			name = volume.PersistentVolumeClaim.ClaimName
-		case volume.Ephemeral != nil:
-			name = ephemeral.VolumeClaimName(pod, volume)
-		default:
+		name := placement.VolumeClaimName(pod, &pod.Spec.Volumes[i])
+		if name == "" {
 			continue
 		}
 		claim, err := claims.PersistentVolumeClaims(pod.Namespace).Get(name)

@@ -192,7 +192,7 @@ func (l *Ledger) remember(pod types.UID, limit time.Duration) promise {
 	return p
 }
 
-// Observe remembers a pod that runs longer than it promised, whatever it says now: for a day, no promise of its namespace counts. One that is being
+// Observe remembers a pod that runs longer than it promised, whatever it promises now: for a day, no promise of its namespace counts. One that is being
 // deleted has kept its promise if its grace ends in time.
 func (l *Ledger) Observe(pod *corev1.Pod, grace time.Duration) {
 	if !promises(pod) {

@@ -55,7 +55,7 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	entries map[Kind][]*entry
-	// own are the entries by consumer, nil until somebody wants to know; latest is what the filter found last. Both are of the entries as they are.
+	// own are the entries by consumer, nil until they are needed; latest is what the filter found last. Both are of the entries as they are.
 	own    map[types.NamespacedName][]*entry
 	latest *boundPod
 	// waiting are the pods that were refused, by whose claim that was.

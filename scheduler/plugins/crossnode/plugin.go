@@ -73,7 +73,7 @@ func Points(p *schedulerconfig.Plugins) []*schedulerconfig.PluginSet {
 	return []*schedulerconfig.PluginSet{&p.PreFilter, &p.Filter}
 }
 
-// Configured reports whether a configuration has the engine's plugin off, or says itself where it is on: ours then stays off.
+// Configured reports whether a configuration has the engine's plugin off, or states where it is on: ours then stays off.
 func (r Rule) Configured(p *schedulerconfig.Plugins) bool {
 	for _, set := range Points(p) {
 		if slices.ContainsFunc(slices.Concat(set.Enabled, set.Disabled), func(q schedulerconfig.Plugin) bool {

@@ -110,6 +110,9 @@ func (a *Attempts) forgetNext(group types.NamespacedName) {
 	if m := a.parkedGangs[group]; m != nil {
 		m.gone = true
 	}
+	if a.current != nil && a.current.group == group {
+		a.current.gone = true
+	}
 	delete(a.firstMembers, group)
 	delete(a.selfChanged, group)
 }

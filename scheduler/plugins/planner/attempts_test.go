@@ -212,6 +212,10 @@ func TestGangsThatAreGone(t *testing.T) {
 	if d.isParked(group) || len(d.selfChanged)+len(d.firstMembers)+len(d.waiting.all) > 0 {
 		t.Errorf("kept: %v, %v, %v", d.selfChanged, d.firstMembers, d.waiting.all)
 	}
+	d.try(nil, func() { d.Wake(group); d.forgetNext(group) }) // during an attempt
+	if len(d.selfChanged) > 0 {
+		t.Errorf("kept: %v", d.selfChanged)
+	}
 	// One of its name that comes at once has changed as well.
 	d.try(&verdict{proven: true}, nil)
 	d.Changed(group)

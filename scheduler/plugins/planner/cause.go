@@ -173,7 +173,7 @@ func (q *query) reason(ctx context.Context, proof placement.Result, r placement.
 			phrase.Wants(r)+phrase.Kinds(r), phrase.Rule(proof.Bound.Constraint, r.Role.Pod), proof.Bound.Have)
 	case r.Requested > r.Free:
 		return answer.Shortage(string(r.Resource), false), answer.Waiting, answer.Nobody, phrase.Busy(r, phrase.Allowed(r, "it"))
-	case q.cut && r.Holds(): // what else it takes was not found in time
+	case r.Holds(): // what else it takes was not found in time, or is what keeps a member from every node, such as a claim that is missing
 		return answer.SearchIncomplete, answer.Waiting, answer.Nobody, phrase.NotShort(r)
 	}
 	return answer.Shortage(string(r.Resource), true), answer.Waiting, answer.Nobody, phrase.Fragmented(r)

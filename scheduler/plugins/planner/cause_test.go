@@ -220,7 +220,7 @@ func TestAnExplanationHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// Of a resource of which the free pieces hold all members it is not claimed that they are too small, where the time was too short for what else there may be.
+// Of a resource of which the free pieces hold all members it is not claimed that they are too small: the time was too short for what else there is, or something keeps a member from every node.
 func TestHalfAReason(t *testing.T) {
 	on := func(free ...int64) placement.Room {
 		r := placement.Room{Resource: gpus, Members: 2, PerMember: 2, Requested: 4, Role: placement.Role{Name: "member", Count: 2}}
@@ -237,6 +237,7 @@ func TestHalfAReason(t *testing.T) {
 		message string
 	}{
 		{on(2, 2), true, answer.SearchIncomplete, "needs 2 members with 2 GPUs each, 4 in all, for which 4 GPUs are free, as 2+2, but not with all else that it requires"},
+		{on(2, 2), false, answer.SearchIncomplete, "needs 2 members with 2 GPUs each, 4 in all, for which 4 GPUs are free, as 2+2, but not with all else that it requires"},
 		{on(3, 1), true, answer.Fragmented, "needs 2 members with 2 GPUs each on one node, 4 in all; 4 GPUs are free but as 3+1"},
 		{on(2), true, answer.NodesBusy, "2 of 4 GPUs free on the 1 node that it may use, and it needs 2 members with 2 GPUs each, 4 in all"},
 	} {

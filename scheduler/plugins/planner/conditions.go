@@ -56,6 +56,7 @@ func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condi
 	group, changed := c.groups.SetCondition(namespace, name, condition)
 	switch {
 	case group == nil:
+		c.reasons.Clear(id) // it was deleted, and perhaps before this was reported
 	case waits && reported && !fresh: // reported already, or too soon to report
 		if key, err := gang.ParseVirtualName(id.Namespace, id.Name); err == nil && changed {
 			c.touch(key)

@@ -173,4 +173,8 @@ func TestAnIncompleteGangHasNoReason(t *testing.T) {
 	if _, _, ok := s.reasons.TakeReport(s.id); ok {
 		t.Error("it is still reported")
 	}
+	s.fails(nil, "an attempt that ends after it") // it would never be forgotten
+	if _, ok := s.reasons.LastReported(s.id); ok {
+		t.Error("it is reported when it is gone")
+	}
 }

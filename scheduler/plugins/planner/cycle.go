@@ -45,6 +45,7 @@ type cycle struct {
 	gangChanged, roomFreed, clusterChanged bool
 	// changed: the attempt is due to a change of the gang itself, and changedAgain: it has changed since. That it is not tried again at once for.
 	changed, changedAgain bool
+	gone                  bool // its group has been deleted since: nothing is kept for a next attempt
 	gains                 []gain
 	// parked is set if the attempt failed.
 	parked *parkedGang
@@ -123,7 +124,7 @@ func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *ups
 }
 
 // late reports whether a member comes back from an earlier attempt, because it could not be bound. An attempt without it may have
-// parked its gang for lack of members, which no longer holds when the engine has queued the member.
+// parked its gang for lack of members, which is not so any more when the engine has queued the member.
 func (p *Planner) late(pod *corev1.Pod) (types.NamespacedName, bool) {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
@@ -185,6 +186,7 @@ func (p *Planner) joined(pods []*corev1.Pod) {
 
 // changes records that the gang itself has changed since the attempt began.
 func (c *cycle) changes() {
+	c.gone = false
 	if c.changed {
 		c.changedAgain = true
 	} else {
@@ -270,60 +272,72 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		p.mu.Unlock()
 		return
 	}
-	members := c.members()
-	if !status.IsSuccess() && slices.ContainsFunc(c.pods(), hasClaims) {
-		p.devices.spend(group.Namespace, p.clock.Since(p.lastBegun))
+	p.charge(c, slow, status)
+	if status.IsRejected() && !c.faulty && len(c.members()) > 0 {
+		p.parkFailed(c)
 	}
-	postponed := c.verdict != nil && c.verdict.postponed > 0
+	reason := c.reason // a member that could not be bound may have it found again
+	p.mu.Unlock()
+	p.report(group, reason, status)
+}
+
+// charge counts the time of an attempt against the namespace of its gang, if it failed. The lock must be held.
+func (p *Planner) charge(c *cycle, slow bool, status *fwk.Status) {
+	if !status.IsSuccess() && slices.ContainsFunc(c.pods(), hasClaims) {
+		p.devices.spend(c.group.Namespace, p.clock.Since(p.lastBegun))
+	}
 	switch {
 	case slow && !status.IsSuccess():
-		p.slow.failed(group, c.searched)
-	case !postponed:
-		p.slow.forget(group)
+		p.slow.failed(c.group, c.searched)
+	case !c.isPostponed():
+		p.slow.forget(c.group)
 	}
-	if status.IsRejected() && !c.faulty && len(members) > 0 {
-		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang, changed: c.changed}
-		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
-		if v := c.verdict; v != nil && v.proven {
-			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
-			if c.candidates {
-				c.parked.lacks, c.parked.wants = nil, v.wants.preempting()
-			}
-			atMost, helped = c.atMostParked(v), c.helped()
-			if c.victimsUnknown {
-				atMost = victimsRetry
-				if c.reason != nil {
-					c.reason.Retry = retriesWithRoom(atMost)
-				}
-			}
+}
+
+// isPostponed reports whether the gang was not tried because of its searches before.
+func (c *cycle) isPostponed() bool { return c.verdict != nil && c.verdict.postponed > 0 }
+
+// parkFailed parks the gang of an attempt that failed, unless it has changed since: then it is tried again at once. The lock must be held.
+func (p *Planner) parkFailed(c *cycle) {
+	c.parked = &parkedGang{member: c.members()[0].Pod, cause: causeGang, changed: c.changed, gone: c.gone}
+	atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
+	if v := c.verdict; v.isProven() {
+		c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.wants, c.parked.short = true, v.claimed, v.lacks, v.wants, c.shortfall()
+		if c.candidates {
+			c.parked.lacks, c.parked.wants = nil, v.wants.preempting()
 		}
-		wait := p.slow.wait(group, false)
-		if postponed {
-			wait = c.verdict.postponed
-			atMost, helped = wait, false
-		}
-		atMost = max(atMost, wait)
-		if c.again > 0 {
-			atMost = min(atMost, c.again) // to report what was put off
-		}
-		if !c.gangChanged {
-			p.park(group, c.parked, atMost)
-			if wait > 0 {
-				c.parked.notBefore = p.clock.Now().Add(wait)
-			}
+		atMost, helped = c.atMostParked(v), c.helped()
+		if c.victimsUnknown {
+			atMost = victimsRetry
 			if c.reason != nil {
-				c.reason.NextAttempt = p.clock.Now().Add(atMost)
+				c.reason.Retry = retriesWithRoom(atMost)
 			}
 		}
-		if helped {
-			p.requeue(c.parked, causeCluster)
+	}
+	wait := p.slow.wait(c.group, false)
+	if c.isPostponed() {
+		wait = c.verdict.postponed
+		atMost, helped = wait, false
+	}
+	atMost = max(atMost, wait)
+	if c.again > 0 {
+		atMost = min(atMost, c.again) // to report what was put off
+	}
+	if !c.gangChanged {
+		p.park(c.group, c.parked, atMost)
+		if wait > 0 {
+			c.parked.notBefore = p.clock.Now().Add(wait)
 		}
-		if c.changedAgain {
-			p.requeue(c.parked, causeGang)
+		if c.reason != nil {
+			c.reason.NextAttempt = p.clock.Now().Add(atMost)
 		}
 	}
-	p.mu.Unlock()
-	p.report(group, c.reason, status)
+	if helped {
+		p.requeue(c.parked, causeCluster)
+	}
+	if c.changedAgain {
+		p.requeue(c.parked, causeGang)
+	}
 }
 
 // atMostParked is how long the gang is parked after a proof without an event that may help it. Where the time was over before all was known it is tried
@@ -353,7 +367,9 @@ func (p *Planner) close() []*parkedGang {
 		return nil
 	}
 	p.unpark(c.group)
-	c.parked.cause, p.selfChanged[c.group] = causeGang, true
+	if c.parked.cause = causeGang; !c.gone {
+		p.selfChanged[c.group] = true
+	}
 	return []*parkedGang{c.parked}
 }
 

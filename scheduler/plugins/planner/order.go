@@ -73,6 +73,8 @@ func (p *Planner) refusedForOrder(pod *corev1.Pod) bool {
 	if c.requester != pod.UID || pod.UID == first || c.first == first {
 		return false
 	}
-	p.firstMembers[c.group], c.gangChanged = first, true
+	if c.gangChanged = true; !c.gone {
+		p.firstMembers[c.group] = first
+	}
 	return true
 }

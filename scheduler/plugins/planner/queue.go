@@ -197,10 +197,10 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// Update implements internalqueue.SchedulingQueue. The engine asks all members of a gang that waits whether an update of one may help, while it holds the lock of its
-// queue: the statuses that it writes to a thousand members would be a million questions. Where a member fails, it takes the pod as the informer has it. The
-// terms of a gang are those of all its members, and one that changes them changes a thousand: of a gang that is not tried the member is exchanged, which asks
-// nobody, unless it is nominated: the queue forgets that. The change of its group has the gang tried.
+// Update implements internalqueue.SchedulingQueue. The engine checks for every member of a gang that waits whether an update of one may help, while it holds the lock of its
+// queue: the statuses that it writes to a thousand members would be a million checks. Where a member fails, it takes the pod as the informer has it. The
+// terms of a gang are those of all its members, and one that changes them changes a thousand: of a gang that is not tried the member is exchanged, which takes
+// no check, unless it is nominated: the queue forgets that. The change of its group has the gang tried.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	group, member := engine.GroupOf(after)
 	termsOnly := member && before != nil && changesTermsOnly(before, after)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// referred are the objects to which members refer, while none of them changes: to have what is derived of thousands of volumes made anew for each attempt
+// referred are the objects to which members refer, while none of them changes: to derive again what is derived of thousands of volumes for each attempt
 // would cost more than the attempt, and so would it to list them.
 type referred struct {
 	versions string // of the stores that they were listed from, if known

@@ -22,7 +22,7 @@ type PlacementRequest struct {
 	Gang    placement.Gang
 
 	members *memberRoles
-	// nominated are pods on the nodes that they are nominated for: all nodes are asked, once somebody wants to know.
+	// nominated are pods on the nodes that they are nominated for: all nodes are looked at, once that is needed.
 	nominated func() []*corev1.Pod
 	// withheld are the claims of others, as if some pods had left.
 	withheld func(gone map[types.UID]bool) []claims.Claim

@@ -21,8 +21,9 @@ import (
 type memberRoles struct {
 	roles []placement.Role
 	pods  [][]*corev1.Pod // by role, in the order in which they were given
-	// signatures are equal for equal roles, by role.
-	signatures []string
+	// terms are those of each role, and selected the labels by which rules distinguish members.
+	terms    []terms
+	selected func(label string) bool
 	// interPod: members have inter-pod affinity or spread constraints; namespaced: they, or pods with anti-affinity that are there, have terms with
 	// namespace selectors; refersToClaims: members have volume or resource claims, or name disks; refersToDevices: they have resource claims.
 	interPod, namespaced, refersToClaims, refersToDevices bool
@@ -40,27 +41,24 @@ func rolesOf(members []*corev1.Pod, topology gang.Topology, others *placement.An
 		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
 	}
-	selected := func(key string) bool { return keys.Has(key) || others.Reads(key) }
-	at, stated := map[string]int{}, []terms{}
+	p.selected = func(key string) bool { return keys.Has(key) || others.Reads(key) }
+	at := map[string]int{} // roles by signature, once there are more than few
 	for _, m := range members {
 		own, err := ownClaims(m, claims, volumes)
 		if err != nil {
 			return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 		}
 		of := terms{m.Labels[kubeflowv1.ReplicaTypeLabel], m.Spec.SchedulerName, own, parts(m)}
-		i, known := p.recent(m, of, stated, selected)
-		if !known {
-			key, err := of.signature(m, selected)
-			if err != nil {
+		i, known := p.recent(m, of)
+		if !known && len(p.roles) >= few {
+			if i, known, err = p.bySignature(m, of, at); err != nil {
 				return nil, fmt.Errorf("compare pod %s/%s: %w", m.Namespace, m.Name, err)
 			}
-			if i, known = at[key]; !known {
-				i = len(p.roles)
-				at[key] = i
-				p.roles = append(p.roles, placement.Role{Name: p.name(m), Pod: m})
-				p.pods = append(p.pods, nil)
-				p.signatures, stated = append(p.signatures, key), append(stated, of)
-			}
+		}
+		if !known {
+			i = len(p.roles)
+			p.roles = append(p.roles, placement.Role{Name: p.name(m), Pod: m})
+			p.pods, p.terms = append(p.pods, nil), append(p.terms, of)
 		}
 		p.roles[i].Count++
 		p.pods[i] = append(p.pods[i], m)
@@ -77,16 +75,37 @@ func (t terms) signature(pod *corev1.Pod, selected func(key string) bool) (strin
 	return strings.Join([]string{t.replicaType, t.scheduler, t.own, rules}, "/") + t.part, err
 }
 
-// recent returns the role of a member, if it is one of the last few: most gangs have one or two, and to compare a member with them is cheaper than to write
-// down what it requires.
-func (p *memberRoles) recent(pod *corev1.Pod, of terms, stated []terms, selected func(key string) bool) (i int, ok bool) {
-	const few = 4
+// few is with how many roles a member is compared: most gangs have one or two, and that is cheaper than to write down what it requires.
+const few = 4
+
+// recent returns the role of a member, if it is one of the last few.
+func (p *memberRoles) recent(pod *corev1.Pod, of terms) (i int, ok bool) {
 	for i := len(p.roles) - 1; i >= max(0, len(p.roles)-few); i-- {
-		if stated[i] == of && placement.Alike(p.roles[i].Pod, pod, selected) {
+		if p.terms[i] == of && placement.Alike(p.roles[i].Pod, pod, p.selected) {
 			return i, true
 		}
 	}
 	return 0, false
+}
+
+// bySignature returns the role of a member, if it has one. at has the roles by signature, up to the last that was looked up; the member's signature is that of the next
+// role if it has none.
+func (p *memberRoles) bySignature(pod *corev1.Pod, of terms, at map[string]int) (i int, ok bool, err error) {
+	for i := len(at); i < len(p.roles); i++ {
+		key, err := p.signature(i)
+		if err != nil {
+			return 0, false, err
+		}
+		at[key] = i
+	}
+	key, err := of.signature(pod, p.selected)
+	i, ok = at[key]
+	return i, ok, err
+}
+
+// signature is equal for equal roles.
+func (p *memberRoles) signature(i int) (string, error) {
+	return p.terms[i].signature(p.roles[i].Pod, p.selected)
 }
 
 // examples returns one member of each role.

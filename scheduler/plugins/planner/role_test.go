@@ -92,6 +92,31 @@ func TestMembersWithVolumesOfATemplate(t *testing.T) {
 	}
 }
 
+// Members that mount volumes of other names are alike where every node reaches these, whoever has them: there is a plan for any number.
+func TestMembersWithNetworkStorage(t *testing.T) {
+	var members []*corev1.Pod
+	var objects placement.Objects
+	for i := range 72 {
+		m := member("g", i, "cpu", "1")
+		m.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Name}}}}
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+		pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/" + m.Name}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, VolumeName: m.Name,
+		}}
+		claim.Status.Phase = corev1.ClaimBound
+		members, objects.PersistentVolumes, objects.PersistentVolumeClaims = append(members, m), append(objects.PersistentVolumes, pv), append(objects.PersistentVolumeClaims, claim)
+	}
+	objects.PersistentVolumeClaims[1].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	p, err := rolesOf(members, gang.Topology{}, &placement.AntiAffinity{}, nil, placement.NewCluster(objects).OwnVolume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.roles) != 2 || p.roles[0].Count != 71 {
+		t.Errorf("%d roles", len(p.roles))
+	}
+}
+
 // Members whose volumes are there, and can be reached from everywhere, are alike where they are of one driver: nodes count each driver for itself.
 func TestMembersWithVolumesOfTwoDrivers(t *testing.T) {
 	class, objects := "disk", placement.Objects{}

@@ -99,7 +99,7 @@ func (r *roomFor) of(role wantedRole) places {
 	return known
 }
 
-// lone is one node, as a cluster once somebody wants to know.
+// lone is one node, as a cluster once that is needed.
 type lone struct {
 	state   engine.NodeState
 	cluster *placement.Cluster
@@ -130,7 +130,7 @@ func (n *lone) clusterFor(role wantedRole) *placement.Cluster {
 // mostPlaces is more than a node has.
 const mostPlaces = 1024
 
-// notLocal are the rules that no proof rests on, and those that depend on other nodes' pods: who is woken for them is not told by places.
+// notLocal are the rules that no proof rests on, and those that depend on other nodes' pods: places do not show which gangs they help.
 var notLocal = placement.Constraints{}.Insert(unproven...).Insert(placement.PodAntiAffinity)
 
 // placesFor counts the places for pods of a role, by what its node alone decides; there are none where there is no node. Most nodes are full, which is

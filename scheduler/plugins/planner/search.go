@@ -200,7 +200,10 @@ func (q *query) searched(ctx context.Context) *verdict {
 	opts := q.opts
 	opts.Prefer = q.preferred(ctx)
 	found := placement.Place(ctx, q.kept, q.gang, opts)
-	if found.Fits() {
+	switch {
+	case found.Fits() && len(found.Released) > 0:
+		return q.blank() // no plan holds before the engine has failed, and has taken the devices from the claims
+	case found.Fits():
 		return q.placed(ctx, found, opts)
 	}
 	if claims := q.beingProvisioned(); len(claims) > 0 {

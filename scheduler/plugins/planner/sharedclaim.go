@@ -143,7 +143,7 @@ func (p *Planner) WaitsForVolumes(group types.NamespacedName) bool {
 	return p.current != nil && p.current.group == group && p.current.verdict != nil && p.current.verdict.waitsForVolumes
 }
 
-// provisioner has volumes made for claims, beside the engine: an API server that is slow over one claim keeps nobody else waiting.
+// provisioner has volumes made for claims, alongside the engine: an API server that is slow over one claim keeps no other gang waiting.
 type provisioner struct {
 	handle *engine.Handle
 	queue  workqueue.TypedRateLimitingInterface[provision]

@@ -78,7 +78,11 @@ func (q *query) proofKey() (key proofKey) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %d %d %#v", q.plugin.handle.ProfileName(), q.cycle.group.Namespace, q.gang.MinMember, q.priority(), q.gang.Topology)
 	for i, r := range q.gang.Roles {
-		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(q.members.signatures[i]), q.members.signatures[i])
+		signature, err := q.members.signature(i)
+		if err != nil {
+			signature = string(r.Pod.UID) // what does not marshal is like no other
+		}
+		fmt.Fprintf(h, " %d of %d: %s", r.Count, len(signature), signature)
 	}
 	for _, c := range q.claims {
 		fmt.Fprintf(h, " %s of %s on %q, %d from %d until %d %q: %q %q", c.Kind, c.For, c.Node, c.Priority, c.Start.UnixNano(), c.Until.UnixNano(), c.Progress, c.Pod.UID, c.Pod.Labels)

@@ -99,7 +99,7 @@ func TestWhichGangsAreEqual(t *testing.T) {
 		return c
 	}
 	keyOf := func(c searched) (key proofKey, shared bool) {
-		roles, err := rolesOf(c.members, c.topology, &placement.AntiAffinity{}, nil, nil)
+		roles, err := rolesOf(c.members, c.topology, &placement.AntiAffinity{}, nil, placement.NewCluster(placement.Objects{}).OwnVolume)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestASharedProofIsItsOwn(t *testing.T) {
 			}
 			q.cycle.gang.PodGroupInfo = &framework.PodGroupInfo{PodGroup: &schedulingv1beta1.PodGroup{}}
 			q.cycle.gang.PodGroup.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: max(1, like.gang.MinMember)}
-			q.members, err = rolesOf(pods, like.gang.Topology, s.Planner.antiAffinity(nodes), nil, nil)
+			q.members, err = rolesOf(pods, like.gang.Topology, s.Planner.antiAffinity(nodes), nil, placement.NewCluster(placement.Objects{}).OwnVolume)
 			s.must(err)
 			q.gang = placement.Gang{Roles: q.members.roles, MinMember: max(1, like.gang.MinMember), Topology: like.gang.Topology}
 			q.free = s.Planner.cluster(nodes, s.classesOnly)

@@ -65,7 +65,9 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 // attempt frees nodes, or finds out why that does not help. makes reports that nodes
 // are being freed, be it for the first time or not.
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
+	withdrawals := pl.preemptor.withdrawals()
 	result, what, took := pl.resultOf(ctx, c)
+	pl.preemptor.recordResult(c, result, withdrawals)
 	switch result {
 	case resultForbidden, resultNone:
 		pl.preemptor.parked.NoVictims(c.key, false)
@@ -95,7 +97,7 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string, t
 	start := time.Now()
 	within, cancel := context.WithTimeout(ctx, pl.args.SearchBudget.Duration)
 	defer cancel()
-	result, what, err := pl.try(ctx, within, c, c.more && len(c.pods) > 1)
+	result, what, err := pl.try(ctx, within, c, c.more && len(c.pods) > 1, nil)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot free nodes", "for", claims.Describe(c.key))
 		return "", "preemption failed", 0
@@ -117,14 +119,15 @@ const (
 	othersLeave = "waits for pods that leave"
 )
 
-// try looks for victims, while within lasts; for all of further members that can have a place at once if most is set, and otherwise for what is missing.
-func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, what string, err error) {
+// try looks for victims, while within lasts; for all of further members that can have a place at once if most is set, and otherwise for what is missing. The preemptor's
+// reservation may have ended in this attempt; nil if it has not.
+func (pl *Plugin) try(ctx, within context.Context, c cause, most bool, ended *reservation) (result, what string, err error) {
 	p := pl.preemptor
 	q, err := p.planner.Request(pl.handle, c.key, c.pods, placement.Gang{MinMember: c.min, Topology: c.topology, Bound: c.bound})
 	if err != nil {
 		return "", "", err
 	}
-	leave := pl.departures()
+	leave := pl.departures(ended)
 	h := leave.occupants(q.Cluster, c.priority)
 	candidates := Collect(h.staying, leave.others(q.Cluster), pl.membership(), c.priority)
 	p.mu.Lock()
@@ -151,9 +154,7 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 			how = endFailed
 		}
 		p.end(mine, how)
-		p.mu.Lock()
-		failed = p.failed[c.key]
-		p.mu.Unlock()
+		return pl.try(ctx, within, c, most, mine) // from the start: its victims stay, unless they are being evicted
 	}
 	if failed != nil && p.clock.Now().Before(failed.until) {
 		return resultBackoff, "the room that was made for it was not enough; others are evicted only after a while", nil
@@ -168,7 +169,7 @@ func (pl *Plugin) try(ctx, within context.Context, c cause, most bool) (result, 
 		if result, what, err = pl.chooseMost(ctx, within, c, q, query, h); err != nil || result == resultEvicts {
 			return result, what, err
 		}
-		return pl.try(ctx, within, c, false) // from the start: an attempt of the engine changes the index of nodes that the cluster is of
+		return pl.try(ctx, within, c, false, ended) // from the start: an attempt of the engine changes the index of nodes that the cluster is of
 	}
 	return pl.choose(ctx, within, c, q, query, h)
 }
@@ -255,7 +256,7 @@ func (pl *Plugin) evicts(ctx context.Context, c cause, choice Choice, assigned m
 	return what
 }
 
-// placed reports whether as many pods have a node as are asked for.
+// placed reports whether as many pods have a node as are requested.
 func (c cause) placed(assigned map[string][]*corev1.Pod, query Query) bool {
 	n := len(c.bound)
 	for _, pods := range assigned {

@@ -20,7 +20,7 @@ const (
 	mostNodes = 100
 	// mostLevels is how many priorities of victims are tried for a gang, the highest among them. Each takes the engine an attempt.
 	mostLevels = 8
-	// restFactor is for how many times what the engine took for a namespace it is not asked again for that: 5 % of the time.
+	// restFactor is for how many times as long as the engine took for a namespace no victims are searched for it by the engine again: 5 % of the time.
 	restFactor = 20
 )
 
@@ -202,13 +202,13 @@ func (x *engineSearch) guardedFirst() []int {
 	return append(of(true), of(false)...)
 }
 
-// rest is the time in which the engine is not asked for victims for a namespace, and the preemptors that wait for its end.
+// rest is the time in which the engine is not tried for victims for a namespace, and the preemptors that wait for its end.
 type rest struct {
 	until   time.Time
 	skipped map[types.NamespacedName][]*corev1.Pod
 }
 
-// rests reports whether the engine is not asked for victims for a namespace now; the preemptor is tried again when it is. While it is asked, nothing else
+// rests reports whether the engine is not tried for victims for a namespace now; the preemptor is tried again when it is. While it is tried, nothing else
 // is scheduled, and what that takes is for users to determine.
 func (p *Preemptor) rests(c cause) bool {
 	p.mu.Lock()
@@ -221,7 +221,7 @@ func (p *Preemptor) rests(c cause) bool {
 	return true
 }
 
-// rest has the engine not asked for victims for a namespace for a while.
+// rest has the engine not tried for victims for a namespace for a while.
 func (p *Preemptor) rest(namespace string, during time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -264,11 +264,7 @@ func (s *search) chosen(e set) (units []Unit) {
 }
 
 func (s *search) without(e set) *placement.Cluster {
-	var gone []types.UID
-	for _, u := range s.chosen(e) {
-		gone = append(gone, u.uids()...)
-	}
-	return s.Cluster.Without(gone...)
+	return s.Cluster.Without(gang.UIDs(podsOf(s.chosen(e)))...)
 }
 
 func (s *search) place(e set, opts placement.Options) placement.Result {

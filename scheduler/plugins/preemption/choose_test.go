@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -345,11 +346,7 @@ func whole(q Query, units []Unit) bool {
 
 func enough(t *testing.T, q Query, units []Unit) bool {
 	t.Helper()
-	var gone []types.UID
-	for _, u := range units {
-		gone = append(gone, u.uids()...)
-	}
-	r := placement.Place(t.Context(), q.Cluster.Without(gone...), q.Gang, placement.Options{Budget: generous})
+	r := placement.Place(t.Context(), q.Cluster.Without(gang.UIDs(podsOf(units))...), q.Gang, placement.Options{Budget: generous})
 	if !r.Fits() && !r.Impossible() {
 		t.Fatal("not decided")
 	}

@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/storage/volume"
@@ -147,6 +152,9 @@ func TestNominations(t *testing.T) {
 	r.WaitPlaced(r.singles(2)...)
 	unseen := make(chan string, 4)
 	r.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if len(action.(clienttesting.DeleteActionImpl).DeleteOptions.DryRun) > 0 {
+			return false, nil, nil
+		}
 		for _, name := range []string{"a-0", "a-1"} {
 			member, err := r.Client.Tracker().Get(podResource, enginetest.Namespace, name) // the client waits for its reactors
 			if err != nil || member.(*corev1.Pod).Status.NominatedNodeName == "" {
@@ -163,6 +171,48 @@ func TestNominations(t *testing.T) {
 	r.Create(enginetest.Pod("high", "", enginetest.On("n1"), enginetest.Priority(200), enginetest.CPUs(2)))
 	r.leave("s-0", "s-1")
 	r.Wait("no member is nominated", func() bool { return r.nominated("a-0")+r.nominated("a-1") == "" })
+}
+
+// A gang loses a member while nodes are being freed for it, and is not tried any more. Its other member keeps no node to which its nomination is all that is left.
+func TestNominationsOfAGangThatIsNotTried(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	r.members("a", 2, 2, 100)
+	r.Wait("both are nominated", func() bool { return r.nominated("a-0") == "n1" && r.nominated("a-1") == "n1" })
+	r.Wait("two are evicted", func() bool { return r.evicted() == "s-0 s-1" })
+	r.leave("a-1")
+	key := types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}
+	r.Preemptor.mu.Lock()
+	reservation := r.reservations[key]
+	r.Preemptor.mu.Unlock()
+	r.Preemptor.end(reservation, endFailed) // as when its nodes are not used in time
+	r.Create(enginetest.Pod("low", "", enginetest.CPUs(2)))
+	r.leave("s-0", "s-1")
+	r.WaitPlaced("low")
+	r.Wait("the member is nominated no more", func() bool { return r.nominated("a-0") == "" })
+}
+
+// A policy keeps one of the victims. The others do not go in vain; where enough of them are left, these do.
+func TestAPodThatMayNotBeDeleted(t *testing.T) {
+	r := start(t, "")
+	r.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		kept := action.(clienttesting.DeleteAction).GetName() == "s-1"
+		return kept, nil, apierrors.NewForbidden(podResource.GroupResource(), "s-1", errors.New("it is protected"))
+	})
+	r.Create(enginetest.Node("n1", 3))
+	r.WaitPlaced(r.singles(3)...)
+	r.members("a", 3, 3, 100)
+	r.Wait("it is found to be kept", func() bool {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		return len(r.Preemptor.spared) == 1
+	})
+	if got := r.evicted(); got != "" {
+		t.Errorf("%s went in vain", got)
+	}
+	r.WaitPlaced(r.members("b", 2, 2, 100)...)
+	r.waitEvicted("s-0", "s-2")
 }
 
 // The members of a gang come with the nominations of a scheduler that is gone, for nodes of which one is, too. They are cleared, and the gang, or others,
@@ -292,6 +342,52 @@ func TestTwoGangsPreemptAtOnce(t *testing.T) {
 	r.Wait("all are evicted", func() bool { return r.evicted() == "s-0 s-1 s-2 s-3" })
 	r.leave("s-0", "s-1", "s-2", "s-3")
 	r.WaitPlaced(append(a, b...)...)
+}
+
+// A gang needs another member before anybody has been evicted for the first two. All three victims have to go for it: that those of a reservation which has ended
+// leave is not to be counted on.
+func TestAReservationThatIsReplacedBeforeItsVictimsGo(t *testing.T) {
+	r := startHeld(t, func(*enginetest.Cluster) {}, "", nil)
+	r.Create(enginetest.Node("n1", 3))
+	r.WaitPlaced(r.singles(3)...)
+	a := r.members("a", 3, 2, 100)
+	victims := func() int {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		mine := r.reservations[types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}]
+		if mine == nil {
+			return 0
+		}
+		return len(podsOf(mine.units))
+	}
+	r.Wait("two are to go", func() bool { return victims() == 2 })
+	r.Group("a", 3, 100)
+	r.Wait("three are to go", func() bool { return victims() == 3 })
+	r.run()
+	r.WaitPlaced(a...)
+}
+
+// A victim is replaced by another pod of its name before it is evicted. It is gone, and what is reserved is not given up for that.
+func TestAVictimThatWasReplaced(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	r.Client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if patch.GetName() != "s-0" || !strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
+			return false, nil, nil
+		}
+		uid := field.Invalid(field.NewPath("metadata", "uid"), "s-0", "field is immutable")
+		return true, nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "s-0", field.ErrorList{uid})
+	})
+	r.members("a", 2, 2, 100)
+	r.Wait("the other is evicted", func() bool { return r.evicted() == "s-1" })
+	r.Wait("the room is waited for", func() bool {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		mine := r.reservations[types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}]
+		return mine != nil && len(mine.victims) == 1
+	})
 }
 
 // nominated returns the node that a pod is nominated for.

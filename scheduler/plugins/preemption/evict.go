@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/outcome"
@@ -29,6 +30,8 @@ import (
 const (
 	// ReasonPreempted is the reason of the event on a victim.
 	ReasonPreempted = "Preempted"
+	// ReasonNotPreempted is the reason of the event on a preemptor that a victim cannot be evicted.
+	ReasonNotPreempted = "NotPreempted"
 	// ReasonJobPreempted is the reason of the event on a job that is suspended.
 	ReasonJobPreempted = "GangPreempted"
 	// atOnce is how many pods are evicted at a time.
@@ -41,25 +44,24 @@ func patience() wait.Backoff {
 }
 
 // execute evicts the victims of a reservation. All jobs are checked first whether they can
-// be suspended: if one cannot, no victim has to go, and others are chosen. That takes as long as the API takes: who
+// be suspended, and all other pods whether they can be deleted: if one cannot, no victim has to go, and others are chosen. That takes as long as the API takes: who
 // does not need the room any more by then evicts no pod.
 func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	suspended, ok := p.checkJobs(ctx, r)
-	if ok {
-		p.awaitNominations(ctx, r)
-	}
-	if !ok || !p.current(r) || !p.suspendJobs(ctx, r, suspended) {
-		return
-	}
-	if left := p.keptBack(r); left != nil {
-		p.evictAll(ctx, r, left)
-		return
-	}
-	var pods []*corev1.Pod
+	var pods []*corev1.Pod // that go one by one
 	for _, pod := range podsOf(r.units) {
 		if job, owned := suspend.Of(pod); !owned || !suspended[job.Identity()] {
 			pods = append(pods, pod)
 		}
+	}
+	if ok = ok && p.checkPods(ctx, r, pods); ok {
+		p.awaitNominations(ctx, r)
+	}
+	if !ok || !p.begins(r) || !p.suspendJobs(ctx, r, suspended) {
+		return
+	}
+	if left := p.keptBack(r); left != nil {
+		pods = left
 	}
 	p.evictAll(ctx, r, pods)
 }
@@ -83,12 +85,42 @@ func (p *Preemptor) checkJobs(ctx context.Context, r *reservation) (suspended ma
 			continue // its pods can be deleted one by one
 		}
 		if err != nil {
-			p.refuse(klog.FromContext(ctx), r, job, err)
+			p.refuseJob(ctx, r, job, err)
 			return nil, false
 		}
 		suspended[job.Identity()] = true
 	}
 	return suspended, true
+}
+
+// checkPods reports whether all of some pods can be deleted, as far as dry runs show. A server that does not answer refuses nothing, nor does a webhook that takes
+// no dry runs.
+func (p *Preemptor) checkPods(ctx context.Context, r *reservation, pods []*corev1.Pod) bool {
+	var mu sync.Mutex
+	var kept *corev1.Pod // the first that cannot be
+	var why error
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	workqueue.ParallelizeUntil(until, atOnce, len(pods), func(i int) {
+		pod := pods[i]
+		err := p.engine.Framework().ClientSet().CoreV1().Pods(pod.Namespace).Delete(until, pod.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: []string{metav1.DryRunAll},
+		})
+		if !outcome.Refused(err) || outcome.Transient(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || failure.OutcomeOf(err) == failure.OutcomeUntried {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if kept == nil {
+			kept, why = pod, err
+			stop()
+		}
+	})
+	if kept == nil {
+		return true
+	}
+	p.refusePod(ctx, r, kept, why)
+	return false
 }
 
 // suspendJobs suspends those jobs of the victims that can be; ok is false if one could not.
@@ -102,7 +134,7 @@ func (p *Preemptor) suspendJobs(ctx context.Context, r *reservation, suspended m
 			Until: "its pods are gone and the preemptor has its places",
 		}
 		if err := p.persist(func() error { return p.jobs.Suspend(ctx, job, order) }); err != nil {
-			p.refuse(klog.FromContext(ctx), r, job, err)
+			p.refuseJob(ctx, r, job, err)
 			return false
 		}
 	}
@@ -135,15 +167,31 @@ func (p *Preemptor) persist(f func() error) error {
 	}, f)
 }
 
-// refuse leaves a job alone that cannot be suspended.
-func (p *Preemptor) refuse(logger klog.Logger, r *reservation, job suspend.Target, err error) {
+// refuseJob leaves a job alone that cannot be suspended.
+func (p *Preemptor) refuseJob(ctx context.Context, r *reservation, job suspend.Target, err error) {
 	hint := ""
 	if apierrors.IsForbidden(err) {
 		hint = "the rights are in install/scheduler-policy-rbac.yaml"
 	}
-	logger.Info("A job cannot be suspended to free nodes", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
+	klog.FromContext(ctx).Info("A job cannot be suspended to free nodes", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
+	p.spare(r, job.Identity())
+}
+
+// refusePod leaves a pod alone that cannot be deleted. An event on who it was to go for has the reason, as only who sees the pod may read it.
+func (p *Preemptor) refusePod(ctx context.Context, r *reservation, pod *corev1.Pod, err error) {
+	klog.FromContext(ctx).Info("A pod cannot be deleted to free a node", "pod", klog.KObj(pod), "for", claims.Describe(r.key), "err", err)
+	note := "a pod of another namespace cannot be evicted for it"
+	if p.claims.Reader(r.key.Namespace).Sees(pod.Namespace) {
+		note = fmt.Sprintf("pod %s/%s cannot be evicted for it: %v", pod.Namespace, pod.Name, err)
+	}
+	p.engine.Framework().EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(r.pods[0], nil, corev1.EventTypeWarning, ReasonNotPreempted, "Preempting", "%s", note)
+	p.spare(r, gang.IdentityOf(pod))
+}
+
+// spare leaves a victim alone for a while, and has others chosen.
+func (p *Preemptor) spare(r *reservation, victim gang.Identity) {
 	p.mu.Lock()
-	p.spared[job.Identity()] = p.clock.Now().Add(sparedFor)
+	p.spared[victim] = p.clock.Now().Add(sparedFor)
 	p.mu.Unlock()
 	p.end(r, endRefused)
 	p.retry(r.key, r.pods)
@@ -213,7 +261,7 @@ func (p *Preemptor) remove(ctx context.Context, r *reservation, pod *corev1.Pod)
 	switch {
 	case apierrors.IsConflict(err) && p.engine.Pod(pod) != nil: // it was written to at the same time
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone; another may have its name
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), outcome.Replaced(err): // it is gone; another may have its name
 		p.Gone(pod)
 		return nil
 	case err != nil:

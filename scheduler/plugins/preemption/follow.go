@@ -60,8 +60,67 @@ func (p *Preemptor) end(r *reservation, how string) {
 		b.until, b.pods = p.clock.Now().Add(min(firstBackoff<<min(b.times, 10), maxBackoff)), r.pods
 		b.times++
 	}
+	stranded, awaiting := p.dependentsOf(r, how)
 	p.mu.Unlock()
 	p.claims.Wake()
+	for _, o := range stranded {
+		p.end(o, endReplaced)
+		p.retry(o.key, o.pods)
+	}
+	for key, pods := range awaiting {
+		p.retry(key, pods)
+	}
+}
+
+// dependentsOf are those that count on the victims of a reservation to leave, which stay if it has ended before they were evicted: other reservations, and preemptors
+// that wait without one. They are tried again, as no pod that goes would have them tried. The lock must be held.
+func (p *Preemptor) dependentsOf(r *reservation, how string) (stranded []*reservation, awaiting map[types.NamespacedName][]*corev1.Pod) {
+	victims := podsOf(r.units)
+	if r.begun { // they leave, but where a job of theirs was not suspended after all
+		victims = nil
+		if how == endRefused {
+			victims = p.left(r)
+		}
+	}
+	if len(victims) == 0 {
+		return nil, nil
+	}
+	for _, o := range p.reservations {
+		if slices.ContainsFunc(victims, func(pod *corev1.Pod) bool { return o.victims[pod.UID] != nil }) {
+			stranded = append(stranded, o)
+		}
+	}
+	awaiting, p.awaiting = p.awaiting, map[types.NamespacedName][]*corev1.Pod{}
+	if how == endRefused || how == endGone || how == endOverdue { // the attempt under way may count on them; what it ends itself it does not
+		p.withdrawn++
+	}
+	return stranded, awaiting
+}
+
+// withdrawals is how often victims have stayed that were to leave.
+func (p *Preemptor) withdrawals() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.withdrawn
+}
+
+// recordResult records the result of an attempt that began when victims had stayed so often. If others have since, it counted on pods that do not leave, and is made again.
+func (p *Preemptor) recordResult(c cause, result string, withdrawals int) {
+	p.mu.Lock()
+	mine := p.reservations[c.key]
+	// A reservation that has ended meanwhile is tried again by whoever ended it.
+	again := p.withdrawn != withdrawals && (result == resultEvicts && mine != nil || result == resultWaits && mine == nil)
+	if delete(p.awaiting, c.key); result == resultWaits && mine == nil {
+		p.awaiting[c.key] = c.pods
+	}
+	p.mu.Unlock()
+	if !again {
+		return
+	}
+	if mine != nil {
+		p.end(mine, endReplaced)
+	}
+	p.retry(c.key, c.pods)
 }
 
 // used ends the reservation of a pod or a gang that is being placed. Of members above the minimum, each ends its own part of it.
@@ -168,6 +227,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 		}
 	}
 	p.forgetNominees()
+	maps.DeleteFunc(p.awaiting, func(_ types.NamespacedName, pods []*corev1.Pod) bool { return !p.waits(pods) })
 	maps.Copy(due, p.rested(now))
 	for job, until := range p.spared {
 		if now.After(until) {
@@ -202,11 +262,13 @@ func (p *Preemptor) stillWait(c cause) bool {
 	return true
 }
 
-// current reports whether a reservation still is the preemptor's, and is waited for.
-func (p *Preemptor) current(r *reservation) bool {
+// begins reports whether a reservation still is the preemptor's, and is waited for. Its victims leave from then on.
+func (p *Preemptor) begins(r *reservation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reservations[r.key] == r && p.waits(r.waiting())
+	current := p.reservations[r.key] == r && p.waits(r.waiting())
+	r.begun = r.begun || current
+	return current
 }
 
 // waits reports whether one of the pods still waits for a place. The lock must be held.

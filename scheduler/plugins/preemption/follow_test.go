@@ -109,13 +109,13 @@ func TestAVictimThatHasGoneDoesNotStay(t *testing.T) {
 			t.Errorf("%s: %d pods stay, %d leave, %d have gone", when, len(h.staying), len(h.leaving), len(h.gone))
 		}
 	}
-	is("while it leaves", occupants{leaving: []*corev1.Pod{v}}, pl.departures().occupants(cluster, 100))
+	is("while it leaves", occupants{leaving: []*corev1.Pod{v}}, pl.departures(nil).occupants(cluster, 100))
 	w.Gone(v)
-	is("after it has gone", occupants{gone: []*corev1.Pod{v}}, pl.departures().occupants(cluster, 100))
+	is("after it has gone", occupants{gone: []*corev1.Pod{v}}, pl.departures(nil).occupants(cluster, 100))
 	again := v.DeepCopy() // it was called back on its way to n1
 	again.Spec.NodeName = "n2"
 	elsewhere := newQuery([]*corev1.Node{aNode("n2", 4)}, []*corev1.Pod{again}, 1, 1).Cluster
-	is("with another node", occupants{staying: []*corev1.Pod{again}}, pl.departures().occupants(elsewhere, 100))
+	is("with another node", occupants{staying: []*corev1.Pod{again}}, pl.departures(nil).occupants(elsewhere, 100))
 }
 
 func TestWhatIsKeptOfANode(t *testing.T) {
@@ -140,6 +140,65 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	w.used(aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }), "n1")
 	if w.isOpen(r) || w.released != 1 || w.claims.Suspends(gang.Identity{Namespace: "ns", UID: "job"}) || w.claims.Progress(r.key) != "" {
 		t.Error("it is still kept when it is used")
+	}
+}
+
+// A reservation ends before its victims were evicted. Another that counts on them ends, too, unless they are on their way out.
+func TestAReservationThatAnotherCountsOn(t *testing.T) {
+	for _, c := range []struct {
+		begun bool
+		how   string
+		stays bool // the victim does
+	}{{false, endGone, true}, {false, endRefused, true}, {true, endGone, false}, {true, endRefused, true}} {
+		w := watch(t)
+		r := w.room()
+		r.units, r.begun = []Unit{{Pods: []*corev1.Pod{r.victims["v"]}}}, c.begun
+		q := aPod("q", "", 1, ranked(100))
+		w.knows(q)
+		other := newReservation(cause{key: types.NamespacedName{Namespace: "ns", Name: "labels:b"}, priority: 100, pods: []*corev1.Pod{q}}, map[string][]*corev1.Pod{"n1": {q}}, w.clock.Now())
+		other.victims["v"] = r.victims["v"]
+		w.open(other)
+		w.end(r, c.how)
+		if w.isOpen(other) == c.stays || (len(w.woken) > 0) != c.stays {
+			t.Errorf("%+v: the other is open: %v, woken %v", c, w.isOpen(other), w.woken)
+		}
+	}
+}
+
+// The victims of a reservation that has ended stay, unless they are being evicted.
+func TestWhoLeavesForAReservationThatHasEnded(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		w := watch(t)
+		r := w.room()
+		v := r.victims["v"]
+		r.units, r.begun = []Unit{{Pods: []*corev1.Pod{v}}}, begun
+		w.end(r, endReplaced)
+		pl, cluster := &Plugin{preemptor: w.Preemptor, args: DefaultArgs()}, newQuery([]*corev1.Node{aNode("n1", 4)}, []*corev1.Pod{v}, 1, 1).Cluster
+		if h := pl.departures(r).occupants(cluster, 100); (len(h.leaving) == 1) != begun || (len(h.staying) == 0) != begun {
+			t.Errorf("begun %v: %d pods leave, %d stay", begun, len(h.leaving), len(h.staying))
+		}
+	}
+}
+
+// An attempt counts on victims that stay after all.
+func TestAnAttemptThatCountsOnVictimsThatStay(t *testing.T) {
+	w := watch(t)
+	before, q := w.withdrawals(), aPod("q", "", 1, ranked(100))
+	w.knows(q)
+	c := cause{key: types.NamespacedName{Namespace: "ns", Name: "labels:b"}, pods: []*corev1.Pod{q}}
+	r := w.room()
+	r.units = []Unit{{Pods: []*corev1.Pod{r.victims["v"]}}}
+	w.end(r, endRefused)
+	w.woken = nil
+	if w.recordResult(c, resultNone, before); len(w.woken) > 0 {
+		t.Errorf("woken %v, which counts on nobody", w.woken)
+	}
+	if w.recordResult(c, resultWaits, before); len(w.woken) != 1 {
+		t.Errorf("woken %v", w.woken)
+	}
+	w.known = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if w.after(time.Second); len(w.awaiting) > 0 {
+		t.Error("it is remembered when it is gone")
 	}
 }
 

@@ -93,6 +93,30 @@ func TestAJobIsSuspended(t *testing.T) {
 	}
 }
 
+// Two preemptors count on one job to go. It turns out that it cannot be suspended: the second has others evicted, and does not wait for the job.
+func TestAJobThatAnotherCountsOnStays(t *testing.T) {
+	r := startHeld(t, func(*enginetest.Cluster) {}, "", nil, tfjob("llama", nil))
+	r.jobs.PrependReactor("patch", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "kubeflow.org", Resource: "tfjobs"}, "llama", nil)
+	})
+	r.Create(enginetest.Node("n1", 12), enginetest.Node("n2", 4))
+	r.WaitPlaced(r.members("l", 1, 1, 0, ownedBy("llama"), enginetest.CPUs(12))...)
+	r.WaitPlaced(r.singles(1, enginetest.CPUs(4))...)
+	r.members("a", 1, 1, 100, enginetest.CPUs(8))
+	r.Wait("the job is to go", func() bool {
+		return len(r.Preemptor.claims.Nodes(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"})) > 0
+	})
+	b := r.members("b", 1, 1, 100, enginetest.CPUs(4))
+	r.Wait("it is waited for", func() bool {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		return len(r.awaiting) == 1
+	})
+	r.run()
+	r.WaitPlaced(b...)
+	r.waitEvicted("s-0")
+}
+
 // While the API is queried whether a job can be suspended, its preemptor may go: then the job stays.
 func TestAJobIsNotSuspendedWithoutAPreemptor(t *testing.T) {
 	r := start(t, "", tfjob("llama", nil))

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	hierarchy "k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -28,13 +29,14 @@ import (
 // whole goes with all of that.
 func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 	p := pl.preemptor
+	spared := p.sparedNow() // once for all pods
 	groups, trees := pl.handle.SnapshotSharedLister().PodGroups(), pl.handle.SnapshotSharedLister().CompositePodGroups()
 	return func(pod *corev1.Pod) (Membership, bool) {
-		m := Membership{Min: -1, Priority: corev1helpers.PodPriority(pod)}
+		m := Membership{Min: -1, Priority: corev1helpers.PodPriority(pod), Spared: spared.Has(gang.IdentityOf(pod))}
 		job, owned := suspend.Of(pod)
 		brittle := owned && job.Brittle()
 		if brittle {
-			m.Gang, m.Spared = jobGang+job.Namespace+"/"+string(job.UID), p.isSpared(job.Identity())
+			m.Gang, m.Spared = jobGang+job.Namespace+"/"+string(job.UID), m.Spared || spared.Has(job.Identity())
 		}
 		group, in := engine.GroupOf(pod)
 		if !in {
@@ -48,7 +50,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 			if tree := disruptedWith(declared, groups, trees); tree != nil {
 				m.Gang, m.Part = compositeGroup+tree.Namespace+"/"+tree.Name, group.String()
 				m.Priority = max(m.Priority, ptr.Deref(declared.Spec.Priority, m.Priority), ptr.Deref(tree.Spec.Priority, m.Priority))
-				m.Spared = m.Spared || owned && p.isSpared(job.Identity())
+				m.Spared = m.Spared || owned && spared.Has(job.Identity())
 				return m, true
 			}
 		}
@@ -65,7 +67,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		}
 		if !brittle {
 			m.Min = int(declared.Spec.SchedulingPolicy.Gang.MinCount)
-			m.Spared = m.Spared || owned && p.isSpared(job.Identity())
+			m.Spared = m.Spared || owned && spared.Has(job.Identity())
 		}
 		return m, true
 	}
@@ -93,11 +95,17 @@ func disruptedWith(group *schedulingv1beta1.PodGroup, groups fwk.PodGroupLister,
 	return highest
 }
 
-func (p *Preemptor) isSpared(job gang.Identity) bool {
+// sparedNow are the jobs and pods that could not be evicted a while ago.
+func (p *Preemptor) sparedNow() sets.Set[gang.Identity] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until, ok := p.spared[job]
-	return ok && p.clock.Now().Before(until)
+	spared, now := sets.New[gang.Identity](), p.clock.Now()
+	for victim, until := range p.spared {
+		if now.Before(until) {
+			spared.Insert(victim)
+		}
+	}
+	return spared
 }
 
 // suspended returns since when a pod goes because its job was suspended; ok is

@@ -2,12 +2,15 @@ package preemption
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/outcome"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -30,7 +34,7 @@ func (p *Preemptor) nominations(key types.NamespacedName) map[types.NamespacedNa
 	if r := p.reservations[key]; r != nil {
 		for node, pods := range r.assigned {
 			for _, pod := range pods {
-				p.nominees[pod.UID] = nominee{pod, node}
+				p.nominees[pod.UID] = nominee{pod: pod, node: node}
 				nodes[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = &fwk.NominatingInfo{NominatedNodeName: node, NominatingMode: fwk.ModeOverride}
 			}
 		}
@@ -69,9 +73,9 @@ func (p *Preemptor) nominated(r *reservation) bool {
 	return true
 }
 
-// Follow has the filters of an engine leave the members out for whom room is reserved, of the pods that are nominated for a node. Claims keep others away
-// and report for whom; and members of one gang, which may change their nodes among them, would be in each other's way. The nomination of a member
-// for whose gang nothing is freed any more is cleared: the engine would keep it, and with it others off the node.
+// Follow has the filters of an engine leave the members out that are ours, of the pods that are nominated for a node. Claims keep others away
+// and report for whom, and where there is none any more, nothing is kept; and members of one gang, which may change their nodes among them, would be in each
+// other's way. The nomination of a member for whose gang nothing is freed any more is cleared: when it is tried again, or else soon.
 func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
 	next, begin := scheduler.NextEntity, sync.OnceFunc(p.adopt)
 	scheduler.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
@@ -93,12 +97,14 @@ func (p *Preemptor) Follow(scheduler *upstream.Scheduler) *upstream.Scheduler {
 
 // nominee is a member that has been nominated for a node.
 type nominee struct {
-	pod  *corev1.Pod
-	node string
+	pod     *corev1.Pod
+	node    string
+	adopted time.Time // it was nominated before this scheduler began, which was then; zero if it was not
+	cleared bool      // its nomination is being cleared
 }
 
 // adopt takes the nominations that members have when the engine begins for ours: they are of a scheduler that ran before, which may have freed the nodes. Without it
-// nobody would clear them. The engine nominates the members of composite groups itself.
+// they would never be cleared. The engine nominates the members of composite groups itself.
 func (p *Preemptor) adopt() {
 	pods, err := p.engine.Framework().SharedInformerFactory().Core().V1().Pods().Lister().List(labels.Everything())
 	if err != nil || gangcache.PlacesTrees() { // it reads the informer's cache
@@ -108,7 +114,7 @@ func (p *Preemptor) adopt() {
 	defer p.mu.Unlock()
 	for _, pod := range pods {
 		if _, member := engine.GroupOf(pod); member && pod.Spec.NodeName == "" && pod.Status.NominatedNodeName != "" {
-			p.nominees[pod.UID] = nominee{pod, pod.Status.NominatedNodeName}
+			p.nominees[pod.UID] = nominee{pod: pod, node: pod.Status.NominatedNodeName, adopted: p.clock.Now()}
 		}
 	}
 }
@@ -116,6 +122,34 @@ func (p *Preemptor) adopt() {
 // forgetNominees forgets those that do not wait any more. The lock must be held.
 func (p *Preemptor) forgetNominees() {
 	maps.DeleteFunc(p.nominees, func(_ types.UID, n nominee) bool { return !p.waits([]*corev1.Pod{n.pod}) })
+}
+
+// clearNominations clears the nominations of members for whose gangs nothing is freed any more, and that wait without being tried: autoscalers and other schedulers
+// would take the nodes for theirs. Those of a scheduler before this one have time to be tried first.
+func (p *Preemptor) clearNominations(ctx context.Context) {
+	var stale []*corev1.Pod
+	p.mu.Lock()
+	for uid, n := range p.nominees {
+		now := p.engine.Pod(n.pod)
+		if n.cleared || now == nil || now.Status.NominatedNodeName != n.node || p.reservations[claims.ConsumerOf(now)] != nil || !n.adopted.IsZero() && p.clock.Since(n.adopted) < useWithin {
+			continue
+		}
+		n.cleared = true
+		p.nominees[uid] = n
+		stale = append(stale, now)
+	}
+	p.mu.Unlock()
+	handle := p.engine.Framework()
+	for _, pod := range stale {
+		if handle.GetWaitingPod(pod.UID) != nil || handle.GetPodInPreBind(pod.UID) != nil {
+			continue // it is on its way to its node; where that fails, the engine clears the nomination
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"nominatedNodeName":null}}`, pod.UID)
+		_, err := handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) && !outcome.Replaced(err) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot clear the nomination of a pod", "pod", klog.KObj(pod))
+		}
+	}
 }
 
 // outdated reports whether a member has our nomination, and no node is being freed for its gang. What others nominate, such as autoscalers
@@ -142,6 +176,7 @@ func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo {
 	n.preemptor.mu.Lock()
 	defer n.preemptor.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(pods), func(info fwk.PodInfo) bool {
-		return n.preemptor.reservations[claims.ConsumerOf(info.GetPod())] != nil
+		ours, known := n.preemptor.nominees[info.GetPod().UID]
+		return known && ours.node == node && ours.adopted.IsZero() || n.preemptor.reservations[claims.ConsumerOf(info.GetPod())] != nil
 	})
 }

@@ -35,7 +35,7 @@ type reservation struct {
 	key      types.NamespacedName
 	priority int32
 	pods     []*corev1.Pod             // for whom it is; not changed
-	who      audience.Thing            // the preemptor, to readers: every victim is told
+	who      audience.Thing            // the preemptor, to readers: the event on every victim has it
 	singly   bool                      // they are placed one by one, and not all at once
 	assigned map[string][]*corev1.Pod  // by node, those that have no place yet; the preemptor's lock must be held
 	victims  map[types.UID]*corev1.Pod // that still are there
@@ -46,6 +46,7 @@ type reservation struct {
 	timeout  time.Duration             // for victims to go after their grace
 	since    time.Time                 // it was decided on
 	cleared  time.Time                 // all victims were gone; zero before
+	begun    bool                      // its victims are being evicted
 	insists  bool                      // what suspended jobs leave is deleted
 }
 
@@ -147,11 +148,14 @@ type Preemptor struct {
 	reservations map[types.NamespacedName]*reservation
 	// failed are preemptors that were not placed on the nodes freed for them.
 	failed map[types.NamespacedName]*backoff
+	// awaiting are preemptors without a reservation that wait for pods to leave; withdrawn is how often victims stayed that were to leave.
+	awaiting  map[types.NamespacedName][]*corev1.Pod
+	withdrawn int
 	// nominees are the members that this scheduler has nominated, or one before it, and for which node.
 	nominees map[types.UID]nominee
-	// resting are namespaces for which the engine is not asked for victims.
+	// resting are namespaces for which the engine is not tried for victims.
 	resting map[string]*rest
-	// spared are jobs that could not be suspended, and until when they are left alone.
+	// spared are jobs that could not be suspended and pods that could not be deleted, and until when they are left alone.
 	spared map[gang.Identity]time.Time
 }
 
@@ -172,7 +176,7 @@ func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGa
 		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
 		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
 		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[gang.Identity]time.Time{},
-		resting: map[string]*rest{}, nominees: map[types.UID]nominee{},
+		resting: map[string]*rest{}, nominees: map[types.UID]nominee{}, awaiting: map[types.NamespacedName][]*corev1.Pod{},
 	}
 }
 
@@ -190,6 +194,7 @@ func (p *Preemptor) Run(ctx context.Context) {
 			work.Go(func() { p.attempt(ctx, r) })
 		case <-ticker.C():
 			p.sweep(klog.FromContext(ctx))
+			p.clearNominations(ctx)
 		}
 	}
 }

@@ -35,8 +35,8 @@ type departures struct {
 	timeout   time.Duration // for which a pod is expected to go after its time
 }
 
-// departures is what preemption knows of who leaves.
-func (pl *Plugin) departures() departures {
+// departures is what preemption knows of who leaves. Of the victims of a reservation that has ended, which may be nil, those do that are being evicted.
+func (pl *Plugin) departures(ended *reservation) departures {
 	p := pl.preemptor
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,10 +48,28 @@ func (pl *Plugin) departures() departures {
 		maps.Copy(d.gone, r.gone)
 		d.nodes = slices.AppendSeq(d.nodes, maps.Values(r.gone))
 	}
+	if ended != nil {
+		d.follow(ended, p.engine.Pod)
+	}
 	if !p.jobs.None() {
 		d.suspended = p.suspended
 	}
 	return d
+}
+
+// follow adds the victims of a reservation that has ended, as far as they are on their way out: all of them once they are being evicted, one after the other.
+func (d *departures) follow(ended *reservation, pod func(*corev1.Pod) *corev1.Pod) {
+	maps.Copy(d.gone, ended.gone)
+	for uid, victim := range ended.victims {
+		switch now := pod(victim); {
+		case now == nil:
+			d.gone[uid] = victim.Spec.NodeName
+		case now.DeletionTimestamp != nil || ended.begun:
+			d.going[uid] = true
+		}
+		d.nodes = append(d.nodes, victim.Spec.NodeName)
+	}
+	d.nodes = slices.AppendSeq(d.nodes, maps.Values(ended.gone))
 }
 
 // fate is what becomes of a pod.
@@ -78,8 +96,8 @@ func (d departures) of(pod *corev1.Pod, node string) fate {
 	return leaves
 }
 
-// madeToLeave reports whether a pod is a victim of preemption. Others may have any grace: users write it, and nobody waits for that instead of
-// making room.
+// madeToLeave reports whether a pod is a victim of preemption. Others may have any grace: users write it, and room is made instead of waiting
+// for that.
 func (d departures) madeToLeave(pod *corev1.Pod) bool {
 	return d.going[pod.UID] || preemption.PodTerminatingByPreemption(pod)
 }

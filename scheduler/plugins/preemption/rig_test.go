@@ -59,6 +59,14 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 // startAfter runs it when something is in the cluster already.
 func startAfter(t *testing.T, before func(*enginetest.Cluster), args string, plugins []enginetest.Plugin, jobs ...runtime.Object) *rig {
 	t.Helper()
+	r := startHeld(t, before, args, plugins, jobs...)
+	r.run()
+	return r
+}
+
+// startHeld runs it, and nobody is evicted before run is called.
+func startHeld(t *testing.T, before func(*enginetest.Cluster), args string, plugins []enginetest.Plugin, jobs ...runtime.Object) *rig {
+	t.Helper()
 	r := &rig{t: t}
 	r.jobs = enginetest.JobsClient(suspend.Resources(), jobs...)
 	r.jobs.PrependReactor("patch", "*", rehearsed)
@@ -86,18 +94,24 @@ func startAfter(t *testing.T, before func(*enginetest.Cluster), args string, plu
 		c.Attach = func(e *upstream.Scheduler) { p.Follow(planner.Follow(e, plans, p.Gone)) }
 		before(c)
 		c.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return r.graceful(c, action.(clienttesting.DeleteAction).GetName())
+			if del := action.(clienttesting.DeleteActionImpl); len(del.DeleteOptions.DryRun) == 0 { // the tracker knows no dry run
+				return r.graceful(c, del.Name)
+			}
+			return true, nil, nil
 		})
 	}, append(plugins,
 		enginetest.Plugin{Name: claims.Name, New: handle.Binding(ledger.NewPlugin)},
 		enginetest.Plugin{Name: Name, New: p.NewPlugin, Args: args, Replaces: Replaces},
 		enginetest.Plugin{Name: planner.Name, New: plans.NewPlugin},
 	)...)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); p.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
 	return r
+}
+
+func (r *rig) run() {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	r.t.Cleanup(func() { cancel(); <-done })
 }
 
 // foreign are gangs that a label names.

@@ -85,7 +85,7 @@ func (s *search) stillFits(e set, u Unit, assigned map[string]map[string]int32) 
 
 // spare takes those out of a set, in an order, without whose eviction it is
 // still enough. Of a gang as a whole as many members as it can do without may
-// stay in. It ends with the time of the search: even to ask takes time, for
+// stay in. It ends with the time of the search: even to find that out takes time, for
 // thousands of units more than there was.
 func (s *search) spare(from set, order []int, enough func(try set, u Unit) bool) set {
 	e := slices.Clone(from)

@@ -101,7 +101,7 @@ func Collect(staying []*corev1.Pod, all iter.Seq[*corev1.Pod], of func(*corev1.P
 			if m.Part != "" {
 				parts[m.Gang][m.Part] = true
 			}
-		case low(pod) && !placement.DaemonSetPod(pod):
+		case low(pod) && !m.Spared && !placement.DaemonSetPod(pod):
 			c.Units = append(c.Units, Unit{Kind: Single, Pods: []*corev1.Pod{pod}, Priority: corev1helpers.PodPriority(pod)})
 		}
 	}
@@ -205,12 +205,4 @@ func startOf(pod *corev1.Pod) time.Time {
 // on reports whether a pod of the unit has one of some nodes.
 func (u Unit) on(nodes func(name string) bool) bool {
 	return slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return nodes(p.Spec.NodeName) })
-}
-
-func (u Unit) uids() []types.UID {
-	all := make([]types.UID, 0, len(u.Pods))
-	for _, pod := range u.Pods {
-		all = append(all, pod.UID)
-	}
-	return all
 }

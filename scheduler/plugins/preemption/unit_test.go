@@ -79,7 +79,7 @@ func TestFewAreAsked(t *testing.T) {
 		cluster := placement.NewCluster(placement.Objects{Nodes: list, Pods: running})
 		w := watch(t)
 		pl := &Plugin{preemptor: w.Preemptor, args: DefaultArgs()}
-		leave := pl.departures()
+		leave := pl.departures(nil)
 		h := leave.occupants(cluster, below)
 		asked := 0
 		got := Collect(h.staying, leave.others(cluster), func(p *corev1.Pod) (Membership, bool) { asked++; return belongs(p) }, below)

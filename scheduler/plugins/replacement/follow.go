@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // ReasonGiven is the reason of the condition DisruptionTarget of a pod whose
@@ -40,10 +41,7 @@ func (t *Tracker) follow(live, ended cache.SharedInformer) error {
 }
 
 func podOf(obj any) *corev1.Pod {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	pod, _ := obj.(*corev1.Pod)
+	pod, _ := engine.EventObject[*corev1.Pod](obj)
 	return pod
 }
 

@@ -32,7 +32,7 @@ func builtin() []resource {
 		of("", "v1", "nodes", "Node", cluster, readNodes),
 		of("batch", "v1", "jobs", "Job", everywhere, readBatchJobs),
 		typed[appsv1.ReplicaSet]("apps", "v1", "replicasets", everywhere, ownerFields()),
-		typed[appsv1.StatefulSet]("apps", "v1", "statefulsets", everywhere, ownerFields()),
+		typed[appsv1.StatefulSet]("apps", "v1", "statefulsets", everywhere, controllerFields()),
 		typed[appsv1.Deployment]("apps", "v1", "deployments", everywhere, controllerFields()),
 		typed[appsv1.DaemonSet]("apps", "v1", "daemonsets", everywhere, controllerFields()),
 		typed[corev1.Event]("", "v1", "events", own, nothingMore()),

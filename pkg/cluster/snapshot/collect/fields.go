@@ -61,12 +61,12 @@ func roleFields() prune.Fields {
 	return fields(always, []string{"metadata.annotations", "metadata.labels"})
 }
 
-// controllerFields keep the arguments of Deployments and DaemonSets: they hold how an operator was configured.
+// controllerFields keep the arguments of Deployments and DaemonSets, which hold how an operator was configured, and what the next pods of StatefulSets request.
 func controllerFields() prune.Fields {
 	return fields(always, prune.Under(containers("spec.template.spec"), doing...))
 }
 
-// ownerFields keep of a ReplicaSet or StatefulSet whose it is, and how many pods it makes.
+// ownerFields keep of a ReplicaSet whose it is, and how many pods it makes.
 func ownerFields() prune.Fields { return fields(always, []string{"spec.template"}) }
 
 // jobFields are those of a batch Job that is not in the namespace of the query.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
@@ -84,7 +83,6 @@ var crdGroups = []string{"scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "sched
 
 // declaresGangs reports whether gangs are declared by objects of a kind. Kubernetes' own are built in, and not served everywhere.
 func declaresGangs(kind schema.GroupKind) bool {
-	return kind == native.CompositeKind() || slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
-		return slices.ContainsFunc(r.Kinds, func(k gang.Served) bool { return k.GroupKind == kind })
-	})
+	_, ok := dialect.ByKind(kind)
+	return ok || kind == native.CompositeKind()
 }

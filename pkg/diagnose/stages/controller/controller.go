@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -21,6 +25,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	handled := job.Seen || len(g.ExistingPods()) > 0 // a status may be empty until the pods run
 	seen := handled || reported(c, job)
 	kueueController(c, out)
+	awaitsClaims(c, out)
 	if len(job.Reader.Controller.Images) == 0 {
 		state := byKubernetes(c, out, seen)
 		if !c.NoPods && !out.NoPods && g.Count(gang.Missing) > 0 && !g.Suspended && g.End == nil {
@@ -41,14 +46,17 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		switch {
 		case len(operators) > 0 && component.AllDown(operators):
 			out.Add(down(c, job, operators[0]))
-		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", "") && !acts(c, job):
+		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", "") && (len(others) > 0 || !validated(c, job) && !acts(c, job)):
 			out.Add(missing(c, job, others))
 		}
 	case len(all) == 0 && out.Denied(c, "deployments.apps", ""):
 		return stage.Unknown("deployments may not be listed")
-	case len(operators) == 0 && age > operatorNotices:
+	case len(operators) == 0 && age > operatorNotices && !(handled && actedSince(c, job, c.View.Now.Add(-operatorSilent))):
 		out.NoPods = true
 		out.Add(missing(c, job, others))
+	case !seen && unserved(c, job) != nil:
+		out.NoPods = true
+		out.Add(unserved(c, job))
 	case len(operators) > 0 && component.AllDown(operators):
 		out.NoPods = true
 		out.Add(down(c, job, operators[0]))
@@ -68,6 +76,30 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("")
 }
 
+// awaitsClaims notes that the controller makes neither a PodGroup nor pods before claims exist, as Volcano's does with those that a Job names. That they do not is for the stage of
+// placement to find.
+func awaitsClaims(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	if g.Object == nil || g.Kind.GroupKind() != volcanojob.GroupKind() || g.End != nil || len(g.ExistingPods()) > 0 || !c.View.Snap.CanList("persistentvolumeclaims", g.Meta.Namespace) {
+		return
+	}
+	type claimNames struct{}
+	there := view.Once(c.View, claimNames{}, func() map[types.NamespacedName]bool {
+		there := map[types.NamespacedName]bool{}
+		for _, claim := range c.View.Snap.Claims {
+			there[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = true
+		}
+		return there
+	})
+	absent := slices.DeleteFunc(volcanojob.Claims(g.Object), func(name string) bool {
+		return there[types.NamespacedName{Namespace: g.Meta.Namespace, Name: name}]
+	})
+	if len(absent) > 0 {
+		out.NoPods = true
+		out.Note("Volcano's controller makes nothing of the Job before there is %s %s", phrase.Verb(len(absent), "claim", "claims"), phrase.Names(absent))
+	}
+}
+
 // reported reports whether the controller has written an event about the job or what it makes of it: some report there alone why they make nothing.
 func reported(c *stage.Context, job *gang.Job) bool {
 	return slices.ContainsFunc(c.View.MakerEvents(c.Gang.Job), func(e view.Event) bool {
@@ -75,11 +107,24 @@ func reported(c *stage.Context, job *gang.Job) bool {
 	})
 }
 
-// acts reports whether the controller of a kind of job has handled another one that has not ended: it may run without a Deployment, or outside the
+// validated reports whether a webhook of the Training Operator looks at such jobs, and the operator handles their version.
+func validated(c *stage.Context, job *gang.Job) bool {
+	versions, some := job.Reader.Controller.Versions["training-operator"]
+	return component.Validated(c.View, job.Reader) && (!some || slices.Contains(versions, job.Kind.Version))
+}
+
+// lately is how long ago a job may have ended to be a sign that its controller runs.
+const lately = time.Hour
+
+// acts reports whether the controller of a kind of job has handled one that has not ended long ago, in the cluster as it is: it may run without a Deployment, or outside the
 // cluster.
 func acts(c *stage.Context, job *gang.Job) bool {
-	return slices.ContainsFunc(c.View.Jobs(), func(other *gang.Job) bool {
-		return other != job && other.End == nil && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(c.View.Gang(other).ExistingPods()) > 0)
+	now := c.View.Present()
+	type handled struct{ controller string }
+	return view.Once(now, handled{job.Reader.Controller.Name}, func() bool {
+		return slices.ContainsFunc(now.Jobs(), func(other *gang.Job) bool {
+			return (other.End == nil || now.Age(other.End.At) <= lately) && other.Reader.Controller.Name == job.Reader.Controller.Name && (other.Seen || len(now.Gang(other).ExistingPods()) > 0)
+		})
 	})
 }
 

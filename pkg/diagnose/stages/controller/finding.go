@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -20,6 +21,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 const (
@@ -41,15 +45,30 @@ func missing(c *stage.Context, g *gang.Job, others []string) *stage.Finding {
 	if install := component.Install(g.Reader); install != "" && len(others) == 0 {
 		f.Run(install)
 	}
-	if len(others) > 0 {
+	if f.Inferred = len(others) == 0; !f.Inferred {
 		f.Message = fmt.Sprintf("no controller turns %ss like %s/%s into pods: %s", g.Reader.Title(), g.Meta.Namespace, g.Meta.Name, phrase.And(others))
 	}
 	for _, d := range c.View.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if component.Repository(container.Image) == "trainer-controller-manager" {
+			if imagename.Base(container.Image) == "trainer-controller-manager" {
 				f.Detail("%s (trainer-controller-manager) runs TrainJobs only, no %ss", c.NameOf("Deployment", d), g.Reader.Title())
 			}
 		}
+	}
+	return f
+}
+
+// unserved finds that the cluster does not serve the kind that the operator makes of a job; nil if it does, or makes none.
+func unserved(c *stage.Context, job *gang.Job) *stage.Finding {
+	makes, known := kinds.ByKind(job.Reader.Makes)
+	if !known || c.View.Snap.Server.Resources == nil || c.View.Snap.Serves(schema.GroupResource{Group: makes.Group, Resource: makes.Resource}, makes.Kind) {
+		return nil
+	}
+	crd := makes.Resource + "." + makes.Group
+	f := stage.Found(answer.OperatorMissing, "%s is run as a %s, and the cluster does not serve these: CRD %s is not installed", nameOf(c, job), makes.Kind, crd).
+		See(job.Kind.GroupVersion().String(), job.Kind.Kind, &job.Meta, ".status").Fact("crd", crd).Run(command.Kubectl("", "get", "crd", crd))
+	if install := component.Install(makes); install != "" {
+		f.Run(install)
 	}
 	return f
 }
@@ -82,7 +101,7 @@ func leaderLost(c *stage.Context, d *appsv1.Deployment, l *coordinationv1.Lease)
 		"%s gives no sign of life: its lease was last renewed %s ago", bareName(c, d), phrase.Age(c.View.Age(at))).
 		See("coordination.k8s.io/v1", "Lease", l, ".spec.renewTime").SinceTime(at).
 		Detail("%s; %s: %d/%d ready", c.TitleOf("Lease", l), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d)).
-		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")).Fix(component.Start(c, d))
+		Run(command.DeploymentLog(d)).Fix(component.Start(c, d))
 }
 
 func down(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Finding {
@@ -102,7 +121,7 @@ func down(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Finding 
 	for _, line := range component.Problems(c, d) {
 		f.Detail("%s", line)
 	}
-	return f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")).
+	return f.Run(component.Log(c.View, "deployment", d, d.Spec.Selector)).
 		Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(c, d))
 }
 
@@ -111,13 +130,44 @@ func inactive(c *stage.Context, job *gang.Job, d *appsv1.Deployment) *stage.Find
 		"%s runs (%s, %d/%d ready) but has not looked at %s for %s: it may not handle this kind or namespace",
 		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), nameOf(c, job), phrase.Age(ageOf(c, job))).
 		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
-		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
+		Run(command.DeploymentLog(d))
 	if u := c.View.Object(job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name); u != nil {
 		if by, field := job.Reader.Controller.ManagedBy(u); by != "" {
 			f.Detail("%s is %s: the operator leaves it to that", field, by)
 		}
 	}
 	return f
+}
+
+// Unsubmitted finds that the controller has not submitted what the members of a gang run, which are all up; nil where it has, or does not do that.
+func Unsubmitted(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	if g.Unsubmitted != gang.ByController {
+		return nil
+	}
+	var up time.Time
+	for _, p := range g.ExistingPods() {
+		if _, ready := podutil.GetPodCondition(&p.Status, corev1.PodReady); ready != nil {
+			up = view.Later(up, ready.LastTransitionTime.Time)
+		}
+	}
+	if up.IsZero() {
+		return nil
+	}
+	age := c.View.Age(up)
+	operators, _ := handling(c, g.Job, component.Operators(c.View, g.Job))
+	var f *stage.Finding
+	switch {
+	case len(operators) > 0 && component.AllDown(operators):
+		f = down(c, g.Job, operators[0])
+	case age <= operatorSilent:
+		f = stage.Found(answer.ContainersStarting, "its members have been ready for %s, and %s is to submit to them what they run", phrase.Age(age), g.Reader.Controller.Name)
+	default:
+		f = stage.Found(answer.OperatorDown, "its members have been ready for %s and do nothing: %s has not submitted to them what they run", phrase.Age(age), g.Reader.Controller.Name).
+			Detail("it does so when it reaches them, and has what it expects of them: its log shows which").Run(component.OperatorLog(c.View, g))
+	}
+	n, _ := stage.IdleDevices(g)
+	return f.See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").SinceTime(up).Fact("idleGPUs", n)
 }
 
 // forbidden looks for refusals that are about the operator's own rights.
@@ -169,7 +219,8 @@ func ofOperator(c *stage.Context, account string) bool {
 
 // accountOf is the service account of the pods of a Deployment, as namespace:name.
 func accountOf(d *appsv1.Deployment) string {
-	return d.Namespace + ":" + cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+	a := rbac.AccountOf(d.Namespace, &d.Spec.Template.Spec)
+	return a.Namespace + ":" + a.Name
 }
 
 // operatorNeeds reports whether operators have to be allowed an access to make the pods of a job: to what they make, and to the job itself.

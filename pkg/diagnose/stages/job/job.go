@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ import (
 const maxReported = 300
 
 // Notes are remarks about members of which no stage reports more: those that have failed for good.
-func Notes(g *gang.Gang, out *stage.Result) {
+func Notes(v *view.View, g *gang.Gang, out *stage.Result) {
 	if g.Object != nil && g.Kind.GroupKind() == volcanojob.GroupKind() && g.End == nil {
 		if reported := volcanojob.Reported(g.Object); reported != "" {
 			out.Note("Volcano's controller reports of the job: %s", phrase.Shorten(reported, maxReported))
@@ -39,11 +40,40 @@ func Notes(g *gang.Gang, out *stage.Result) {
 	if used, allowed, field := attempts(g); used > 0 && g.End == nil {
 		out.Note("it has failed %s, and fails for good after more than %d (%s)", phrase.Count(used, "time"), allowed, field)
 	}
+	if g.Unsubmitted == gang.ByUser && g.Up() {
+		out.Note("its members wait for a user to submit what they run: its controller leaves that to users (submissionMode InteractiveMode)")
+	}
 	n := int(g.FailedIndexes.Count())
 	if n == 0 || g.End != nil {
 		return
 	}
 	out.Note("%s %s %s failed for good: the controller makes no more pods of %s", phrase.Verb(n, "index", "indexes"), g.FailedIndexes, phrase.Verb(n, "has", "have"), phrase.Verb(n, "it", "them"))
+	if j := g.BatchJob; j == nil || j.Spec.SuccessPolicy != nil {
+		return
+	}
+	out.Note("the Job fails when its other pods have ended")
+	shown := 0
+	for _, p := range v.PodsOf(g.Job) {
+		t, container := lastEnd(p)
+		if t == nil || shown == maxFailedIndexes || !g.FailedForGood(p) {
+			continue
+		}
+		shown++
+		out.Note("%s: container %s, %s; see %s", p.Name, container, phrase.Ending(t), command.Kubectl(p.Namespace, "logs", p.Name, "-c", container, "--tail=50"))
+	}
+}
+
+// maxFailedIndexes is of how many pods of indexes that have failed for good is remarked how they ended.
+const maxFailedIndexes = 4
+
+// lastEnd is how a container of a pod ended badly; nil if none has.
+func lastEnd(p *corev1.Pod) (t *corev1.ContainerStateTerminated, container string) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
+			return s.State.Terminated, s.Name
+		}
+	}
+	return nil, ""
 }
 
 // attempts is how often pods of a Job, or the Jobs of a JobSet, have failed, of how many times they may; used is 0 where that is not known.
@@ -69,7 +99,7 @@ func attempts(g *gang.Gang) (used, allowed int64, field string) {
 // Evaluate looks at the spec and at what the controller made of it.
 func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
-	Notes(g, out)
+	Notes(c.View, g, out)
 	runsUnqueued(c, out)
 	if g.Deleted() && g.End == nil {
 		out.NoPods, out.Last = true, true
@@ -108,7 +138,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 			f.Run(command.MergePatch(g.Meta.Namespace, "job", g.Meta.Name, map[string]any{"spec": map[string]any{"parallelism": 1}}))
 		}
 		out.Add(f)
-	case noRuntime(c, out):
+	case noRuntime(c, out), madeSuspended(c, out):
 		out.NoPods = true
 	default:
 		rejected(c, out)
@@ -125,9 +155,6 @@ func rejected(c *stage.Context, out *stage.Result) {
 	}
 	later := map[string]bool{}
 	for _, e := range c.View.MakerEvents(g.Job) {
-		if e.Last.Before(g.Meta.CreationTimestamp.Time) {
-			return // about an earlier job of the same name
-		}
 		if reportsRejection(e) && !later[e.By] {
 			out.NoPods = true
 			out.Add(stage.Found(answer.JobInvalid, "the controller does not accept %s: %s", g.Meta.Name, e.Message).
@@ -196,9 +223,10 @@ func failed(c *stage.Context) *stage.Finding {
 	if g.End.Reason == batchv1.JobReasonDeadlineExceeded && g.Deadline > 0 {
 		f.Detail("its activeDeadlineSeconds is %d: %s, counted from its start, also while it waits", int64(g.Deadline.Seconds()), phrase.Age(g.Deadline)).Fact("activeDeadlineSeconds", int64(g.Deadline.Seconds()))
 	}
+	stillHeld(c, f)
 	member, s := firstToFail(c)
-	if m := endedByStatus(c); member == nil && m != nil { // the logs have gone with the pod
-		return f.Detail("%s on %s: %s %s", m.Name(), cmp.Or(m.Node(), "no node"), strings.ToLower(m.Pod.Status.Reason), m.Pod.Status.Message).Fact("member", m.Name()).Fact("reason", m.Pod.Status.Reason)
+	if m := endedByStatus(c); m != nil && (member == nil || member.Pod == m.Pod) { // the logs have gone with the pod
+		return f.Detail("%s on %s: %s", m.Name(), cmp.Or(m.Node(), "no node"), strings.Trim(m.Pod.Status.Reason+": "+m.Pod.Status.Message, ": ")).Fact("member", m.Name()).Fact("reason", m.Pod.Status.Reason)
 	}
 	if member == nil && !g.Reader.Makes.Empty() && g.Made == nil && len(g.ExistingPods()) == 0 { // nothing was made of it
 		return f.Run(c.Kubectl("describe", g.Ref()))
@@ -209,6 +237,22 @@ func failed(c *stage.Context) *stage.Finding {
 	t := s.State.Terminated
 	return f.Detail("%s ended first, %s ago: container %s, %s", member.Name(), phrase.Age(c.View.Age(t.FinishedAt.Time)), s.Name, phrase.Ending(t)).
 		Fact("member", member.Name()).Fact("exitCode", t.ExitCode).Run(c.Kubectl("logs", member.Pod.Name, "-c", s.Name, "--tail=50"))
+}
+
+// cleanedUp is within what time controllers delete what a job that has failed is to leave.
+const cleanedUp = time.Minute
+
+// stillHeld adds to the finding that a job has failed what its members hold, and how that is freed; and that they run, where they were made after that.
+func stillHeld(c *stage.Context, f *stage.Finding) {
+	g := c.Gang
+	n, _ := stage.IdleDevices(g)
+	if n == 0 || g.Bare != nil || g.LeftFor > 0 || c.View.Age(g.End.At) <= cleanedUp {
+		return
+	}
+	if again := stage.RunAgain(g); !again.IsZero() {
+		f.Detail("its members came up after that, the first %s ago, and run: they hold %s for a job that has failed for good", phrase.Age(c.View.Age(again)), phrase.Count(n, "GPU"))
+	}
+	f.Detail("what they hold is free when the job is deleted: %s", command.Delete(g.Job))
 }
 
 // endedByStatus is the first member whose pod was ended from outside, as when it was evicted; nil if none was.

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -44,6 +45,40 @@ func suspended(c *stage.Context) *stage.Finding {
 			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.Kind), g.Meta.Name, patch)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resumed(s, g.Job) },
 	})
+}
+
+// resumes is how long a controller may take to resume what it has made of a job that is not suspended.
+const resumes = 5 * time.Minute
+
+// madeSuspended finds that the object that the controller has made of a job is suspended, and the job is not: no pods are made before it is resumed. Kueue, for one, suspends a
+// RayCluster of its own account.
+func madeSuspended(c *stage.Context, out *stage.Result) bool {
+	g := c.Gang
+	reader, known := kinds.ByKind(g.Reader.Makes)
+	if !known || g.Made != nil || g.Suspended || g.MadeAs == "" || g.End != nil || len(g.ExistingPods()) > 0 { // an object that lasts while its job is suspended is resumed with it
+		return false
+	}
+	made := c.View.Object(reader.GroupKind, g.Meta.Namespace, g.MadeAs)
+	if made == nil || c.View.Age(made.GetCreationTimestamp().Time) <= resumes {
+		return false
+	}
+	if job, err := reader.Job(made); err != nil || !job.Suspended {
+		return false
+	}
+	path := suspension.FieldOf(reader.Group)
+	patch := any(false)
+	for i := len(path) - 1; i >= 0; i-- {
+		patch = map[string]any{path[i]: patch}
+	}
+	out.Add(stage.Found(answer.JobSuspended, "%s %s, which was made of %s, is suspended, and %s is not: no pods are made before it is resumed", reader.Kind, g.MadeAs, g.Meta.Name, g.Meta.Name).
+		See(made.GetAPIVersion(), made.GetKind(), made, "."+strings.Join(path, ".")).Fact("made", g.MadeAs).Run(c.Kubectl("describe", reader.Resource+"."+reader.Group, g.MadeAs)).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume " + reader.Kind + " " + g.MadeAs, Change: map[string]any{"suspend": false},
+			Command: command.MergePatch(g.Meta.Namespace, reader.Resource+"."+reader.Group, g.MadeAs, patch)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, reader.GroupKind, g.Meta.Namespace, g.MadeAs, func(u *unstructured.Unstructured) { whatif.Set(u, false, path...) })
+		},
+	}))
+	return true
 }
 
 // aborted is a Job of Volcano whose pods are gone until a user resumes it.

@@ -62,19 +62,6 @@ func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
 	action.Text += ", so that the " + phrase.Verb(len(names), "successor", "successors") + " of " + phrase.Names(names) + phrase.Verb(len(names), " is", " are") + " made"
 	c.BringBackNodes(f.Fact("terminating", names), pods).Fix(stage.Fix{
 		Action: action,
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return replaced(s, pods) },
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Replaced(s, pods) },
 	})
-}
-
-// replaced is the cluster after the controller has made the successors of pods that are gone: they wait for nodes.
-func replaced(s *snapshot.Snapshot, gone []*corev1.Pod) *snapshot.Snapshot {
-	var successors []*corev1.Pod
-	for _, p := range gone {
-		next := p.DeepCopy()
-		next.UID, next.CreationTimestamp.Time = p.UID+"-successor", s.At
-		next.DeletionTimestamp, next.DeletionGracePeriodSeconds, next.Finalizers = nil, nil, nil
-		next.Spec.NodeName, next.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
-		successors = append(successors, next)
-	}
-	return whatif.Come(whatif.Gone(s, gone), successors)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -18,11 +19,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Evaluate looks at a gang of which some members hold nodes while others cannot: what was lost, who took it, and what idles.
 func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
+	if g.Count(gang.Running) < g.Min {
+		evictedAgain(c, out)
+	}
 	if g.Suspended { // its members are to go; a queue or a user decides when others come
 		if left := stuckMembers(c); len(left) > 0 {
 			out.Add(stuckBehind(c, left))
@@ -53,12 +60,14 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	switch lost := lostMembers(c); {
 	case bypassed && (len(lost) == 0 || len(bypass.Placed) > 0 && !bypass.Undeclared):
 		out.Add(gangBypassed(c, bypass))
-	case len(lost) == 0 && (neverMade(c) || c.Has(answer.SchedulerNotFound)): // earlier stages find why
+	case len(lost) == 0 && (neverMade(c) || c.Has(answer.SchedulerNotFound) || holdsNoDevice(c)): // earlier stages find why
 		out.Note("%s", holdingLine(c))
 	case len(lost) == 0 && component.IgnoresPolicy(c.View, g) && g.Count(gang.Pending) > 0:
 		out.Add(policyIgnored(c))
+	case len(lost) == 0 && component.WithoutGroup(g) && g.Count(gang.Pending) > 0:
+		out.Add(groupNotMade(c))
 	case len(lost) == 0 && deadlocked(c, out):
-	case len(lost) == 0 && g.Sequential != "": // it starts one member after the other, and some wait
+	case len(lost) == 0 && g.Sequential != "" && !firstWait(g): // it starts one member after the other, and some wait
 	case len(lost) == 0:
 		out.Add(incomplete(c))
 	default:
@@ -71,6 +80,14 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(f)
 	}
 	return stage.OK("")
+}
+
+// firstWait reports whether members wait for nodes that come after no others, in a gang in which others come after them.
+func firstWait(g *gang.Gang) bool {
+	return slices.ContainsFunc(g.Members, func(m gang.Member) bool {
+		r := g.RoleByName(m.Role)
+		return m.State == gang.Pending && r != nil && r.Follows.Role == ""
+	})
 }
 
 // longestBackoff is how long the controller of Jobs waits at most before it replaces a pod that failed.
@@ -90,9 +107,12 @@ func allFailed(c *stage.Context) *stage.Finding {
 		Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).SinceTime(last)
 }
 
-// comesByItself reports whether all that the members without a node wait for is on its way: pods that are leaving, of the gang itself or of others, or nodes that were ordered.
+// comesByItself reports whether all that the members without a node wait for is on its way: pods that are leaving, of the gang itself or of others, or nodes that were ordered, or pods that follow those
+// which a node refused while it started.
 func comesByItself(c *stage.Context) bool {
-	comes := func(f stage.Finding) bool { return f.Code == answer.VictimsTerminating || f.Code == answer.ScalingUp }
+	comes := func(f stage.Finding) bool {
+		return f.Code == answer.VictimsTerminating || f.Code == answer.ScalingUp || f.Code == answer.NodeRefused && f.Verdict == answer.Waiting
+	}
 	return slices.ContainsFunc(c.Findings, comes) && !slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return !comes(f) && f.Stage != answer.StageStart })
 }
 
@@ -102,8 +122,18 @@ func startsBadly(c *stage.Context) bool {
 }
 
 func holdingLine(c *stage.Context) string {
+	line := fmt.Sprintf("%d of %d members have a node", c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total())
 	n, _ := stage.IdleDevices(c.Gang)
-	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.Gang.Count(gang.Starting, gang.Running)), c.Gang.Total(), phrase.Count(n, "GPU"))
+	if n > 0 {
+		line += fmt.Sprintf(" and hold %s for nothing", phrase.Count(n, "GPU"))
+	}
+	return line
+}
+
+// holdsNoDevice reports whether the members of a gang that have a node hold no device, though others request some, such as the head of a Ray cluster: nothing idles for these.
+func holdsNoDevice(c *stage.Context) bool {
+	n, _ := stage.IdleDevices(c.Gang)
+	return n == 0 && len(c.Findings) > 0 && slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool { return request.Device(request.Of(r.Pod)) != "" })
 }
 
 // policyIgnored finds that members were placed one by one, as the operator makes no group by the policy of the job.
@@ -111,8 +141,18 @@ func policyIgnored(c *stage.Context) *stage.Finding {
 	g := c.Gang
 	idle, since := stage.IdleDevices(g)
 	return stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, as the operator made no PodGroup: it runs without --gang-scheduler-name, and the job's schedulingPolicy, which wants %d, has no effect; %s",
-		phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), g.Scheduler, *g.MinMember, phrase.Count(idle, "GPU")+" idle").As(answer.Degraded, answer.Admin).
+		placedOf(g), g.Scheduler, *g.MinMember, phrase.Count(idle, "GPU")+" idle").As(answer.Degraded, answer.Admin).
 		Fact("minMember", *g.MinMember).Fact("idleGPUs", idle).Fact("scheduler", g.Scheduler).SinceTime(since).Detail("%s", holdingLine(c)).Run(component.OperatorLog(c.View, g))
+}
+
+// groupNotMade finds that members were placed one by one, as Kubernetes made no PodGroup of the gang that a Job of its own states.
+func groupNotMade(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	idle, since := stage.IdleDevices(g)
+	return stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, as there is no PodGroup of the gang of %d that spec.scheduling of the Job states",
+		placedOf(g), g.Scheduler, g.Min).As(answer.Degraded, answer.Admin).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec.scheduling").Fact("minMember", g.Min).Fact("idleGPUs", idle).Fact("scheduler", g.Scheduler).Fact("featureGate", batchjob.Gate).SinceTime(since).
+		Detail("%s", holdingLine(c)).Detail("%s", component.NoGroup())
 }
 
 // gangBypassed finds that members were, or will be, placed one by one: by a scheduler that does not read what declares their gang, or because none of their pods names it.
@@ -129,7 +169,7 @@ func gangBypassed(c *stage.Context, b component.Bypass) *stage.Finding {
 	if idle > 0 {
 		holds = phrase.Count(idle, "GPU")
 	}
-	up, group, wait := phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), stage.DescribeGroup(b.Group), phrase.Verb(len(waiting), "waits", "wait")
+	up, group, wait := placedOf(g), stage.DescribeGroup(b.Group), phrase.Verb(len(waiting), "waits", "wait")
 	f := stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, which does not read their %s: they hold %s while %s %s",
 		up, phrase.Names(b.Placed), group, holds, phrase.Names(waiting), wait)
 	switch {
@@ -186,25 +226,28 @@ func readBy(c *stage.Context, f *stage.Finding, b component.Bypass) {
 // incomplete finds that some members have a node, the others never had one.
 func incomplete(c *stage.Context) *stage.Finding {
 	idle, since := stage.IdleDevices(c.Gang)
-	tail := "the others find none"
+	tail, idling := "the others find none", held(c.Gang)
+	if idle > 0 {
+		idling = phrase.Count(idle, "GPU")
+	}
 	if names := waitingNames(c.Gang); len(names) > 0 {
 		tail = phrase.Names(names) + phrase.Verb(len(names), " finds", " find") + " none"
 	}
 	why := slices.IndexFunc(c.Findings, func(f stage.Finding) bool {
 		return f.Stage == answer.StagePodGroup && f.Verdict == answer.Blocked || f.Stage == answer.StageQueue && !f.Helper
 	})
-	tooBig := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return f.Code == answer.TooBig })
+	short := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StagePlacement && !f.Helper })
 	switch {
 	case why >= 0:
 		tail = "the others are not placed, as " + c.Findings[why].Message
-	case tooBig >= 0:
-		tail += ", as " + c.Findings[tooBig].Message
+	case short >= 0:
+		tail += ", as " + c.Findings[short].Message
 	case c.Placement != nil && c.Placement.Fits():
 		tail = "the others have room, but are not placed"
 	}
 	f := stage.Found(answer.MemberLost, "%s members have a node and %s: %s idle",
-		phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), tail, phrase.Count(idle, "GPU")).
-		Fact("idleGPUs", idle).SinceTime(since).Detail("%s", holdingLine(c))
+		placedOf(c.Gang), tail, idling).
+		Fact("idleGPUs", idle).Fact("waiting", waitingNames(c.Gang)).SinceTime(since).Detail("%s", holdingLine(c))
 	if by := placedBy(c.Gang); len(by) > 0 && !slices.Contains(by, c.Gang.Scheduler) {
 		f.Detail("those that have a node were placed by %s, and the others wait for %s", phrase.And(by), c.Gang.Scheduler)
 	}
@@ -235,13 +278,29 @@ func placedBy(g *gang.Gang) []string {
 // deadlocked looks for gangs that hold a part each and wait for each other's: this one would be complete without the other,
 // and the other without this one.
 func deadlocked(c *stage.Context, out *stage.Result) bool {
-	for _, h := range c.Others() {
+	type partlyPlacedConsumers struct{}
+	all := view.Once(c.View, partlyPlacedConsumers{}, func() []*view.Consumer {
+		return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool {
+			return h.DaemonSet || h.Job == nil || !slices.ContainsFunc(c.View.Gangs(h.Job), partlyPlaced)
+		})
+	})
+	partly := sets.New(all...)
+	without := func(h *view.Consumer, _ *corev1.Pod) bool { return partly.Has(h) }
+	if len(all) > 1 && c.Request.Shape != "" && c.Fit(c.Cleared("without what is partly placed", without), nil).Impossible() {
+		return false // whichever of them went
+	}
+	for _, h := range c.OthersAmong(all) {
 		if h.Job == nil {
 			continue
 		}
 		for _, g := range c.View.Gangs(h.Job) {
-			if deadlockedBy(c, h, g) {
-				out.Add(deadlock(c, h, g))
+			if partlyPlaced(g) && deadlockedBy(c, h, g) {
+				f := deadlock(c, h, g)
+				if c.Fit(c.AfterEnds(), nil).Fits() { // others make room for either, which ends then
+					f = incomplete(c).Detail("%s waits as it does, and holds %s members: either can go on when jobs end that have all of theirs", c.Name(h), placedOf(g))
+				}
+				f.Partner = h
+				out.Add(f.Fix(giveWay(c, h)))
 				return true
 			}
 		}
@@ -249,12 +308,14 @@ func deadlocked(c *stage.Context, out *stage.Result) bool {
 	return false
 }
 
+// partlyPlaced reports whether a gang waits for nodes for some of the members that it needs, and may have nodes for others.
+func partlyPlaced(g *gang.Gang) bool {
+	held := g.Count(gang.Starting, gang.Running, gang.Succeeded)
+	return (held > 0 || g.Replica == nil) && held < g.Min && g.Count(gang.Pending) > 0
+}
+
 // deadlockedBy reports whether that is so of one gang of a job.
 func deadlockedBy(c *stage.Context, h *view.Consumer, g *gang.Gang) bool {
-	held := g.Count(gang.Starting, gang.Running, gang.Succeeded)
-	if held == 0 && g.Replica != nil || held >= g.Min || g.Count(gang.Pending) == 0 {
-		return false
-	}
 	if !c.Search(c.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
 		return false
 	}
@@ -276,17 +337,24 @@ func held(g *gang.Gang) string {
 	return phrase.Count(len(pods), "member")
 }
 
+// placedOf is how many members of a gang have a node, of all.
+func placedOf(g *gang.Gang) string {
+	return phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())
+}
+
 func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 	mine, since := stage.IdleDevices(c.Gang)
-	f := stage.Found(answer.MutualDeadlock, "%s and %s wait for each other: they hold %s and %s members, and neither can finish",
-		c.Gang.Meta.Name, c.Name(h), phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())).
+	return stage.Found(answer.MutualDeadlock, "%s and %s wait for each other: they hold %s and %s members, and neither can finish", c.Gang.Meta.Name, c.Name(h), placedOf(c.Gang), placedOf(g)).
 		Fact("with", c.Name(h)).Fact("idleGPUs", mine).SinceTime(since).
 		Detail("%s idle in %s, %s in %s: one of them has to give way", held(c.Gang), c.Gang.Meta.Name, held(g), c.Name(h))
-	f.Partner = h
+}
+
+// giveWay has the other one of two gangs that wait for each other give way.
+func giveWay(c *stage.Context, h *view.Consumer) stage.Fix {
 	owner, way := gang.IdentityOf(&h.Job.Meta), c.GiveWay(h)
-	return f.Fix(stage.Fix{
+	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: way.Verb + " " + c.Name(h), Cost: c.Name(h) + " " + way.Cost, Change: map[string]any{"jobs": []string{c.Name(h)}},
 			Command: way.Command},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, owner) },
-	})
+	}
 }

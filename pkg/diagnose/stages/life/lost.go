@@ -45,6 +45,8 @@ func lostMembers(c *stage.Context) []lostMember {
 			if failed := failure(m.Pod); failed != "" && m.Pod.Status.Phase == corev1.PodFailed {
 				l.how = failed + "; " + l.how
 			}
+		case m.State == gang.Failed && stage.NodeRefusal(m.Pod) != "":
+			continue // it never ran
 		case m.State == gang.Failed:
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, c.View.EndedAt(m.Pod), failure(m.Pod)
 		case started.IsZero() || m.State == gang.NotDue:
@@ -112,8 +114,8 @@ func remember(c *stage.Context, l *lostMember) {
 	}
 	rememberPod(c, l)
 	for _, e := range c.View.Events("Pod", c.Gang.Meta.Namespace, name) {
-		if l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
-			continue // about the pod that is there now
+		if e.Last.Before(c.Gang.Meta.CreationTimestamp.Time) || l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
+			continue // about a pod of an earlier job, or the one that is there now
 		}
 		if m := boundTo.FindStringSubmatch(e.Message); m != nil && l.node == "" && e.Reason == "Scheduled" {
 			l.node = m[1]
@@ -130,7 +132,7 @@ func rememberPod(c *stage.Context, l *lostMember) {
 		return
 	}
 	for _, p := range failedPods(c)[gang.RoleIndex{Role: strings.ToLower(l.Role), Index: l.Index}] {
-		if end := c.View.EndedAt(p); p != l.Pod && (l.node == "" || end.After(l.since)) {
+		if end := c.View.EndedAt(p); p != l.Pod && stage.NodeRefusal(p) == "" && (l.node == "" || end.After(l.since)) {
 			l.node, l.since, l.how = p.Spec.NodeName, end, failure(p)
 		}
 	}
@@ -153,7 +155,7 @@ func failedPods(c *stage.Context) map[gang.RoleIndex][]*corev1.Pod {
 
 // failure is how a pod failed, by its status.
 func failure(p *corev1.Pod) string {
-	return strings.TrimSpace(strings.ToLower(p.Status.Reason) + " " + p.Status.Message)
+	return strings.Trim(p.Status.Reason+": "+p.Status.Message, ": ")
 }
 
 // whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.
@@ -187,6 +189,9 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 			l.how = "" // that it is not ready
 		}
 		l.how = strings.TrimPrefix(l.how+"; its node "+l.node+" is gone", "; ")
+		if l.State == gang.Lost {
+			l.how += ", and kube-controller-manager removes its pod by itself"
+		}
 	}
 }
 
@@ -215,6 +220,9 @@ func history(c *stage.Context, out *stage.Result) {
 		if l.how != "" {
 			names, last = append(names, m.Name()), l
 		}
+	}
+	if of := ofGroup(c); len(names) == 0 && of.n > 0 {
+		out.Note("it ran before: it was evicted %s ago: %s", phrase.Age(c.View.Age(of.last)), of.how)
 	}
 	if len(names) == 0 {
 		return

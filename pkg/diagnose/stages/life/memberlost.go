@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -46,9 +47,14 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 	}
 	f := stage.Found(code, "%s%s: %s%s%s", up(c.Gang), least(c.Gang), losses(c, lost), tail, idling).
 		Fact("lost", names).Fact("idleGPUs", idle).SinceTime(firstLoss(lost))
-	for _, x := range lost {
+	for i, x := range lost {
 		if x.how != "" {
 			f.Detail("%s: %s", x.Name(), x.how)
+		}
+		if next := untilBack(c, x); next != "" && i < stage.MaxLines {
+			if f.Detail("%s", next); len(f.Commands) == 0 {
+				f.Run(command.Kubectl("", "describe", "node", x.Pod.Spec.NodeName))
+			}
 		}
 	}
 	leftBehind(c, f, lost)

@@ -18,12 +18,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
-
-// notPlacedAfter is how long a gang may fit, and its scheduler not try, before that is strange.
-const notPlacedAfter = 5 * time.Minute
 
 // fits finds that nothing stands in the way. Whether the scheduler has noticed is another matter.
 func fits(c *stage.Context) *stage.Finding {
@@ -68,28 +66,59 @@ func placed(c *stage.Context) string {
 // notTried adds when the scheduler tried the gang last, or that it does not, though the gang fits, and what was not evaluated of it.
 func notTried(c *stage.Context, f *stage.Finding) {
 	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace)
-	since, attempt := view.Later(fitsSince(c), scheduler.AliveSince), lastAttempt(c)
+	since, attempt := view.Later(c.UnchangedSince(), scheduler.AliveSince), lastAttempt(c)
 	switch {
 	case !attempt.IsZero():
 		f.Detail("the scheduler last tried %s ago", phrase.Age(c.View.Age(attempt)))
 	case !c.Gang.Meta.CreationTimestamp.IsZero():
 		f.Detail("submitted %s ago; the scheduler has not reported anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}
-	silent := attempt.IsZero() || c.View.Age(attempt) > notPlacedAfter
+	silent := attempt.IsZero() || c.View.Age(attempt) > stage.ActsWithin
 	absent := c.Gang.Count(gang.Missing, gang.Gated, gang.Terminating)
 	if queueing.Gated(c.Gang) {
 		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
 	}
-	if silent && absent == 0 && c.View.Age(since) > notPlacedAfter {
-		f.Become(answer.FitsNotPlaced)
-		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s does not place it", phrase.Age(c.View.Age(since)), c.Gang.Scheduler)
-		f.SinceTime(since)
-		for _, d := range scheduler.Deployments {
-			f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
+	unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled)
+	but := ""
+	if silent && c.View.Age(since) > stage.ActsWithin {
+		but = "does not place it"
+	} else if from, e := refused(c, since); e != nil {
+		since, but = from, fmt.Sprintf("refuses it, last %s ago: %s", phrase.Age(c.View.Age(e.Last)), strings.TrimRight(e.Message, ". "))
+		failed(c, f, e)
+		if c.Gang.Scheduler == koordinator.SchedulerName && strings.Contains(e.Message, "Insufficient ") {
+			f.Detail("Reservations of Koordinator hold room that shows as free here: they are not read").Run(command.Kubectl("", "get", "reservations.scheduling.koordinator.sh"))
 		}
 	}
-	if unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled); len(unknown) > 0 {
+	if but == "" {
+		lastTryFailed(c, f)
+	}
+	if but != "" && absent == 0 {
+		f.Become(answer.FitsNotPlaced)
+		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s %s", phrase.Age(c.View.Age(since)), c.Gang.Scheduler, but)
+		f.SinceTime(since)
+		for _, d := range scheduler.Deployments {
+			f.Run(command.DeploymentLog(d))
+		}
+	}
+	switch {
+	case len(unknown) == 0:
+	case f.Code == answer.FitsNotPlaced:
+		f.Message += "; not evaluated, and perhaps why: " + phrase.Names(unknown)
+	default:
 		f.Message += "; not evaluated: " + phrase.Names(unknown)
+	}
+}
+
+// failed adds what befell the pods that a scheduler's report names, as one does that KAI runs on a node to reserve a GPU: a pod is named as namespace/name.
+func failed(c *stage.Context, f *stage.Finding, e *view.Event) {
+	for _, word := range strings.Fields(e.Message) {
+		namespace, name, _ := strings.Cut(strings.Trim(word, `"',.:;`), "/")
+		p := c.View.Pod(namespace, name)
+		if p == nil || p.Status.Phase != corev1.PodFailed || !c.Reader.Sees(namespace) {
+			continue
+		}
+		f.Detail("Pod %s/%s has failed: %s: %s", namespace, name, p.Status.Reason, p.Status.Message).Run(command.Kubectl(namespace, "describe", "pod", name))
+		return
 	}
 }
 
@@ -174,7 +203,7 @@ func domain(c *stage.Context, f *stage.Finding) {
 func lastAttempt(c *stage.Context) time.Time {
 	var last time.Time
 	for _, e := range c.View.PodEvents(c.Gang) {
-		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
+		if e.Refuses() {
 			last = view.Later(last, e.Last)
 		}
 	}
@@ -182,7 +211,7 @@ func lastAttempt(c *stage.Context) time.Time {
 		for _, w := range d.Conditions {
 			last = view.Later(last, w.At)
 		}
-		for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
+		for _, e := range c.View.GroupEvents(d) {
 			last = view.Later(last, e.Last)
 		}
 	}
@@ -193,33 +222,8 @@ func lastAttempt(c *stage.Context) time.Time {
 		if m.Pod == nil {
 			continue
 		}
-		for _, cond := range m.Pod.Status.Conditions {
-			if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse {
-				last = view.Later(last, cond.LastTransitionTime.Time)
-			}
-		}
-	}
-	return last
-}
-
-// fitsSince is the latest moment at which the cluster became what it is, as far as objects show: pods made or ended, nodes
-// made or become ready.
-func fitsSince(c *stage.Context) time.Time {
-	last := c.Gang.Meta.CreationTimestamp.Time
-	for _, pod := range c.Gang.ExistingPods() {
-		last = view.Later(last, pod.CreationTimestamp.Time)
-	}
-	if d := c.Gang.Decl; d != nil {
-		last = view.Later(last, d.Created)
-	}
-	for _, n := range c.Cluster().Nodes() {
-		last = view.Later(last, placement.ReadyChangedAt(n))
-	}
-	for _, p := range c.View.Snap.Pods {
-		for _, s := range p.Status.ContainerStatuses {
-			if s.State.Terminated != nil && p.Spec.NodeName != "" {
-				last = view.Later(last, s.State.Terminated.FinishedAt.Time)
-			}
+		if cond := gang.Refusal(m.Pod); cond != nil {
+			last = view.Later(last, cond.LastTransitionTime.Time)
 		}
 	}
 	return last

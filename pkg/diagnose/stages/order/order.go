@@ -195,6 +195,7 @@ func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.D
 		}
 	}
 	if stage.NeverStarts(why) {
+		f.Message += "; " + bare + " can never start as it is"
 		f.Detail("%s can never start as it is, and keeps those behind it waiting until it is changed or deleted", bare).Fact("neverStarts", name).Fix(c.Drop(r.Job, name))
 	}
 	return f

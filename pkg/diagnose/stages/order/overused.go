@@ -23,7 +23,7 @@ func overused(c *stage.Context, out *stage.Result) bool {
 	if !queueing.Gated(c.Gang) || c.View.Assumed {
 		return false
 	}
-	for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
+	for _, e := range c.View.GroupEvents(d) {
 		if !strings.Contains(e.Message, "resource in cluster is overused") || c.View.Age(e.Last) > overusedMaxAge {
 			continue
 		}

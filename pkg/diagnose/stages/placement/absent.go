@@ -83,7 +83,7 @@ func byAutoscaler(c *stage.Context, f *stage.Finding) {
 		f.Message += "; and " + late
 	}
 	autoscaler(c, f)
-	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || len(f.Fixes) == 0 && unreadyPool(c)) {
+	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || len(f.Fixes) == 0 && (unreadyPool(c) || unable(c))) {
 		f.As(answer.Blocked, answer.Admin)
 	}
 }

@@ -241,7 +241,7 @@ func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
 	for _, known := range []corev1.ResourceList{n.Status.Capacity, c.View.Promised(n), deviceModelsOf(c.View).like(n), request.Counted(n)} {
 		before := up
 		for name, q := range known {
-			if isDevice(name) && !q.IsZero() && !offersOf(before, name) {
+			if request.IsDevice(name) && !q.IsZero() && !offersOf(before, name) {
 				if up == before {
 					up = before.DeepCopy()
 				}

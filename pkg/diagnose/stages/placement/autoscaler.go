@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,15 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
-	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // autoscaler adds what autoscalers report: what they order and what comes of it, and why they order nothing.
@@ -43,16 +40,17 @@ func autoscaler(c *stage.Context, f *stage.Finding) {
 	}
 	f.Detail("%s added %s, as it reported %s ago: %s", e.By, added, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
 	groupLimits(c, f)
+	atMaximum(c, f)
 	wouldTolerate(c, f, e.Message)
 }
 
-// overdue is what was ordered and has not come; empty if nothing is.
+// overdue is what was ordered and is not there; empty if nothing is. Whether it came and went is not known.
 func overdue(c *stage.Context, orders orders) string {
 	if len(orders.failed) == 0 {
 		return ""
 	}
 	o := orders.failed[0] // for most members it is the same
-	return fmt.Sprintf("what %s ordered %s ago has not come: %s", o.by, phrase.Age(c.View.Age(o.at)), o.failure)
+	return fmt.Sprintf("what %s ordered %s ago is not there: %s", o.by, phrase.Age(c.View.Age(o.at)), o.failure)
 }
 
 // backsOff is how the cluster autoscaler reports that it tries again later: {ng-gpu} in backoff after failed scale-up.
@@ -68,6 +66,13 @@ func retried(c *stage.Context) bool {
 // unreadyPool reports whether there is a NodePool that is not ready.
 func unreadyPool(c *stage.Context) bool {
 	return slices.ContainsFunc(c.View.NodePools(), func(p *view.NodePool) bool { return p.Unready() != "" })
+}
+
+// unable reports whether an autoscaler has found that no node which it may add has enough of a resource: neither another pool of it nor the user changes that.
+func unable(c *stage.Context) bool {
+	return slices.ContainsFunc(ordersOf(c).refusals, func(e view.Event) bool {
+		return !untoleratedByNew.MatchString(e.Message) && (strings.Contains(e.Message, " Insufficient ") || strings.Contains(e.Message, "no instance type has enough resources"))
+	})
 }
 
 // nodePools adds the NodePools of which Karpenter makes no more nodes: they are not ready, or have all that they may.
@@ -89,7 +94,8 @@ func nodePools(c *stage.Context, f *stage.Finding, orders orders) {
 // untoleratedByNew is how the cluster autoscaler names the taint of nodes that it would add: 1 node(s) had untolerated taint {nvidia.com/gpu: present}.
 var untoleratedByNew = regexp.MustCompile(`untolerated taint\(?s?\)? \{([^:{}\s]+)(?:: ?([^{}]*))?\}`)
 
-// wouldTolerate adds that members do not tolerate the taint of the nodes that an autoscaler would add, and how they would.
+// wouldTolerate adds that members do not tolerate the taint of the nodes that an autoscaler would add, and with what toleration they would. That is no way out to offer: what such
+// nodes have is not seen, so that nothing can be tried.
 func wouldTolerate(c *stage.Context, f *stage.Finding, refusal string) {
 	m := untoleratedByNew.FindStringSubmatch(refusal)
 	if m == nil || placement.ProblemTaint(corev1.Taint{Key: m[1]}) || slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool {
@@ -97,27 +103,18 @@ func wouldTolerate(c *stage.Context, f *stage.Finding, refusal string) {
 	}) {
 		return // it may be about a node that is there
 	}
-	edit := patch.Job(c.Gang, answer.Relax, "", nil, func(spec *whatif.Spec) {
-		for i := range spec.Roles {
-			of := &spec.Roles[i].Template.Spec
-			of.Tolerations = append(of.Tolerations, corev1.Toleration{Key: m[1], Operator: corev1.TolerationOpExists})
-		}
-	})
 	taint := m[1]
 	if m[2] != "" {
 		taint += "=" + m[2]
 	}
-	f.Detail("it would add nodes with taint %s, which members do not tolerate", taint)
-	if run := cmp.Or(edit.Resize, edit.Command); run != "" {
-		f.Run(run)
-	}
+	f.Detail("it would add nodes with taint %s, which members do not tolerate: with toleration %s it may add them, if their owner agrees", taint, m[1])
 }
 
 // groupLimits adds how large the autoscaler's node groups may become.
 func groupLimits(c *stage.Context, f *stage.Finding) {
-	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(component.Repository(image), "cluster-autoscaler") }) {
+	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(imagename.Base(image), "cluster-autoscaler") }) {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if !strings.Contains(component.Repository(container.Image), "cluster-autoscaler") {
+			if !strings.Contains(imagename.Base(container.Image), "cluster-autoscaler") {
 				continue
 			}
 			for _, spec := range argv.Values(container, "nodes") {
@@ -127,4 +124,21 @@ func groupLimits(c *stage.Context, f *stage.Finding) {
 			}
 		}
 	}
+}
+
+// atMaximum adds the node groups that the cluster autoscaler has made as large as they may be.
+func atMaximum(c *stage.Context, f *stage.Finding) {
+	var lines []string
+	for _, e := range c.View.PodEvents(c.Gang) {
+		if e.Reason != scaleUp {
+			continue
+		}
+		for _, m := range scaled.FindAllStringSubmatch(e.Message, -1) {
+			line := fmt.Sprintf("node group %s was made as large as it may be, of %s nodes: more come only when its maximum is raised", m[1], m[4])
+			if m[3] == m[4] && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	stage.DetailEach(f, lines, func(line string) string { return line })
 }

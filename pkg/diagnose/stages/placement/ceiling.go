@@ -55,7 +55,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		if owners := portDaemons(c, role); len(owners) > 0 {
 			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)
 		}
-		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members, len(r.Nodes))
+		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members+boundOf(c, r), len(r.Nodes))
 	case placement.VolumeLimits:
 		return fmt.Sprintf("the number of volumes that a node can attach leaves room for %s", fitted)
 	case placement.VolumeClaim:
@@ -66,6 +66,17 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, role), ", "))
 	}
 	return tooFew(c, cluster, causes, r, ideal)
+}
+
+// boundOf is how many members of the roles of a room have a node already.
+func boundOf(c *stage.Context, r placement.Room) (n int32) {
+	for _, m := range c.Gang.Members {
+		of := func(role placement.Role) bool { return strings.EqualFold(phrase.Role(role.Name), m.Role) }
+		if m.Bound() && (of(r.Role) || slices.ContainsFunc(r.Alike, of)) {
+			n++
+		}
+	}
+	return n
 }
 
 // tooFew is the sentence for a resource: one member is larger than any node, or the nodes have too little for all.

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -49,7 +50,7 @@ func victims(c *stage.Context, effect string) *stage.Finding {
 	what := "deleted"
 	pods, _ := inTheWay(c, c.Causes(c.Cluster()), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !c.View.Stuck(p) })
 	going := sets.New(pods...)
-	for _, h := range c.Others() {
+	for _, h := range c.Deleted() {
 		var end time.Time
 		for _, p := range h.Pods {
 			if !going.Has(p) {
@@ -111,14 +112,16 @@ func ordered(c *stage.Context, out *stage.Result) bool {
 	return len(out.Findings) == 1
 }
 
-// provisioned makes what more nodes would bring a remark, while nodes are being provisioned for the gang as a whole: Kueue has requested them, and starts it when they are there.
+// provisioned makes what more nodes would bring a remark, while nodes are being provisioned for the gang as a whole, or will be: Kueue requests them, and starts it when they are there.
 func provisioned(c *stage.Context, out *stage.Result) {
 	coming := func(f stage.Finding) bool {
-		return f.Code == answer.KueueCheck && f.Verdict == answer.Waiting && f.Facts["controller"] == kueue.Provisioning
+		return f.Code == answer.KueueCheck && f.Facts["state"] != kueue.CheckRejected && f.Facts["controller"] == kueue.Provisioning
 	}
-	if !slices.ContainsFunc(c.Findings, coming) {
+	check := queueing.ProvisioningCheck(c.View, c.Gang)
+	if !slices.ContainsFunc(c.Findings, coming) && (check == "" || c.Has(answer.KueueCheck)) {
 		return
 	}
+	found := len(out.Findings)
 	out.Findings = slices.DeleteFunc(out.Findings, func(f stage.Finding) bool {
 		if !nodesMayBring(f) && !shortOfNodes(f.Code) {
 			return false
@@ -126,6 +129,10 @@ func provisioned(c *stage.Context, out *stage.Result) {
 		out.Note("until its nodes are provisioned: %s", f.Message)
 		return true
 	})
+	if len(out.Findings) < found && len(out.Findings)+len(c.Findings) == 0 {
+		out.Add(stage.Found(answer.KueueCheck, "Kueue has its nodes provisioned once it has reserved quota for it: admission check %s", check).
+			Fact("check", check).Fact("controller", kueue.Provisioning))
+	}
 }
 
 // shortOfNodes reports whether a reason is that the nodes that there are have too little room.

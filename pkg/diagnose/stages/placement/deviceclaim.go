@@ -137,6 +137,10 @@ func devicesTaken(c *stage.Context, f *stage.Finding) string {
 	theirs := fmt.Sprintf("%d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
 	counts := c.Devices(c.Cluster())
 	short := slices.DeleteFunc(slices.Clone(counts), func(d placement.DeviceCount) bool { return d.Requested <= d.Free })
+	if claim := sharedDevices(c); len(counts) == 0 && claim != nil && claim.Status.Allocation != nil {
+		f.Fact("resourceClaim", claim.Name)
+		return whereShared(claim, fmt.Sprintf("%d of %d members", c.Placed(*c.Placement), c.Gang.Total()))
+	}
 	if len(counts) == 0 {
 		return "the devices that its resource claims request are allocated to others; " + theirs
 	}
@@ -163,7 +167,7 @@ func tooFewDevices(c *stage.Context, fitted string) string {
 	var parts []string
 	for _, d := range c.Devices(c.Best()) {
 		if d.Requested > d.Total {
-			parts = append(parts, fmt.Sprintf("%s, and %s %d", claiming(c, d), devicesWhere(d), d.Total))
+			parts = append(parts, fmt.Sprintf("%s, and %s", claiming(c, d), devicesThere(d)))
 		}
 	}
 	if claim := sharedDevices(c); len(parts) == 0 && claim != nil {
@@ -181,6 +185,18 @@ func devicesWhere(d placement.DeviceCount) string {
 		return "the nodes that it may use have"
 	}
 	return wholeCluster
+}
+
+// devicesThere is how many devices there are; where a selector leaves out some of the class, of how many. A selector that fails for a device gives nobody any.
+func devicesThere(d placement.DeviceCount) string {
+	if d.Selector == "" || d.Total == d.OfClass {
+		return fmt.Sprintf("%s %d", devicesWhere(d), d.Total)
+	}
+	text := fmt.Sprintf("of the %d that %s %d %s %s", d.OfClass, devicesWhere(d), d.Total, phrase.Verb(int(d.Total), "matches", "match"), d.Selector)
+	if d.Problem != "" {
+		text += " (" + d.Problem + ")"
+	}
+	return text
 }
 
 // claiming reads like: 2 workers claim 1 device of class gpu each, 2 in all.

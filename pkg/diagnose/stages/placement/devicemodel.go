@@ -1,11 +1,10 @@
 package placement
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // deviceModels are the devices that nodes of a kind offer, by the kind: those of the node that offers the most of them, the first of several.
@@ -57,14 +56,25 @@ func (m *deviceModels) like(n *corev1.Node) corev1.ResourceList {
 	return m.byPoolOnly[pool]
 }
 
-// isDevice reports whether a resource is one of devices.
-func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+// lacks reports whether a node has the devices of its kind but one. That it has none of them proves nothing: some distributions give all nodes one instance type.
+func (m *deviceModels) lacks(n *corev1.Node, name corev1.ResourceName) bool {
+	its, like := devicesOf(n), m.like(n)
+	if q := like[name]; q.IsZero() || len(its) == 0 {
+		return false
+	}
+	for other, q := range its {
+		if q.Cmp(like[other]) != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // devicesOf are the devices that a node offers.
 func devicesOf(n *corev1.Node) corev1.ResourceList {
 	devices := corev1.ResourceList{}
 	for name, q := range n.Status.Allocatable {
-		if isDevice(name) && !q.IsZero() {
+		if request.IsDevice(name) && !q.IsZero() {
 			devices[name] = q
 		}
 	}

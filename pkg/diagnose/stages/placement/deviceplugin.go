@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,37 +13,12 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
-
-// brands are the makers of devices that a plugin's name or image may name.
-var brands = []string{"nvidia", "amd", "intel", "habana", "ascend", "huawei", "aws", "neuron", "google", "tpu", "rdma", "sriov", "qualcomm", "cambricon", "iluvatar", "metax"}
-
-// pluginOf is the DaemonSet of the device plugin for a resource: one with device-plugin in its name or image, and
-// the vendor there too, or no vendor.
-func pluginOf(c *stage.Context, name corev1.ResourceName) *appsv1.DaemonSet {
-	brand, _, _ := strings.Cut(vendor(name), ".")
-	var unbranded *appsv1.DaemonSet
-	for _, d := range c.View.Snap.DaemonSets {
-		text := d.Name
-		for _, container := range d.Spec.Template.Spec.Containers {
-			text += " " + container.Image
-		}
-		switch {
-		case !strings.Contains(text, "device-plugin"):
-		case strings.Contains(text, brand):
-			return d
-		case !slices.ContainsFunc(brands, func(other string) bool { return strings.Contains(text, other) }):
-			unbranded = d
-		}
-	}
-	return unbranded
-}
 
 // unready reports whether a plugin does not run everywhere where it should.
 func unready(d *appsv1.DaemonSet) bool {
@@ -72,9 +48,12 @@ func published(c *stage.Context, name corev1.ResourceName) sets.Set[string] {
 	})
 }
 
-// shows reports whether a node has the hardware behind a resource, by its labels or by its NodeClaim.
+// shows reports whether a node has the hardware behind a resource, by its labels, by its NodeClaim, or as nodes of its kind have it.
 func shows(c *stage.Context, n *corev1.Node, name corev1.ResourceName) bool {
 	if promised := c.View.Promised(n)[name]; !promised.IsZero() || request.Labelled(n, name) || remembers(n, name) {
+		return true
+	}
+	if deviceModelsOf(c.View).lacks(n, name) {
 		return true
 	}
 	short := strings.TrimSuffix(string(name)[strings.IndexByte(string(name), '/')+1:], "s")
@@ -98,7 +77,7 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 			nodes, starting = append(nodes, n.Name), starting && isNew(c, n)
 		}
 	}
-	plugin := pluginOf(c, name)
+	plugin := component.DevicePlugin(c.View, name)
 	switch {
 	case len(nodes) == 0 && !unready(plugin):
 		return nil
@@ -114,10 +93,13 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 // that is not so.
 func unplugged(c *stage.Context) *stage.Finding {
 	role := c.Request.Hardest(c.Placement.Placed)
-	name := request.Device(request.Of(role.Pod))
+	name := lacked(c, role)
+	if name == "" {
+		return nil
+	}
 	var nodes []string
 	plugged := func(n *corev1.Node) *corev1.Node {
-		if name == "" || !looksLike(c, n, name) {
+		if !looksLike(c, n, name) {
 			return n
 		}
 		up := equipped(c, n)
@@ -126,10 +108,27 @@ func unplugged(c *stage.Context) *stage.Finding {
 		}
 		return up
 	}
-	if name == "" || !c.Fit(c.Best().MapNodes(plugged), nil).Fits() || len(nodes) == 0 {
+	if !c.Fit(c.Best().MapNodes(plugged), nil).Fits() || len(nodes) == 0 {
 		return nil
 	}
-	return noPlugin(c, phrase.Role(role.Name), name, nodes, pluginOf(c, name)).Detail("with them it would fit an empty cluster")
+	return noPlugin(c, phrase.Role(role.Name), name, nodes, component.DevicePlugin(c.View, name)).Detail("with them it would fit an empty cluster")
+}
+
+// lacked is the device that a member of a role requests, its accelerator before others, and that some node looks like it has and does not advertise; "" if there is none.
+func lacked(c *stage.Context, role placement.Role) corev1.ResourceName {
+	requested := request.Of(role.Pod)
+	names := []corev1.ResourceName{request.Device(requested)}
+	for _, name := range slices.Sorted(maps.Keys(requested)) {
+		if request.IsDevice(name) && name != names[0] && len(names) < stage.MaxLines {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if name != "" && some(c, func(n *corev1.Node) bool { return looksLike(c, n, name) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 func noPlugin(c *stage.Context, role string, name corev1.ResourceName, nodes []string, plugin *appsv1.DaemonSet) *stage.Finding {
@@ -139,13 +138,21 @@ func noPlugin(c *stage.Context, role string, name corev1.ResourceName, nodes []s
 	if len(nodes) == 0 {
 		f.Message = fmt.Sprintf("no node advertises %s: the device plugin does not work", name)
 	}
+	return daemon(c, f, "device plugin", string(name), plugin)
+}
+
+// daemon adds what is known of the DaemonSet, which may be nil, of what brings some devices.
+func daemon(c *stage.Context, f *stage.Finding, what, of string, plugin *appsv1.DaemonSet) *stage.Finding {
 	if plugin == nil {
-		return f.Detail("no DaemonSet of a device plugin for %s was found", name)
+		return f.Detail("no DaemonSet of a %s for %s was found", what, of)
+	}
+	if plugin.Status.DesiredNumberScheduled == 0 {
+		f.Detail("%s wants pods on 0 nodes: see its node selector, its node affinity and its tolerations", c.TitleOf("DaemonSet", plugin))
 	}
 	f.See("apps/v1", "DaemonSet", plugin, ".status.numberReady").
-		Detail("device plugin %s: %d/%d ready", c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
-		Run(command.Kubectl(plugin.Namespace, "logs", "daemonset/"+plugin.Name, "--previous", "--tail=50"))
-	for _, line := range component.WaitingReasons(c.View, plugin.Namespace, plugin.Spec.Selector) {
+		Detail("%s %s: %d/%d ready", what, c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
+		Run(component.Log(c.View, "daemonset", plugin, plugin.Spec.Selector))
+	for _, line := range component.WaitingReasons(component.PodsOf(c.View, plugin)) {
 		f.Detail("%s", line)
 	}
 	return f

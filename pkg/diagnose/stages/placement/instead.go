@@ -3,14 +3,19 @@ package placement
 import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// addInstead adds the rules and resources without any one of which the gang would fit as well.
+// addInstead adds the rules and resources without any one of which the gang would fit as well. What members request as their device is not among them: they run on nothing else.
 func addInstead(c *stage.Context, f *stage.Finding, causes placement.Causes) {
 	var names []string
 	for _, cause := range causes.Instead {
-		if cause.Constraint != placement.NodeSelector && cause.Constraint != placement.Taint { // which name the nodes
+		name, amount := cause.Constraint.ResourceName()
+		if cause.Constraint == placement.NodeSelector || cause.Constraint == placement.Taint { // which name the nodes
+			continue
+		}
+		if !amount || name != request.Device(request.Of(cause.Roles[0].Pod)) {
 			names = append(names, causeName(c, cause))
 		}
 	}

@@ -66,7 +66,7 @@ func userOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (*corev1.Pod,
 			return m.Pod, nil
 		}
 	}
-	for _, h := range c.Others() {
+	for _, h := range c.Mounting(claim) {
 		if i := slices.IndexFunc(h.Pods, uses); i >= 0 {
 			return h.Pods[i], h
 		}
@@ -104,7 +104,7 @@ func (v oneNodeVolume) judge(cluster *placement.Cluster, nodes []string) (f *sta
 		return v.finding(f, nodes), ""
 	}
 	f = stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOnce, and %s uses it on %s, where the members that mount it have no room%s", v.claim.Name, v.user.Name, on, v.c.Prospects(v.consumer, v.user))
-	if v.c.EndsAlone(v.consumer, v.user) {
+	if v.c.EndsBefore(v.consumer, v.user) {
 		f = f.As(answer.Waiting, answer.Nobody)
 	}
 	return v.finding(f.Fact("usedBy", v.consumer.String()).Fact("usedOn", on), nodes), ""

@@ -183,7 +183,7 @@ func readOrder(e view.Event) (o order, ok bool) {
 
 // refusesToScale recognises an autoscaler that will not help.
 func refusesToScale(e view.Event) bool {
-	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && strings.HasPrefix(e.By, "karpenter")
+	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && e.ByKarpenter()
 }
 
 // undetermined finds that nodes have been ordered for the gang of which it is not known what they will have; nil if there are none.

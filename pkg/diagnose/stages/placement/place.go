@@ -2,12 +2,15 @@
 package placement
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -32,11 +35,16 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	case out.DeniedAny(c, "", "nodes", "pods"):
 		out.Add(noPermission(c, out))
 		return stage.Unknown("nodes or pods may not be listed")
+	case c.View.Snap.Partial:
+		out.Add(stage.Found(answer.NoPermission, "whether there is room cannot be determined: the file has no nodes").As(answer.Uncertain, answer.User).
+			Run("kubectl get nodes,pods -A -o yaml"))
+		return stage.Unknown("the file has no nodes")
 	case c.Gang.TopologyProblem != nil:
 		out.Add(unreadableTopology(c))
 		return stage.OK("")
 	}
-	out.Unreadable, out.Unmodelled = unreadable(c, out), append(out.Unmodelled, c.Request.Unmodelled...)
+	out.Unmodelled = append(out.Unmodelled, c.Request.Unmodelled...)
+	out.Unreadable = unreadable(c, out)
 	out.Matrices = map[string]placement.Matrix{}
 	for _, r := range c.Request.Roles {
 		out.Matrices[r.Name] = c.Matrix(r)
@@ -49,6 +57,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
 		brief(c, out, now)
+		if len(now.Released) > 0 {
+			out.Note("the devices that %s %s %s are used by no pod, and where they are there is no room: the scheduler takes them back when it has tried", phrase.Verb(len(now.Released), "ResourceClaim", "ResourceClaims"),
+				phrase.Names(now.Released), phrase.Verb(len(now.Released), "has", "have"))
+		}
 		oneNode(c, out, c.Cluster(), now)
 		shares(c, out)
 		tree(c, out)
@@ -66,7 +78,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			return stage.OK(fitted)
 		}
 	}
+	from := len(out.Findings)
 	lacking(c, coming, out)
+	assigned(c, out, from)
 	return stage.OK(fitted)
 }
 
@@ -96,16 +110,18 @@ func keeps(c *stage.Context, out *stage.Result) {
 	}
 	switch {
 	case ideal.Impossible():
-		switch plugs, shares := unplugged(c), sharedClaim(c); {
+		switch plugs, drives, shares := unplugged(c), undriven(c), sharedClaim(c); {
 		case plugs != nil:
 			out.Add(plugs)
+		case drives != nil:
+			out.Add(drives)
 		case shares != nil:
 			out.Add(shares)
 		default:
 			out.Add(tooBig(c, ideal))
 			besides(c, out)
 		}
-	case fitsAfterEnds(c, out):
+	case fitsAfterEnds(c, out) || preempts(c):
 		for i, f := range waiting(c) {
 			if i == 0 {
 				preemption(c, f)
@@ -197,13 +213,49 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 		}
 	}
 	for _, r := range c.Request.Roles {
-		for name := range podrequest.Of(r.Pod) {
-			if uncounted(c, name) {
+		for _, name := range slices.Sorted(maps.Keys(podrequest.Of(r.Pod))) {
+			switch scheduler := gang.SchedulerName(r.Pod); {
+			case all.Has(placement.Resource(name)):
+			case uncounted(c, name):
 				all.Insert(placement.Resource(name))
+			case countedElsewhere(c, scheduler, name):
+				all.Insert(placement.Resource(name))
+				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("how scheduler %s counts %s, of which no node has a number", scheduler, name))
 			}
 		}
 	}
 	return all
+}
+
+// countedElsewhere reports whether a scheduler has placed pods that request a resource which no node has, though its vendor's plugin offers others: an extender of the scheduler
+// has its number.
+func countedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceName) bool {
+	known := func(n *corev1.Node) bool { _, has := n.Status.Capacity[name]; return has || offers(n, name) }
+	switch {
+	case !podrequest.IsDevice(name), some(c, known), !some(c, func(n *corev1.Node) bool { return offersOf(n, name) }):
+		return false
+	}
+	type placed struct {
+		scheduler string
+		name      corev1.ResourceName
+	}
+	type placedPods struct{}
+	return view.Once(c.View, placedPods{}, func() map[placed]bool {
+		all := map[placed]bool{}
+		for _, p := range c.View.Snap.Pods {
+			if p.Status.Phase != corev1.PodRunning || p.Spec.NodeName == "" {
+				continue
+			}
+			for i := range p.Spec.Containers {
+				for name, q := range p.Spec.Containers[i].Resources.Requests {
+					if podrequest.IsDevice(name) && !q.IsZero() {
+						all[placed{gang.SchedulerName(p), name}] = true
+					}
+				}
+			}
+		}
+		return all
+	})[placed{scheduler, name}]
 }
 
 // uncounted reports whether no node offers a resource that stands for the devices of a DeviceClass: there may be some that have no number.

@@ -40,6 +40,10 @@ func preemption(c *stage.Context, f *stage.Finding) {
 		}
 		f.Detail("its preemptionPolicy is %s%s: it may not preempt %s", mine.Policy, by, names)
 	case !c.Fit(c.AfterPreemption(mine.Priority), nil).Fits():
+		if component.PreemptsBy(c.View, schedulerName(c)) == "" && c.Fit(c.AfterEndsAndPreemption(mine.Priority), nil).Fits() {
+			f.Detail("preempting %s would not make room for all before other jobs have ended", names).Fact("victims", false)
+			return
+		}
 		f.Detail("preempting %s would not make room for all", names).Fact("victims", false)
 	default:
 		if by := component.PreemptsBy(c.View, schedulerName(c)); by != "" {
@@ -49,6 +53,16 @@ func preemption(c *stage.Context, f *stage.Finding) {
 		f.Detail("its scheduler may preempt %s, and has not yet", names)
 		against(c, f, lower, mine.Priority)
 	}
+}
+
+// preempts reports whether the gang's scheduler will make room by itself: by preempting what has a lower priority and never ends, once jobs have ended. Where it could have
+// done so for long, it does not.
+func preempts(c *stage.Context) bool {
+	mine := stage.TermsOf(c.Gang, c.Request)
+	if mine.Policy != "" || c.Lowest() >= mine.Priority || component.PreemptsBy(c.View, schedulerName(c)) != "" || !c.Fit(c.AfterEndsAndPreemption(mine.Priority), nil).Fits() {
+		return false
+	}
+	return c.View.Age(c.UnchangedSince()) <= stage.ActsWithin || !c.Fit(c.AfterPreemption(mine.Priority), nil).Fits()
 }
 
 // schedulerName is the scheduler of the members that are to be placed.

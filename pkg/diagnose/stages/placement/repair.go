@@ -87,7 +87,7 @@ func useful(c *stage.Context, repair *nodeRepair) []*corev1.Node {
 		return find()
 	}
 	type usefulFor struct{ repair string }
-	return view.OnceForShape(c.View, c.Request.Shape, usefulFor{repair.name}, func() ([]*corev1.Node, bool) { return find(), true })
+	return stage.OnceForShape(c, usefulFor{repair.name}, func() ([]*corev1.Node, bool) { return find(), true })
 }
 
 // usable are the nodes of a cluster that some role may use: with the device that the role requests, if it requests one.
@@ -289,11 +289,11 @@ func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
 	return fmt.Sprintf("and the others %s: %s; %s", short, fitted, s.sentences(c))
 }
 
-// inTheWay are pods of others that match and have, on nodes that the gang could use, some of what it lacks by some causes, and the first usage that has some;
+// inTheWay are pods of others that are being deleted, match and have, on nodes that the gang could use, some of what it lacks by some causes, and the first usage that has some;
 // all that match, if there are none such.
 func inTheWay(c *stage.Context, causes placement.Causes, match func(*corev1.Pod) bool) (pods []*corev1.Pod, by *usage) {
 	var all []*corev1.Pod
-	for _, h := range c.Others() {
+	for _, h := range c.Deleted() {
 		for _, p := range h.Pods {
 			if match(p) {
 				all = append(all, p)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -31,10 +32,10 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 		if q.IsZero() || !strings.Contains(string(name), "/") || uncounted(c, name) || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
 			continue
 		}
-		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(pluginOf(c, name)) {
+		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(component.DevicePlugin(c.View, name)) {
 			continue
 		}
-		if absent++; absent > mostAbsent {
+		if absent++; absent > stage.MostAbsent {
 			out.Note("%s requests more resources that no node offers", phrase.Role(role.Name))
 			return
 		}
@@ -45,9 +46,6 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 		out.Add(notOffered(c, role, name))
 	}
 }
-
-// mostAbsent is how many resources that no node offers are findings of their own.
-const mostAbsent = 8
 
 func some(c *stage.Context, match func(*corev1.Node) bool) bool {
 	return slices.ContainsFunc(c.Cluster().Nodes(), match)
@@ -119,6 +117,9 @@ func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName)
 	f := stage.Found(answer.ResourceNotOffered, "no node offers %s%s; there are: %s", name, onlyFor(c, role, "requested by", same), phrase.Names(countOffers(c, have))).
 		Fact("resource", string(name)).Fact("have", have).Fact("role", phrase.Role(role.Name))
 	slicing(c, f, name)
+	if of := c.Gang.RoleByName(phrase.Role(role.Name)); of != nil && len(of.Template.Spec.Containers) > 0 && podrequest.Amount(name, podrequest.OfTemplate(of.Template.Spec)[name]) == 0 {
+		f.Detail("the job does not request it: its operator, or a webhook, adds it to the pods")
+	}
 	nearest := nearestResource(c, role, name)
 	if nearest == "" {
 		only := meant(c, role, name)

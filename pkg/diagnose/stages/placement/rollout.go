@@ -20,7 +20,7 @@ import (
 func rollout(c *stage.Context, f *stage.Finding) *stage.Finding {
 	old := rolledOver(c)
 	gone := sets.New(old...)
-	if len(old) == 0 || !c.Fit(c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return gone.Has(p) || c.EndsAlone(h, p) }), nil).Fits() {
+	if len(old) == 0 || !c.Fit(c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return gone.Has(p) || c.EndsBefore(h, p) }), nil).Fits() {
 		return f
 	}
 	name, ns := c.View.ConsumerOf(old[0]).Name, c.Gang.Meta.Namespace

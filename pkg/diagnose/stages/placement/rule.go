@@ -31,8 +31,10 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	default:
 		f.Message = devicesTaken(c, f)
 	}
-	switch code {
-	case answer.DRAUnallocatable, answer.TopologySpread:
+	switch {
+	case f.Facts["resourceClaim"] != nil:
+		return f // no others have the devices
+	case code == answer.DRAUnallocatable || code == answer.TopologySpread:
 		return listed(f, users(c, usages(c, c.Cluster(), cause.Constraint, r)))
 	}
 	return listed(f, c.ConsumersOn(relevant(c, code, r), r.Resource))

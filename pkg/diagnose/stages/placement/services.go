@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -29,9 +30,11 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 		}
 	}
 	var all []string
+	var set []*view.Consumer
 	named := func(f *stage.Finding, constraint placement.Constraint, r placement.Room) *stage.Finding {
-		if text, names := unending(c, usages(c, s.cluster, constraint, r)); text != "" {
+		if text, names, those := unending(c, usages(c, s.cluster, constraint, r)); text != "" {
 			f.Message = text + ": " + f.Message
+			set = append(set, slices.DeleteFunc(those, func(h *view.Consumer) bool { return slices.Contains(set, h) })...)
 			all = append(all, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name) })...)
 		}
 		return f
@@ -55,32 +58,54 @@ func services(c *stage.Context, s shortfall) *stage.Finding {
 	if len(causes.All) > 0 && len(all) > 0 && startsWithout(c) { // without causes there is no time for two more searches
 		f.Detail("without %s it would start when jobs end, without any action", phrase.Names(all))
 	}
+	stays := func(h *view.Consumer) bool {
+		own := slices.ContainsFunc(c.Gang.Bare, func(p *corev1.Pod) bool { return c.View.Includes(h, p) })
+		return own || !c.Evictable(h) || h.Ends && !c.Stalled(h)
+	}
+	if len(set) > 0 && len(set) <= command.MaxObjects && !slices.ContainsFunc(set, stays) {
+		f.Fix(c.Evict(set, stage.TermsOf(c.Gang, c.Request)))
+	}
 	return rollout(c, f.Fact("services", all))
 }
 
 // startsWithout reports whether the gang would start without what never ends once jobs have ended, but not at once.
 func startsWithout(c *stage.Context) bool {
 	service := neverGoes(c)
-	after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) })
-	return !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits()
+	now, after := c.Cleared("without what never goes", service), c.Cleared("without what never goes, after the ends", func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) })
+	return !c.Fit(now, nil).Fits() && c.Fit(after, nil).Fits()
 }
 
-// unending is the clause for those that never end and use what the gang needs, and their names: Deployment serving/web holds 8 GPUs on n1 and never ends. Both
+// unending is the clause for those that never end and use what the gang needs, with their names: Deployment serving/web holds 8 GPUs on n1 and never ends. All
 // are empty if there are none.
-func unending(c *stage.Context, all []usage) (text string, named []string) {
+func unending(c *stage.Context, all []usage) (text string, named []string, set []*view.Consumer) {
+	type neverGoing struct{}
 	never := neverGoes(c)
+	those := c.OthersAmong(view.Once(c.View, neverGoing{}, func() []*view.Consumer {
+		return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool {
+			return h.DaemonSet || !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return never(h, p) })
+		})
+	}))
+	application := c.Application()
+	those = slices.Concat(application, slices.DeleteFunc(slices.Clone(those), func(h *view.Consumer) bool { return slices.Contains(application, h) }))
 	for _, u := range all {
 		var names []string
 		var pods []*corev1.Pod
-		for _, h := range c.Others() {
-			stay := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return !never(h, p) || !u.uses(p) })
+		for _, h := range those {
+			stay := slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool {
+				return !u.uses(p) || !never(h, p) && (c.View.Stuck(p) || !slices.Contains(application, h))
+			})
 			if len(stay) == 0 {
 				continue
 			}
 			pods = append(pods, stay...)
+			if !slices.Contains(set, h) {
+				set = append(set, h)
+			}
 			switch {
 			case c.Stalled(h):
 				names = append(names, c.Title(h)+" (idle)")
+			case slices.Contains(application, h):
+				names = append(names, c.Title(h)+" (which ends only after it)")
 			case h.Ends:
 				names = append(names, "what "+c.Title(h)+" leaves when it ends (cleanPodPolicy None)")
 			default:
@@ -96,5 +121,5 @@ func unending(c *stage.Context, all []usage) (text string, named []string) {
 		text += fmt.Sprintf("%s %s and never %s", phrase.Names(names), u.clause(len(names), pods), phrase.Verb(len(names), "ends", "end"))
 		named = append(named, names...)
 	}
-	return text, named
+	return text, named, set
 }

@@ -19,6 +19,9 @@ import (
 // shareAnnotations are those of a pod by which it requests a part of a GPU from KAI. No resource of a node shows the parts.
 var shareAnnotations = []string{"gpu-fraction", "gpu-memory"}
 
+// gpuMemory is the label of nodes by which KAI knows how much memory their GPUs have.
+const gpuMemory = "nvidia.com/gpu.memory"
+
 // sharedGPU is the resource that KAI shares.
 const sharedGPU corev1.ResourceName = "nvidia.com/gpu"
 
@@ -44,6 +47,10 @@ func shares(c *stage.Context, out *stage.Result) {
 	}
 	whole := wholeDevices(c.Request)
 	if c.For(whole).Fit(c.Cluster(), nil).Fits() {
+		byMemory := c.Request.Roles[i].Pod.Annotations["gpu-memory"] != ""
+		if byMemory && !slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool { return n.Labels[gpuMemory] != "" }) {
+			out.Unmodelled = append(out.Unmodelled, "how much memory GPUs have, which pods request by annotation gpu-memory: no node has label "+gpuMemory)
+		}
 		return
 	}
 	role := c.Request.Roles[i]

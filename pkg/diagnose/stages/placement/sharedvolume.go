@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -37,7 +39,7 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 // inUse finds that another pod uses a claim that only one may, and whose pod that is; nil if none does.
 func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
-		for _, h := range c.Others() {
+		for _, h := range c.Mounting(claim) {
 			i := slices.IndexFunc(h.Pods, func(p *corev1.Pod) bool { return p.Namespace == claim.Namespace && stage.Mounts(p, claim.Name) })
 			if i < 0 {
 				continue
@@ -46,7 +48,7 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 			switch {
 			case c.View.Stuck(h.Pods[i]):
 				verdict, who = answer.Blocked, answer.Admin
-			case !c.EndsAlone(h, h.Pods[i]):
+			case !c.EndsBefore(h, h.Pods[i]):
 				verdict, who = answer.Blocked, answer.User
 			}
 			f := stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %s uses it on %s%s", claim.Name, h.Pods[i].Name, h.Pods[i].Spec.NodeName, c.Prospects(h, h.Pods[i])).At(answer.StagePlacement).As(verdict, who).
@@ -62,25 +64,46 @@ func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 
 // claimsOf are the claims that members of the gang mount and that allow nothing but one mode of access.
 func claimsOf(c *stage.Context, mode corev1.PersistentVolumeAccessMode) []*corev1.PersistentVolumeClaim {
-	var all []*corev1.PersistentVolumeClaim
-	for _, claim := range c.View.Snap.Claims {
+	return slices.DeleteFunc(mounted(c), func(claim *corev1.PersistentVolumeClaim) bool {
 		modes := claim.Spec.AccessModes
-		if claim.Namespace == c.Gang.Meta.Namespace && len(modes) == 1 && modes[0] == mode && len(mounting(c, claim)) > 0 {
-			all = append(all, claim)
+		return len(modes) != 1 || modes[0] != mode
+	})
+}
+
+// mounted are the claims that members of the gang mount, in the order of the cluster's.
+func mounted(c *stage.Context) (all []*corev1.PersistentVolumeClaim) {
+	seen := map[string]bool{}
+	for _, m := range c.Gang.Members {
+		pod := podOf(c, m)
+		for i := range pod.Spec.Volumes {
+			named := pod.Spec.Volumes[i].PersistentVolumeClaim
+			if named == nil || seen[named.ClaimName] {
+				continue
+			}
+			seen[named.ClaimName] = true
+			if claim := claim(c, named.ClaimName); claim != nil {
+				all = append(all, claim)
+			}
 		}
 	}
+	order := claimsOfCluster(c).position
+	slices.SortFunc(all, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(order[a], order[b]) })
 	return all
+}
+
+// podOf is the pod of a member, or what it will be made from.
+func podOf(c *stage.Context, m gang.Member) *corev1.Pod {
+	if m.Pod != nil {
+		return m.Pod
+	}
+	return &corev1.Pod{Spec: c.Gang.RoleByName(m.Role).Template.Spec}
 }
 
 // mounting are the members that mount a claim.
 func mounting(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
 	var all []string
 	for _, m := range c.Gang.Members {
-		pod := m.Pod
-		if pod == nil {
-			pod = &corev1.Pod{Spec: c.Gang.RoleByName(m.Role).Template.Spec}
-		}
-		if stage.Mounts(pod, claim.Name) {
+		if stage.Mounts(podOf(c, m), claim.Name) {
 			all = append(all, m.Name())
 		}
 	}
@@ -94,8 +117,8 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 	if !c.Fit(c.Best(), ignore).Fits() {
 		return nil
 	}
-	for _, claim := range c.View.Snap.Claims {
-		if claim.Namespace != c.Gang.Meta.Namespace || claim.Spec.VolumeName != "" || len(mounting(c, claim)) < 2 {
+	for _, claim := range mounted(c) {
+		if claim.Spec.VolumeName != "" || len(mounting(c, claim)) < 2 {
 			continue
 		}
 		if finding := provisioning(c, claim); finding != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -43,9 +43,10 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 // volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
 func volumeLimit(c *stage.Context, r placement.Room) string {
 	name := phrase.Rule(placement.VolumeLimits, r.Role.Pod)
-	drivers, least, among := []string{}, map[string]int32{}, sets.New(r.NodeNames()...)
-	for _, n := range c.View.Snap.CSINodes {
-		if !among.Has(n.Name) {
+	drivers, least := []string{}, map[string]int32{}
+	for _, node := range r.NodeNames() {
+		n := component.CSINode(c.View, node)
+		if n == nil {
 			continue
 		}
 		for _, d := range n.Spec.Drivers {

@@ -3,6 +3,8 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,19 +18,25 @@ import (
 // sliced is the state of cutting GPUs that are cut.
 const sliced = "success"
 
-// slicing adds to a finding that no node offers a kind of slices which nodes have their GPUs cut into it: that brings them, or has failed.
+// cutter is in the name of what cuts the GPUs of a node as its label has it.
+const cutter = "mig-manager"
+
+// slicing adds to a finding that no node offers a kind of slices which nodes have their GPUs cut into it: that brings them, has failed, or is done by nothing.
 func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
-	var cutting, failed []string
+	var cutting, failed, left []string
 	for _, n := range c.Cluster().Nodes() {
 		layout, state := podrequest.Slicing(n)
 		if !podrequest.SlicedInto(layout, name) || state == sliced {
 			continue
 		}
-		if state == "failed" {
+		switch {
+		case state == "failed":
 			failed = append(failed, n.Name)
-			continue
+		case state == "" && !slices.ContainsFunc(c.Cluster().PodsOn(n.Name), func(p *corev1.Pod) bool { return strings.Contains(p.Name, cutter) }):
+			left = append(left, n.Name)
+		default:
+			cutting = append(cutting, n.Name)
 		}
-		cutting = append(cutting, n.Name)
 	}
 	switch {
 	case len(cutting) > 0:
@@ -36,6 +44,9 @@ func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 	case len(failed) > 0:
 		f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf("; cutting the GPUs of %s into it has failed", phrase.Names(failed))
 		f.Run(command.Kubectl("", "describe", "node", failed[0]))
+	case len(left) > 0:
+		f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf("; the GPUs of %s are to be cut into it, and no %s runs there", phrase.Names(left), cutter)
+		f.Run(command.Kubectl("", "get", "daemonsets", "-A"))
 	}
 }
 
@@ -43,7 +54,7 @@ func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 func uncut(c *stage.Context, f *stage.Finding) {
 	for _, n := range c.Cluster().Nodes() {
 		if layout, state := podrequest.Slicing(n); podrequest.Sliced(n) && state != sliced && len(f.Details) < stage.MaxLines {
-			f.Detail("the GPUs of %s are to be cut (nvidia.com/mig.config=%s, state %s): it offers no whole ones", n.Name, layout, cmp.Or(state, "pending"))
+			f.Detail("the GPUs of %s are to be cut (nvidia.com/mig.config=%s, state %s): it offers no whole ones", n.Name, layout, cmp.Or(state, "not begun"))
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -46,10 +46,10 @@ func bindingSpread(c *stage.Context, cluster *placement.Cluster, role placement.
 	i := -1
 	if c.View.IsCommon(cluster) {
 		type bindingOn struct {
-			cluster *placement.Cluster
-			role    string
+			cluster       *placement.Cluster
+			role, ignored string
 		}
-		i = view.OnceForShape(c.View, c.Request.Shape, bindingOn{cluster, role.Name}, find)
+		i = stage.OnceForShape(c, bindingOn{cluster, role.Name, fmt.Sprint(sets.List(role.Ignore))}, find)
 	} else {
 		i, _ = find()
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	klog "k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -126,13 +126,13 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) (seconds int
 
 // tolerates is the rule of Kubernetes for one toleration and one taint.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	return t.ToleratesTaint(klog.Background(), &taint, false)
+	return t.ToleratesTaint(logr.Discard(), &taint, placement.Comparing)
 }
 
 func tolerationText(t corev1.Toleration) string {
 	text := t.Key
 	if t.Value != "" {
-		text += "=" + t.Value
+		text += comparison(t) + t.Value
 	}
 	if t.Effect != "" {
 		text += ":" + string(t.Effect)
@@ -140,12 +140,23 @@ func tolerationText(t corev1.Toleration) string {
 	return text
 }
 
+// comparison is how the value of a toleration is to be: of a taint, it is more or less than that of the toleration.
+func comparison(t corev1.Toleration) string {
+	switch t.Operator {
+	case corev1.TolerationOpGt:
+		return ">"
+	case corev1.TolerationOpLt:
+		return "<"
+	}
+	return "="
+}
+
 // ofNodes begins the keys of the taints that Kubernetes gives to nodes, and of the tolerations that it gives to pods.
 const ofNodes = "node.kubernetes.io/"
 
 // Slip is the index of a toleration that was probably meant for a taint: it does not match that, nor any other taint of the
 // nodes. It is -1 if there is none, or the taint keeps no pod off. Those of Kubernetes for the states of nodes, which every pod gets, are meant as they
-// are.
+// are, and so are those that compare values.
 func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Taint) int {
 	matches := func(taint corev1.Taint) bool {
 		return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
@@ -154,6 +165,9 @@ func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Ta
 		return -1
 	}
 	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
+		if comparison(t) != "=" {
+			return false
+		}
 		alike := t.Operator != corev1.TolerationOpExists && t.Value != taint.Value || t.Effect != "" && t.Effect != taint.Effect
 		if t.Key != taint.Key {
 			alike = suggest.Nearest(t.Key, []string{taint.Key}) != ""

@@ -45,7 +45,8 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 			f.Detail("counted as if it were not so: %s", p.Detail)
 		}
 	}
-	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) {
+	onlyDevices := len(causes.All) == 1 && causes.First().Constraint == placement.DRADevices
+	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) && !onlyDevices {
 		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
 	}
 	addInstead(c, f, causes)

@@ -58,7 +58,7 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 			f.Detail("did you mean the label %s?", nearest)
 		}
 		switch {
-		case key == c.Request.Topology.Required && c.Gang.Decl == nil:
+		case c.Gang.Decl == nil && slices.Contains(view.Topology(c.Gang).AllRequired(), key):
 			f.Detail("the annotation %s of its pods requires it", kueue.RequiredTopology)
 		case !ofPart(c, role, key):
 			if nearest != "" {

@@ -8,22 +8,28 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// mostParts is how many parts of a composite PodGroup are looked for places together with the gang. Users write them.
+// mostParts is how many parts of a composite PodGroup, or gangs that start together, are looked for places together with the gang. Users write them.
 const mostParts = 16
 
-// tree finds that a PodGroup that would fit is a part of a composite one, and has no room together with the other parts that have to be placed with it.
+// tree finds that a gang that would fit is a part of a composite PodGroup, or of gangs that start together, and has no room together with the others that have to be placed with it.
 func tree(c *stage.Context, out *stage.Result) {
-	if c.Gang.Decl == nil || c.Gang.Decl.Parent == "" {
+	d := c.Gang.Decl
+	if d == nil || d.Parent == "" && !component.Alongside(c.View, c.Gang) {
 		return
 	}
 	parts := partsOf(c)
 	if parts.unseen {
-		out.Unmodelled = append(out.Unmodelled, "some of the gangs that are placed together with this one in CompositePodGroup "+parts.of)
+		unseen := "some of the gangs that are placed together with this one"
+		if parts.of != "" {
+			unseen += " in CompositePodGroup " + parts.of
+		}
+		out.Unmodelled = append(out.Unmodelled, unseen)
 	}
 	if len(parts.others) == 0 && parts.topology == "" {
 		return
@@ -40,12 +46,15 @@ func tree(c *stage.Context, out *stage.Result) {
 	for _, line := range c.ConsumersOn(room.NodeNames(), room.Resource) {
 		f.Detail("%s", line)
 	}
-	out.Add(f.Fact("composite", parts.of).Fact("resource", room.Resource).Fact("requested", room.Requested).Fact("free", room.Free).Fact("total", room.Total))
+	if parts.of != "" {
+		f.Fact("composite", parts.of)
+	}
+	out.Add(f.Fact("resource", room.Resource).Fact("requested", room.Requested).Fact("free", room.Free).Fact("total", room.Total))
 }
 
 // treeParts are the gangs of a tree that are placed together with one of it.
 type treeParts struct {
-	of     string // the root, or the parent where that is all that is known
+	of     string // the root, or the parent where that is all that is known; empty for gangs that start together
 	names  []string
 	others []view.PlacementRequest
 	// known is that the tree was read, only that no other parts would do, and unseen that some are left out.
@@ -59,6 +68,11 @@ type treeParts struct {
 func partsOf(c *stage.Context) treeParts {
 	d := c.Gang.Decl
 	t := treeParts{of: d.Parent, names: []string{described(c.Gang, c.Request)}}
+	if d.Parent == "" {
+		t.addAll(c, slices.DeleteFunc(c.View.Alongside(d), func(p gang.Part) bool { return p.Waiting == 0 }))
+		t.known, t.only = true, !t.unseen
+		return t
+	}
 	root, err := c.View.CompositeOf(d)
 	if err != nil {
 		t.addAll(c, slices.DeleteFunc(c.View.Parts(d), func(p gang.Part) bool { return p.Name == d.Key.Name || p.Waiting == 0 }))
@@ -77,8 +91,8 @@ func partsOf(c *stage.Context) treeParts {
 // addAll adds the gangs of parts.
 func (t *treeParts) addAll(c *stage.Context, parts []gang.Part) {
 	for _, p := range parts {
-		g := c.View.GangOf(p)
-		if g == nil || len(t.others) == mostParts {
+		g := c.View.GangOf(c.Gang.Decl.Key.Dialect, p)
+		if g == nil || len(t.others) == mostParts || !c.Reader.Sees(g.Meta.Namespace) {
 			t.unseen = true
 			continue
 		}
@@ -126,7 +140,10 @@ func (t *treeParts) together(own view.PlacementRequest) view.PlacementRequest {
 
 // finding is that the parts have no room together, as far as is known, or as is proven; c is about all of them.
 func (t *treeParts) finding(c *stage.Context, proven bool) *stage.Finding {
-	parts := "the parts of CompositePodGroup " + t.of
+	parts := "the gangs"
+	if t.of != "" {
+		parts = "the parts of CompositePodGroup " + t.of
+	}
 	if t.topology != "" {
 		parts = fmt.Sprintf("on nodes with one value of %s %s", t.topology, parts)
 	}

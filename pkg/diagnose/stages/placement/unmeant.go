@@ -15,18 +15,25 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// misread adds that cpu was probably meant in thousandths of a core: each member requests more cores than any node has, and a thousandth of that fits.
+// misread adds that cpu was probably meant in thousandths of a core: each member requests more cores than any machine has, and a thousandth of that fits.
 func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placement.Room) {
-	if r.Resource != corev1.ResourceCPU || r.PerMember <= r.LargestFree || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 {
+	larger := func(n *corev1.Node) bool {
+		return r.PerMember < beyond*request.Amount(r.Resource, n.Status.Allocatable[r.Resource])
+	}
+	if r.Resource != corev1.ResourceCPU || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 || some(c, larger) {
 		return
 	}
 	template := c.Gang.RoleByName(phrase.Role(role.Name))
 	if template == nil {
 		return
 	}
+	fewest := int64(fewestMilli)
+	if request.Device(request.Of(role.Pod)) != "" {
+		fewest = wholeCore
+	}
 	for _, container := range template.Template.Spec.Containers {
 		q := container.Resources.Requests[r.Resource]
-		if q.Value() < fewestMilli {
+		if q.Value() < fewest {
 			continue
 		}
 		meant := resource.NewMilliQuantity(q.Value(), resource.DecimalSI)
@@ -37,5 +44,9 @@ func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placemen
 	}
 }
 
-// fewestMilli is from which number of cores on a request looks like one of thousandths.
-const fewestMilli = 100
+const (
+	// fewestMilli is from which number of cores on a request looks like one of thousandths; next to devices less than a whole core is not meant.
+	fewestMilli, wholeCore = 100, 1000
+	// beyond is how many times as many cores as the largest node has are requested by a slip, and not for a larger node.
+	beyond = 2
+)

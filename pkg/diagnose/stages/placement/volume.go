@@ -3,14 +3,20 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -18,6 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -57,8 +64,20 @@ func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev
 		out.Add(unbound(c, role, claim.Name, claim, problem))
 		return
 	}
+	if c.Placement.Fits() || c.Unreadable.Has(placement.VolumeClaim) {
+		return
+	}
+	if gone := nodesGone(c, claim); len(gone) > 0 {
+		f := unbound(c, role, claim.Name, claim, fmt.Sprintf("the volume of PersistentVolumeClaim %s is on %s, which %s in the cluster", claim.Name, phrase.Or(gone), phrase.Verb(len(gone), "is not", "are not"))).
+			Fact("nodes", gone).Detail("if %s comes back, so does the volume", phrase.Or(gone))
+		for i := range f.Fixes {
+			f.Fixes[i].Cost = "the data of its volume is given up, also if " + phrase.Or(gone) + " comes back"
+		}
+		out.Add(f)
+		return
+	}
 	problem := c.Cluster().ClaimProblem(role.Pod, v)
-	if problem == "" || c.Placement.Fits() || c.Unreadable.Has(placement.VolumeClaim) {
+	if problem == "" {
 		return
 	}
 	if coming := volumeComing(c, claim); coming != "" {
@@ -68,6 +87,17 @@ func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev
 		return
 	}
 	out.Add(unbound(c, role, claim.Name, claim, problem))
+}
+
+// nodesGone are the nodes on one of which the volume of a claim is, where none of them is in the cluster; nil of any other volume.
+func nodesGone(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
+	place, ok := placeOf(c, volumeTerms(volumeOf(c, claim)))
+	named := func(name string) bool { return c.Cluster().Node(name) != nil }
+	labelled := func(n *corev1.Node) bool { return slices.Contains(place.values, n.Labels[corev1.LabelHostname]) }
+	if !ok || place.key != corev1.LabelHostname || slices.ContainsFunc(place.values, named) || some(c, labelled) {
+		return nil
+	}
+	return place.values
 }
 
 // volumeComing is what happens to a claim that is about to have its volume; "" if nothing does.
@@ -85,28 +115,45 @@ func volumeComing(c *stage.Context, claim *corev1.PersistentVolumeClaim) string 
 	return fmt.Sprintf("PersistentVolumeClaim %s is being bound to volume %s", claim.Name, name)
 }
 
-func claim(c *stage.Context, name string) *corev1.PersistentVolumeClaim {
-	for _, claim := range c.View.Snap.Claims {
-		if claim.Namespace == c.Gang.Meta.Namespace && claim.Name == name {
-			return claim
+// clusterClaims are the claims of volumes in the cluster, their order, and the volumes; of two the first counts.
+type clusterClaims struct {
+	claims   map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	position map[*corev1.PersistentVolumeClaim]int
+	volumes  map[string]*corev1.PersistentVolume
+}
+
+func claimsOfCluster(c *stage.Context) clusterClaims {
+	return view.Once(c.View, "claims and volumes", func() clusterClaims {
+		all := clusterClaims{map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, map[*corev1.PersistentVolumeClaim]int{}, map[string]*corev1.PersistentVolume{}}
+		for i, claim := range slices.Backward(c.View.Snap.Claims) {
+			all.claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}], all.position[claim] = claim, i
 		}
-	}
-	return nil
+		for _, v := range slices.Backward(c.View.Snap.Volumes) {
+			all.volumes[v.Name] = v
+		}
+		return all
+	})
+}
+
+// claim is the claim of a name in the namespace of the gang; nil if there is none.
+func claim(c *stage.Context, name string) *corev1.PersistentVolumeClaim {
+	return claimsOfCluster(c).claims[types.NamespacedName{Namespace: c.Gang.Meta.Namespace, Name: name}]
 }
 
 // volumeOf is the volume that a claim names; nil if it names none, or there is none of the name.
 func volumeOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	i := slices.IndexFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool { return v.Name == claim.Spec.VolumeName })
-	if i < 0 {
-		return nil
-	}
-	return c.View.Snap.Volumes[i]
+	return claimsOfCluster(c).volumes[claim.Spec.VolumeName]
 }
 
 // taken reports whether a volume is another claim's, be it one of the same name that is gone.
 func taken(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := v.Spec.ClaimRef
 	return ref != nil && (ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID)
+}
+
+// eventsOf are those about a claim, the latest first.
+func eventsOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) []view.Event {
+	return c.View.EventsAbout(schema.GroupKind{Kind: "PersistentVolumeClaim"}, claim)
 }
 
 // claimProblem is why a claim will not be bound; "" if it is, or will be, or names a volume.
@@ -118,7 +165,7 @@ func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string 
 		return ""
 	}
 	desired, class, have := classOf(c, claim)
-	failed := stage.LatestEvent(c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name), "ProvisioningFailed")
+	failed := stage.LatestEvent(eventsOf(c, claim), "ProvisioningFailed")
 	switch {
 	case desired != "" && class == nil && c.View.Snap.CanList("storageclasses.storage.k8s.io", ""):
 		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", desired, claim.Name, phrase.Names(have))
@@ -127,7 +174,7 @@ func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string 
 	case failed != nil && c.View.Age(failed.Last) < provisioningFails:
 		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
 	case class != nil && class.Provisioner == noProvisioner && !freeVolume(c, claim, desired):
-		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which no provisioner serves: there is no free volume that fits it", claim.Name, desired)
+		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which no provisioner serves: there is no free volume that fits it%s", claim.Name, desired, misfit(c, claim, desired))
 	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return ""
 	case c.View.Age(claim.CreationTimestamp.Time) < provisioningTakes:
@@ -143,6 +190,8 @@ const (
 	provisioningTakes = 30 * time.Second
 	// noProvisioner stands in a StorageClass of which volumes are made by hand.
 	noProvisioner = "kubernetes.io/no-provisioner"
+	// defaultAnnotation makes a StorageClass that of claims which name none.
+	defaultAnnotation = "storageclass.kubernetes.io/is-default-class"
 )
 
 // classOf is the name of the StorageClass that a claim names, or gets by default; the class, if it exists; and all names.
@@ -152,7 +201,7 @@ func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired str
 	}
 	for _, sc := range c.View.Snap.StorageClasses {
 		have = append(have, sc.Name)
-		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations[defaultAnnotation] == "true"
 		if desired != "" && sc.Name == desired || class == nil && byDefault {
 			class = sc
 		}
@@ -166,6 +215,25 @@ func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired str
 // freeVolume reports whether a volume that exists could be bound to a claim.
 func freeVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) bool {
 	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool { return !taken(v, claim) && suits(v, claim, class) })
+}
+
+// misfit ends a sentence about a claim that no free volume of a class fits: why the largest of them does not. It is empty without any.
+func misfit(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) string {
+	size := func(v *corev1.PersistentVolume) *resource.Quantity { return v.Spec.Capacity.Storage() }
+	var largest *corev1.PersistentVolume
+	for _, v := range c.View.Snap.Volumes {
+		if v.Spec.StorageClassName == class && !taken(v, claim) && (largest == nil || size(v).Cmp(*size(largest)) > 0) {
+			largest = v
+		}
+	}
+	wants := claim.Spec.Resources.Requests.Storage()
+	switch {
+	case largest == nil:
+		return ""
+	case size(largest).Cmp(*wants) < 0:
+		return fmt.Sprintf("; the largest, %s, has %s, and it requests %s", largest.Name, size(largest), wants)
+	}
+	return fmt.Sprintf("; the largest, %s, does not have all its access modes", largest.Name)
 }
 
 // suits reports whether a volume is of a class, and has what a claim requests.
@@ -203,8 +271,10 @@ func release(f *stage.Finding, claim *corev1.PersistentVolumeClaim, v *corev1.Pe
 
 func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
 	f := stage.Found(answer.PVCUnbound, "%s", problem).
-		Fact("claim", name).Fact("role", phrase.Role(role.Name)).Run(c.Kubectl("describe", "pvc", name))
+		Fact("claim", name).Fact("role", phrase.Role(role.Name))
 	if claim == nil {
+		f.Run(command.Pipe("echo "+shell.Quote(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":%q},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"SIZE"}}}}`, name)),
+			c.Kubectl("create", "-f", "-")))
 		var have []string
 		for _, other := range c.View.Snap.Claims {
 			if other.Namespace == c.Gang.Meta.Namespace {
@@ -216,8 +286,8 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 		}
 		return f
 	}
-	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase")
-	for _, e := range c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name) {
+	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase").Run(c.Kubectl("describe", "pvc", name))
+	for _, e := range eventsOf(c, claim) {
 		if e.Warning {
 			f.Detail("%s reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).SinceTime(e.First)
 			break
@@ -227,9 +297,15 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 		of := c.Reader.Title(audience.New("claim", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name))
 		f.See("v1", "PersistentVolume", v, ".spec.claimRef").Detail("volume %s is %s, of %s", v.Name, v.Status.Phase, of)
 	}
-	desired, class, _ := classOf(c, claim)
+	desired, class, have := classOf(c, claim)
 	if v := releasedVolume(c, claim, desired); v != nil && class != nil && class.Provisioner == noProvisioner && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" {
 		return release(f, claim, v, desired)
+	}
+	if desired == "" && claim.Spec.StorageClassName == nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" && len(have) > 0 {
+		f.Fix(defaultClass(claim, have))
+		if ofSet(c.Gang, name) {
+			return f.As(answer.Blocked, answer.Admin).Detail("%s would make the claim again as it is", c.Gang.Maker.By())
+		}
 	}
 	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
 	switch {
@@ -248,6 +324,21 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Text: text, Cost: cost, Command: commands},
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, desired) },
 	})
+}
+
+// defaultClass has an administrator make a StorageClass that there is the default one: claims that name none are given it, those that wait already, too.
+func defaultClass(claim *corev1.PersistentVolumeClaim, have []string) stage.Fix {
+	x := answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "make one of the StorageClasses " + phrase.Names(have) + " the default one, which claims get that name none", Change: map[string]any{"claim": claim.Name}}
+	if len(have) == 1 {
+		x.Text = "make StorageClass " + have[0] + " the default one, which claims get that name none"
+		x.Command = command.Kubectl("", "annotate", "storageclass", have[0], defaultAnnotation+"=true", "--overwrite")
+	}
+	return stage.Fix{Action: x, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, have[0]) }}
+}
+
+// ofSet reports whether a claim is the one that a StatefulSet makes for a pod of the gang, from a template of its own.
+func ofSet(g *gang.Gang, claim string) bool {
+	return g.Maker != nil && g.Maker.Controller.Kind.Kind == "StatefulSet" && slices.ContainsFunc(g.Bare, func(p *corev1.Pod) bool { return strings.HasSuffix(claim, "-"+p.Name) })
 }
 
 // otherClaim mounts another claim in place of one.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -93,14 +92,7 @@ func (p claimPlace) label() string {
 // boundPlaces are the claims of a role whose volumes are somewhere, or may be made only there.
 func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 	for i := range role.Pod.Spec.Volumes {
-		name := ""
-		switch v := &role.Pod.Spec.Volumes[i]; {
-		case v.PersistentVolumeClaim != nil:
-			name = v.PersistentVolumeClaim.ClaimName
-		case v.Ephemeral != nil: // one of the pod's own
-			name = ephemeral.VolumeClaimName(role.Pod, v)
-		}
-		claim := claim(c, name)
+		claim := claim(c, placement.VolumeClaimName(role.Pod, &role.Pod.Spec.Volumes[i]))
 		if claim == nil {
 			continue
 		}

@@ -30,6 +30,10 @@ import (
 func minimum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	total := g.Total() + succeeded(c)
+	if left := g.Total() - g.Count(gang.Succeeded); g.Decl.Key.Dialect == gang.KAI && left < min(g.Min, g.Total()) && g.Count(gang.Pending) > 0 {
+		out.Add(withoutCompleted(c, left))
+		return
+	}
 	if g.Min > total && growing(c) {
 		out.Add(stage.Found(answer.BelowQuorum, "%s %s, and the gang needs %d: pods of other Jobs may follow", phrase.Count(total, "pod"), phrase.Verb(int(total), "exists", "exist"), g.Min).
 			Fact("exist", total).Fact("needed", g.Min))
@@ -39,13 +43,22 @@ func minimum(c *stage.Context, out *stage.Result) {
 		if kind := m.Controller.Kind; kind.Group == appsv1.GroupName && (kind.Kind == "StatefulSet" || kind.Kind == "ReplicaSet") {
 			out.Denied(c, strings.ToLower(kind.Kind)+"s.apps", g.Meta.Namespace)
 		}
-		out.Add(stage.Found(answer.BelowQuorum, "%d of the %s that the gang needs %s: %s, which makes them, has not made the others", total, phrase.Count(g.Min, "pod"), phrase.Verb(int(total), "exists", "exist"), m).
-			Fact("exist", total).Fact("needed", g.Min).Run(c.Kubectl("describe", m.Ref())))
+		f := stage.Found(answer.BelowQuorum, "%d of the %s that the gang needs %s: %s, which makes them, has not made the others", total, phrase.Count(g.Min, "pod"), phrase.Verb(int(total), "exists", "exist"), m).
+			Fact("exist", total).Fact("needed", g.Min).Run(c.Kubectl("describe", m.Ref()))
+		if silent := c.View.Age(lastCreated(c)); total > 0 && silent > silentFor && !c.View.Assumed {
+			f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf(" in %s: it may wait for these to run first", phrase.Age(silent))
+			if g.Decl.Kind.Kind != "" && g.Decl.Key.Dialect != gang.PDB {
+				f.Fix(patch.Minimum(g, total))
+			}
+		}
+		out.Add(f)
 		return
 	}
 	if g.Min > total {
 		if !withPartners(c, out, total) {
-			out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), madeBy(c, total)), total))
+			f := minTooHigh(c, fmt.Sprintf("%s wants %s, %s", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), madeBy(c, total)), total)
+			surge(c, f)
+			out.Add(f)
 		}
 		return
 	}
@@ -58,12 +71,43 @@ func minimum(c *stage.Context, out *stage.Result) {
 	unknownTask(c, out)
 }
 
+// withoutCompleted finds that members have completed and that too few are left for KAI, which counts those that wait or run: one that it has evicted is never placed again.
+func withoutCompleted(c *stage.Context, left int32) *stage.Finding {
+	g := c.Gang
+	done := g.Count(gang.Succeeded)
+	fix := patch.Minimum(g, left)
+	fix.Command = whatif.MinimumPatch(g.Decl, int64(left))
+	return stage.Found(answer.MinMemberTooHigh, "%s wants %s, and %d of its %d have completed, which KAI does not count: it never places the %d that are left", stage.DescribeGroup(*g.Decl),
+		phrase.Count(g.Min, "member"), done, g.Total(), left).Fact("minMember", g.Min).Fact("replicas", g.Total()).Fact("completed", done).Fix(fix)
+}
+
+// surge offers to have a Deployment make all of its new pods at once, where the new ReplicaSet of a rollout has fewer until those are Ready.
+func surge(c *stage.Context, f *stage.Finding) {
+	g := c.Gang
+	m := g.Maker
+	if m == nil || m.Replicas == nil || m.Kind.Kind != "Deployment" {
+		return
+	}
+	d := gang.Named(c.View.Snap.Deployments, g.Meta.Namespace, m.Name)
+	if d == nil || d.Spec.Replicas == nil || *d.Spec.Replicas < g.Min || *d.Spec.Replicas <= *m.Replicas {
+		return
+	}
+	const all = "100%"
+	f.Detail("%s is to have %s: in a rollout it makes no more than its maxSurge allows until these are Ready", m, phrase.Count(*d.Spec.Replicas, "pod")).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "have " + m.String() + " make all of its new pods at once (maxSurge 100%)", Change: map[string]any{"maxSurge": all},
+			Command: command.MergePatch(g.Meta.Namespace, "deployment", m.Name, map[string]any{"spec": map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": all}}}})},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Resubmit(s, g, func(spec *whatif.Spec) { spec.Roles[0].Replicas = *d.Spec.Replicas })
+		},
+	})
+}
+
 // madeBy is who makes how many members, in a sentence about a minimum that is too high.
 func madeBy(c *stage.Context, total int32) string {
 	g := c.Gang
 	switch {
 	case g.Maker != nil:
-		return fmt.Sprintf("but %s makes %d", g.Maker, total)
+		return fmt.Sprintf("but %s makes %d", g.Maker.By(), total)
 	case len(g.Parts) > 0:
 		return fmt.Sprintf("but the jobs whose pods name it make %d", total)
 	case g.Bare != nil:
@@ -96,14 +140,14 @@ func minimumOfJob(c *stage.Context, out *stage.Result) {
 		return
 	}
 	n := *g.MinMember
-	out.Add(stage.Found(answer.MinMemberTooHigh, "spec.runPolicy.schedulingPolicy.minAvailable wants %s, but the job makes %d: so many can never run", phrase.Count(n, "member"), total).
-		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec.runPolicy.schedulingPolicy.minAvailable").Fact("minMember", n).Fact("replicas", total).
+	path, set := patch.OwnMinimum(g, total)
+	field := strings.Join(path, ".")
+	out.Add(stage.Found(answer.MinMemberTooHigh, "%s wants %s, but the job makes %d: so many can never run", field, phrase.Count(n, "member"), total).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+field).Fact("minMember", n).Fact("replicas", total).
 		Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minAvailable to %d", total), Command: patch.MinMember(g, total)},
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minAvailable to %d", total), Command: set},
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-					whatif.Set(u, int64(total), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
-				})
+				return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { whatif.Set(u, int64(total), path...) })
 			},
 		}))
 }
@@ -116,6 +160,9 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	}
 	f := stage.Found(answer.MinMemberTooHigh, "%s", message).
 		Fact("minMember", g.Min).Fact("replicas", total)
+	if g.Bare != nil && g.Maker == nil {
+		f.Detail("create %s that %s it, or lower its minimum", phrase.Count(g.Min-total, "more pod"), phrase.Verb(int(g.Min-total), "names", "name"))
+	}
 	lower := func(spec *whatif.Spec) { spec.Min = total }
 	if d.Kind.Kind == "" || d.Key.Dialect == gang.PDB {
 		// The minimum is written on the pods, or in what their operator makes with them: it takes new ones.
@@ -128,40 +175,10 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 		})
 	}
 	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
-	if g.Bare != nil && g.Maker == nil {
-		f.Detail("create %s that %s it, or lower its minimum", phrase.Count(g.Min-total, "more pod"), phrase.Verb(int(g.Min-total), "names", "name"))
-	}
 	if g.MinMember != nil && len(g.Reader.Policy) > 0 {
 		f.Detail("the job requests it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
 	}
-	return f.Fix(lowerMinimum(c, total))
-}
-
-// lowerMinimum sets the minimum of the object that declares the gang, and of the job where that has one, to a number.
-func lowerMinimum(c *stage.Context, to int32) stage.Fix {
-	g := c.Gang
-	d, do := g.Decl, patch.MinMember(g, to)
-	if g.Bare != nil && g.Maker == nil && d.Owner == "" {
-		do = whatif.MinimumPatch(d, int64(to))
-	}
-	return stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(to)}, Text: fmt.Sprintf("set minMember to %d", to), Command: do},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			n := whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
-				if d.Key.Dialect == gang.Native {
-					whatif.Set(u, int64(to), "spec", "schedulingPolicy", "gang", "minCount")
-					return
-				}
-				whatif.Set(u, int64(to), "spec", "minMember")
-				unstructured.RemoveNestedField(u.Object, "spec", "minTaskMember")
-			})
-			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-				if g.MinMember != nil {
-					whatif.Set(u, int64(to), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
-				}
-			})
-		},
-	}
+	return f.Fix(patch.Minimum(g, total))
 }
 
 // lastCreated is when the youngest of the pods was made, or the job if there is none; or when the job began to be active, as where it was suspended before.
@@ -199,16 +216,16 @@ func comesLater(c *stage.Context, out *stage.Result) {
 func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	exist, of, need, what := g.Created(), g.Total(), g.Min, "pods"
+	var short *gang.Role
 	stops := g.Sequential != "" && g.Count(gang.Pending) > 0 && g.Decl != nil && together(c)
 	if exist < need && exist+notDue(g) >= need && !stops && g.Count(gang.Running, gang.Succeeded) < exist {
 		return // what is not due comes when the members that exist are so far
 	}
 	if exist >= need {
-		r, least := shortRole(c, stops)
-		if r == nil {
+		if short, need = shortRole(c, stops); short == nil {
 			return
 		}
-		exist, of, need, what = c.CreatedOf(r.Name), r.Replicas, least, "pods of "+r.Name
+		exist, of, what = c.Gang.CreatedOf(short.Name), short.Replicas, "pods of "+short.Name
 	}
 	if need > of || othersFind(c) || out.Has(answer.BelowQuorum) {
 		return
@@ -236,6 +253,10 @@ func quorum(c *stage.Context, out *stage.Result) {
 		default:
 			f.Run(component.OperatorLog(c.View, c.Gang))
 		}
+		if e := reportedOfMembers(c); e != nil {
+			f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s, and reports: %s", exist, of, what, need, phrase.Age(age), phrase.Shorten(e.Message, maxReported))
+			f.Fact("reason", e.Reason).Detail("it has reported that (%s) %s, last %s ago, of %s", e.Reason, phrase.Count(max(e.Count, 1), "time"), phrase.Age(c.View.Age(e.Last)), e.Name)
+		}
 		tried := triesAgain(c, f, fmt.Sprintf("%d of %d %s exist, and the gang needs %d", exist, of, what, need))
 		if age > silentFor && c.View.Age(view.Later(tried, lastCreated(c))) > silentFor {
 			f.As(answer.Blocked, answer.Admin)
@@ -243,8 +264,24 @@ func quorum(c *stage.Context, out *stage.Result) {
 	}
 	if stops {
 		waitsForItself(c, f, exist, of, need, what)
+		if short != nil && g.Decl.Key.Dialect == gang.Volcano {
+			f.Fix(setTask(c, short.Name, exist))
+		}
 	}
 	out.Add(f)
+}
+
+// maxReported is how much is shown of what a controller reports, in bytes.
+const maxReported = 300
+
+// reportedOfMembers is the latest warning of the gang's own controller about a member; nil without one.
+func reportedOfMembers(c *stage.Context) *view.Event {
+	events := c.View.PodEvents(c.Gang)
+	i := slices.IndexFunc(events, func(e view.Event) bool { return e.Warning && c.Gang.Reader.Wrote(e.By) })
+	if i < 0 {
+		return nil
+	}
+	return &events[i]
 }
 
 // leavingPart is a Job of an earlier attempt of the gang's job that is being deleted: what it is replaced by is made after that. It is nil if there is none.
@@ -310,7 +347,7 @@ func shortRole(c *stage.Context, stops bool) (short *gang.Role, least int32) {
 		return nil, 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Gang.Decl.RoleMin)) {
-		if r, n := c.Gang.RoleByName(name), c.Gang.Decl.RoleMin[name]; r != nil && c.CreatedOf(r.Name) < n && (stops || c.Gang.Unmade(r.Name) == gang.Missing) {
+		if r, n := c.Gang.RoleByName(name), c.Gang.Decl.RoleMin[name]; r != nil && c.Gang.CreatedOf(r.Name) < n && (stops || c.Gang.Unmade(r.Name) == gang.Missing) {
 			return r, n
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // missing finds that the pods name a group that is not there, or the operator should have made one and did not. A refusal that
@@ -56,10 +58,27 @@ func missing(c *stage.Context, out *stage.Result) {
 			out.Add(f)
 			return
 		}
+		if queueing.HoldsUngrouped(c.View, c.Gang) {
+			return // the stage of queues finds it
+		}
 		out.Add(stage.Found(answer.PodGroupMissing,
 			"the operator makes a PodGroup first and has made none for %s in %s: only its log has the reason", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").Fact("gangScheduler", component.OperatorScheduler(c.View, c.Gang)).Run(component.OperatorLog(c.View, c.Gang)))
+	case ungrouped(c):
+		f := stage.Found(answer.PodGroupMissing, "its pods name no PodGroup: the controller of Volcano makes one for such pods and writes its name on them, and has not in %s; scheduler %s does not see them before",
+			phrase.Age(c.View.Age(lastCreated(c))), g.Scheduler).As(answer.Blocked, answer.Admin).Fact("gangScheduler", g.Scheduler)
+		for _, d := range component.ControllersOf(c.View, volcanojob.Reader()) {
+			f.Run(command.DeploymentLog(d))
+		}
+		out.Add(f)
 	}
+}
+
+// ungrouped reports whether Volcano, where it is there, has pods that name no PodGroup, of which its controller should have made one long ago.
+func ungrouped(c *stage.Context) bool {
+	g := c.Gang
+	there := len(component.ControllersOf(c.View, volcanojob.Reader()))+len(component.Serving(c.View, volcano.SchedulerName)) > 0
+	return there && g.Scheduler == volcano.SchedulerName && g.Named.Name == "" && g.Meant() == nil && !c.View.Assumed && g.Count(gang.Pending) > 0 && c.View.Age(lastCreated(c)) > stage.ActsWithin
 }
 
 // groupRefusal is the message of the latest event by which what makes the gang's pods reports that it could not make its PodGroup; "" where there is none, or it is old.
@@ -121,12 +140,8 @@ func listGroups(c *stage.Context) string {
 
 // needsObject reports whether a dialect needs more than labels on pods.
 func needsObject(d gang.Dialect) bool {
-	for _, r := range dialect.Readers() {
-		if r.Dialect == d {
-			return len(r.Kinds) > 0 && r.FromPods == nil
-		}
-	}
-	return false
+	r, _ := dialect.ReaderOf(d)
+	return len(r.Kinds) > 0 && r.FromPods == nil
 }
 
 // createGroup offers to make the gang object that the pods name, for as many members as the job needs, and leaves it to the
@@ -168,15 +183,11 @@ func createGroup(c *stage.Context, key gang.Key, f *stage.Finding) *stage.Findin
 
 // groupServed is the kind of the gang objects of a dialect, in the version that the cluster serves.
 func groupServed(c *stage.Context, of gang.Dialect) (schema.GroupVersionKind, bool) {
-	for _, reader := range dialect.Readers() {
-		if reader.Dialect != of {
-			continue
-		}
-		for _, kind := range reader.Kinds {
-			for _, resource := range c.View.Snap.Server.Resources {
-				if version, ok := strings.CutPrefix(resource, kind.Resource+"."+kind.Group+"/"); ok && kind.Kind == "PodGroup" {
-					return kind.WithVersion(version), true
-				}
+	reader, _ := dialect.ReaderOf(of)
+	for _, kind := range reader.Kinds {
+		for _, resource := range c.View.Snap.Server.Resources {
+			if version, ok := strings.CutPrefix(resource, kind.Resource+"."+kind.Group+"/"); ok && kind.Kind == "PodGroup" {
+				return kind.WithVersion(version), true
 			}
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -37,14 +35,18 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Note("its schedulingPolicy has no effect: the operator runs without --gang-scheduler-name, makes no PodGroup, and members are placed one by one")
 		}
 		byWorkload(c, out)
-		if g.BatchJob != nil && g.Min < g.Total() && g.Named.Name == "" && g.MinMember == nil && g.Meant() == nil {
+		if component.WithoutGroup(g) {
+			out.Note("the gang of %d that its spec.scheduling states is not in force, and members are placed one by one: %s", g.Min, component.NoGroup())
+		} else if g.BatchJob != nil && g.Min < g.Total() && g.Named.Name == "" && g.MinMember == nil && g.Meant() == nil {
 			out.Note("nothing declares its %d pods a gang: each starts as soon as it has a place, and numbers are those of the first", g.Total())
 		}
 		minimumOfJob(c, out)
 		if !leftOver(c, out) {
 			missing(c, out)
 			unlabelled(c, out)
-			quorum(c, out)
+			if !out.NoPods { // which pods wait for is found
+				quorum(c, out)
+			}
 		}
 		return stage.OK("no gang is declared")
 	}
@@ -63,8 +65,10 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	foreign(c, out)
 	minimum(c, out)
 	membership(c, out)
+	unequal(c, out)
 	quorum(c, out)
 	composite(c, out)
+	alongside(c, out)
 	return stage.OK(c.Created())
 }
 
@@ -151,14 +155,9 @@ func leftOver(c *stage.Context, out *stage.Result) bool {
 	return false
 }
 
-// ofPredecessor reports whether a group object is that of an earlier job of the same kind and name. Pods may join the group of something else on purpose.
+// ofPredecessor reports whether a group object is that of an earlier job. Pods may join the group of something else on purpose.
 func ofPredecessor(c *stage.Context, d gang.Declaration) bool {
-	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
-	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || u == nil {
-		return false
-	}
-	ref := metav1.GetControllerOf(u)
-	return ref != nil && ref.Kind == c.Gang.Kind.Kind && ref.Name == c.Gang.Meta.Name
+	return d.Key.Dialect != gang.Kueue && c.View.OfPredecessor(&d, c.Gang.Job)
 }
 
 func belongsToPredecessor(c *stage.Context, d gang.Declaration) *stage.Finding {

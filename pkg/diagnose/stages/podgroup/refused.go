@@ -49,21 +49,13 @@ func overQuota(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		if total.Add(want); !ok || want.Sign() <= 0 || total.Cmp(limit[key]) <= 0 {
 			continue
 		}
-		q := &corev1.ResourceQuota{}
-		q.Namespace, q.Name = c.Gang.Meta.Namespace, r.Object
-		for _, read := range c.View.Snap.ResourceQuotas {
-			if read.Namespace == q.Namespace && read.Name == q.Name {
-				q = read
-			}
+		q := gang.Named(c.View.Snap.ResourceQuotas, c.Gang.Meta.Namespace, r.Object)
+		if q == nil {
+			q = &corev1.ResourceQuota{}
+			q.Namespace, q.Name = c.Gang.Meta.Namespace, r.Object
 		}
-		name, have, most := strings.TrimPrefix(string(key), "count/"), used[key], limit[key]
-		f := stage.Found(answer.NSQuota, "quota %s of namespace %s is used up: %s of %s %s used, and the PodGroup of %s needs %s", q.Name, q.Namespace, have.String(), most.String(), name, c.Gang.Meta.Name, want.String()).
-			Detail("requested %s, used %s, limit %s (%s)", want.String(), have.String(), most.String(), key).
-			Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", have.String()).Fact("limit", most.String())
-		if want.Cmp(most) > 0 {
-			f.Become(answer.NSQuotaTooSmall)
-			f.Message = fmt.Sprintf("quota %s of namespace %s allows %s %s in all, and the PodGroup of %s needs %s", q.Name, q.Namespace, most.String(), name, c.Gang.Meta.Name, want.String())
-		}
+		have, most, who := used[key], limit[key], "the PodGroup of "+c.Gang.Meta.Name
+		f := refusal.OverQuota(q, key, want, want, have, most, "and "+who+" needs", who).Detail("requested %s, used %s, limit %s (%s)", want.String(), have.String(), most.String(), key)
 		f.At(answer.StagePodGroup).See("v1", "ResourceQuota", q, ".status.used")
 		if unused := unusedGroups(c, r.Resource()); len(unused) > 0 && f.Code == answer.NSQuota {
 			f.As(answer.Blocked, answer.User).Fix(deleteGroups(c, unused))

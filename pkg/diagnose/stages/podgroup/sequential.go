@@ -14,10 +14,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // together reports whether the scheduler may place the members only together. That of Kubernetes reads no labels by itself, and places pods one by one.
@@ -38,11 +40,12 @@ func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, w
 	if g.Maker != nil && g.Maker.Kind == g.Maker.Controller.Kind {
 		makeParallel(c, f)
 	}
-	if g.Kind.GroupKind() == mpijob.Reader().GroupKind {
+	kind := g.Kind.GroupKind()
+	if kind == mpijob.Reader().GroupKind {
 		launchFirst(c, f)
-		if d := g.Decl; d.Kind.Kind != "" && exist > 0 {
-			f.Fix(lowerMinimum(c, exist))
-		}
+	}
+	if d := g.Decl; (kind == mpijob.Reader().GroupKind || kind == volcanojob.GroupKind()) && d.Kind.Kind != "" && exist > 0 {
+		f.Fix(patch.Minimum(g, exist))
 	}
 }
 

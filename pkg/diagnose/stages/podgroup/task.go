@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 )
 
 // minTaskMember is the field of Volcano's PodGroup with the minimums of tasks.
@@ -43,6 +45,11 @@ func unknownTask(c *stage.Context, out *stage.Result) {
 	for _, pod := range pods {
 		if task := volcano.TaskOf(pod); task != "" {
 			have[task] = true
+		}
+	}
+	if g.Kind.GroupKind() == volcanojob.GroupKind() { // pods of a task may follow those of another
+		for _, r := range g.Roles {
+			have[r.Name] = true
 		}
 	}
 	tasks := slices.Sorted(maps.Keys(have))
@@ -104,6 +111,19 @@ func setTasks(c *stage.Context, text string, change map[string]any) stage.Fix {
 	}
 }
 
+// setTask is a fix that sets the minimum of a task of the group: in the Job, where Volcano's controller writes it from there.
+func setTask(c *stage.Context, task string, n int32) stage.Fix {
+	g := c.Gang
+	fix := setTasks(c, fmt.Sprintf("set %s.%s to %d", minTaskMember, task, n), map[string]any{task: int64(n)})
+	i := slices.IndexFunc(g.Roles, func(r gang.Role) bool { return r.Name == task })
+	if g.Kind.GroupKind() == volcanojob.GroupKind() && g.Decl.Owner == g.Meta.UID && i >= 0 {
+		fix.Text = fmt.Sprintf("set minAvailable of task %s to %d", task, n)
+		fix.Command = command.JSONPatch(g.Meta.Namespace, strings.ToLower(g.Kind.GroupKind().String()), g.Meta.Name,
+			command.Patch{Op: "add", Path: command.Pointer([]string{"spec", "tasks", strconv.Itoa(i), "minAvailable"}), Value: n})
+	}
+	return fix
+}
+
 // roleTooHigh finds that more members of a role are needed than the job makes. The role is in lower case, as in the declaration.
 func roleTooHigh(c *stage.Context, role string, r *gang.Role, total int32) *stage.Finding {
 	d := c.Gang.Decl
@@ -119,7 +139,7 @@ func roleTooHigh(c *stage.Context, role string, r *gang.Role, total int32) *stag
 	fields := gang.Fields{Object: u}
 	for _, task := range slices.Sorted(maps.Keys(fields.Map("spec", minTaskMember))) {
 		if strings.EqualFold(task, role) {
-			f.Fix(setTasks(c, fmt.Sprintf("set %s.%s to %d", minTaskMember, task, r.Replicas), map[string]any{task: int64(r.Replicas)}))
+			f.Fix(setTask(c, task, r.Replicas))
 		}
 	}
 	return f

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
@@ -18,9 +16,6 @@ import (
 
 // koordinatorGroup is the label by which Koordinator's pods name a PodGroup; their other labels may stand alone.
 const koordinatorGroup = "pod-group.scheduling.sigs.k8s.io"
-
-// koordinatorGroups is the annotation by which Koordinator places several gangs together, on pods or on their PodGroup.
-const koordinatorGroups = "gang.scheduling.koordinator.sh/groups"
 
 // unlabelled finds that the pods name no gang, but look as if they were meant to: of one that is declared, its scheduler waits for members that it never gets.
 func unlabelled(c *stage.Context, out *stage.Result) {
@@ -53,20 +48,8 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 	lacks := func(format string, args ...any) {
 		out.Unmodelled = append(out.Unmodelled, fmt.Sprintf(format, args...))
 	}
-	if d.Key.Dialect == gang.YuniKorn && d.Queue != "" {
-		lacks("the limits of YuniKorn's queue %s", d.Queue)
-	}
-	if more := d.MinMember - c.Gang.Total(); c.Gang.ByPlaceholders && more > 0 {
+	if more := d.MinMember - c.Gang.Total() - int32(len(c.View.Unreplaced(c.Gang))); c.Gang.ByPlaceholders && more > 0 {
 		lacks("the room for %s besides its own pods, which YuniKorn keeps before it starts any", phrase.Count(more, "placeholder"))
-	}
-	if quota := queueing.KoordinatorQuota(c.Gang); quota != "" {
-		lacks("the limits of Koordinator's ElasticQuota %s", quota)
-	}
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil && d.Key.Dialect == gang.Koordinator && m.Pod.Annotations[koordinatorGroups] != "" {
-			lacks("gangs that are placed together with this one: %s", m.Pod.Annotations[koordinatorGroups])
-			break
-		}
 	}
 	for _, rule := range d.Unapplied {
 		if rule.Required {
@@ -92,9 +75,6 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 		if slices.ContainsFunc(f.List("spec", field), minimums[field]) {
 			lacks("the minimums of parts of the gang in spec.%s of %s", field, stage.DescribeGroup(*d))
 		}
-	}
-	if groups := u.GetAnnotations()[koordinatorGroups]; groups != "" && !strings.Contains(strings.Join(out.Unmodelled, " "), groups) {
-		lacks("gangs that are placed together with this one: %s", groups)
 	}
 }
 

@@ -29,7 +29,7 @@ func claimQuotas(c *stage.Context, out *stage.Result) {
 		if m.State != gang.Pending || hasClaims(m.Pod) {
 			continue
 		}
-		if e := stage.LatestEvent(c.View.Events("Pod", m.Pod.Namespace, m.Pod.Name), claimRefused); e != nil && !e.Last.Before(m.Pod.CreationTimestamp.Time) {
+		if e := stage.LatestEvent(c.View.EventsOfPod(m.Pod), claimRefused); e != nil {
 			if waiting++; latest == nil || e.Last.After(latest.Last) {
 				latest = e
 			}
@@ -45,7 +45,7 @@ func claimQuotas(c *stage.Context, out *stage.Result) {
 	}
 	q := &corev1.ResourceQuota{}
 	q.Namespace, q.Name = c.Gang.Meta.Namespace, r.Object
-	if read := quotaIn(c.View, q.Namespace, q.Name); read != nil {
+	if read := gang.Named(c.View.Snap.ResourceQuotas, q.Namespace, q.Name); read != nil {
 		q, used, hard = read, read.Status.Used, quota.Hard(read)
 	} else {
 		q.Status.Used, q.Status.Hard = used, hard

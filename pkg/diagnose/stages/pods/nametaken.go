@@ -111,11 +111,16 @@ func (t taker) describe(c *stage.Context, f *stage.Finding, its string) {
 // freed is how the names are freed, or done without.
 func freed(c *stage.Context, f *stage.Finding, all []taker, title, resource string) (a answer.Action) {
 	var pods []*corev1.Pod
-	var names, commands []string
+	var names, commands, ending []string
 	for _, t := range all {
 		names, pods = append(names, t.GetName()), append(pods, t.left...)
-		if t.emptied {
-			commands = append(commands, command.MergePatch(t.GetNamespace(), resource, t.GetName(), map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
+		if !t.emptied {
+			continue
+		}
+		if clear := command.ClearFinalizers(resource, t); clear != "" {
+			commands = append(commands, clear)
+		} else {
+			ending = append(ending, t.GetName())
 		}
 	}
 	if slices.ContainsFunc(all, func(t taker) bool { return !t.emptied && len(t.left) == 0 }) {
@@ -123,6 +128,10 @@ func freed(c *stage.Context, f *stage.Finding, all []taker, title, resource stri
 		if len(names) <= command.MaxObjects && !slices.ContainsFunc(all, func(t taker) bool { return !t.goes() }) {
 			a.Command = c.Kubectl(append([]string{"delete", resource}, names...)...)
 		}
+		return a
+	}
+	if len(ending) > 0 { // the garbage collector of Kubernetes deletes what they own first, or has what it waits for
+		a.Text = "submit under another name, or have kube-controller-manager end the deletion of " + phrase.Names(ending)
 		return a
 	}
 	clear := c.Clear(pods)
@@ -149,6 +158,12 @@ func namesLeave(c *stage.Context, out *stage.Result) {
 	for _, p := range leaving {
 		names, last = append(names, p.Name), view.Later(last, p.DeletionTimestamp.Time)
 	}
-	out.Add(stage.Found(answer.BelowQuorum, "%s of an earlier job %s being deleted, and those of this one are made after that: at most %s left", phrase.Names(names), phrase.Verb(len(names), "is", "are"),
-		phrase.Age(max(0, last.Sub(c.View.Now)))).At(answer.StagePods).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("pods", names))
+	f := stage.Found(answer.BelowQuorum, "%s of an earlier job %s being deleted, and those of this one are made after that", phrase.Names(names), phrase.Verb(len(names), "is", "are")).
+		At(answer.StagePods).Fact("exist", c.Gang.Created()).Fact("needed", c.Gang.Min).Fact("pods", names)
+	if kept := c.Kept(f, leaving); kept != nil {
+		f.Message += fmt.Sprintf(": %s %s, %s", kept.Name, c.Overdue(kept), c.HeldBy(kept))
+	} else {
+		f.Message += ": at most " + phrase.Age(max(0, last.Sub(c.View.Now))) + " left"
+	}
+	out.Add(f)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
@@ -154,8 +155,8 @@ func refused(c *stage.Context, out *stage.Result, missing []absent, r refusal.Re
 	if f == nil {
 		return
 	}
-	if out.Has(f.Code) && f.Code != answer.AdmissionDenied {
-		return
+	if _, misnamed := r.Misnamed(c.Gang); out.Has(f.Code) && (f.Code != answer.AdmissionDenied || misnamed) {
+		return // of one cause, or of one name
 	}
 	role := refusal.RoleOf(c.Gang, r)
 	if role != "" {
@@ -196,13 +197,58 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	if by == "" || r.Kind == refusal.Taken {
 		by = "the API server"
 	}
-	fix := refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", "")
+	if _, misnamed := r.Misnamed(c.Gang); misnamed {
+		return deniedName(c, r)
+	}
+	what, change := "the pods", "the pods"
+	if kind, name := r.Invalid(); kind != "" && kind != "Pod" && kind != "Job" { // whose template is that of the pods
+		what, change = kind+" "+name+", which comes before its pods", "the job, or what it is made by,"
+	}
+	fix := refusal.Lift(c.Gang, r, answer.User, "change "+change+" as "+by+" requires, and submit again", "")
 	if strings.HasPrefix(r.Object, podSecurity) {
 		fix = secured(c, fix)
 	}
-	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
-		Fact("webhook", r.Object).Fact("message", r.Message).Fix(fix)
+	f := stage.Found(answer.AdmissionDenied, "%s denies %s: %s", by, what, r.Message).
+		Fact("webhook", r.Object).Fact("message", r.Message)
+	if strings.Contains(r.Message, unquoted) {
+		role := refusal.RoleOf(c.Gang, r)
+		i := slices.IndexFunc(c.Gang.Roles, func(of gang.Role) bool {
+			return of.Template.Spec.PriorityClassName != "" && (of.Name == role || role == "")
+		})
+		if i >= 0 {
+			class := c.Gang.Roles[i].Template.Spec.PriorityClassName
+			f.Detail("namespace %s takes pods of priorityClassName %s only where a ResourceQuota of it has that scope, and none has: an administrator creates one", c.Gang.Meta.Namespace, class)
+			fix.Text = "name another priorityClassName than " + class + ", and submit again"
+		}
+	}
+	return f.Fix(fix)
 }
+
+// deniedName finds that the name of a job makes names of its objects that are not valid: all of them are refused for that one.
+func deniedName(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	var raw []string
+	longest := 0
+	for _, other := range refusal.Of(c.View, c.Gang) {
+		if too, ok := other.Misnamed(c.Gang); ok {
+			raw, longest = append(raw, other.Raw), max(longest, too)
+		}
+	}
+	text := "give the job another name, and submit again"
+	if longest > 0 {
+		text = fmt.Sprintf("give the job a name that is shorter by %s at least, and submit again", phrase.Count(longest, "character"))
+	}
+	fix := refusal.Lift(c.Gang, r, answer.User, text, "")
+	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		s = whatif.WithoutEvents(s, func(e *corev1.Event) bool {
+			return e.Namespace == c.Gang.Meta.Namespace && slices.Contains(raw, e.Message)
+		})
+		return whatif.WithoutProbes(s, "Pod")
+	}
+	return stage.Found(answer.AdmissionDenied, "the name of the job is not one for all that is made of it: %s", r.Message).Fact("message", r.Message).Fix(fix)
+}
+
+// unquoted is how the API server refuses pods of a PriorityClass that its configuration lets into namespaces only by a quota for that class.
+const unquoted = "insufficient quota to match these scopes: [{PriorityClass "
 
 // lasts is after how long a failure of the API server is none that passes by itself.
 const lasts = 5 * time.Minute

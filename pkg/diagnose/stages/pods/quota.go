@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -33,11 +34,14 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 		}
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
-			want, own := charged(q, key, missing), func() resource.Quantity { return ownCharge(c, q, key) }
+			want, own, count := charged(q, key, missing), func() resource.Quantity { return ownCharge(c, q, key) }, count
 			limit, used := hard[key], q.Status.Used[key]
 			if want.IsZero() {
-				more, have := objects(c, q, key, missing)
+				more, have, one := objects(c, q, key, missing)
 				want, own = more, func() resource.Quantity { return have }
+				if one {
+					count = 0
+				}
 			} else {
 				want.Add(alongside(c, q, key))
 			}
@@ -58,8 +62,11 @@ func quotas(c *stage.Context, out *stage.Result, missing []absent) {
 	}
 }
 
-// needing begins the clause of what members need that are not there: of a Job whose pods start one by one it is the first.
+// needing begins the clause of what members need that are not there, or, with none of them, what all need together: of a Job whose pods start one by one it is the first.
 func needing(c *stage.Context, missing int64) string {
+	if missing == 0 {
+		return "and the gang needs"
+	}
 	if g := c.Gang; missing == 1 && g.Decl == nil && g.Min == 1 && g.Total() > 1 {
 		return fmt.Sprintf("the first of its %d members needs", g.Total())
 	}
@@ -113,32 +120,20 @@ func raisedQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceN
 func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, want, own, used, limit, total resource.Quantity, missing int64) *stage.Finding {
 	whole := own.DeepCopy()
 	whole.Add(want)
-	name := quota.Resource(key)
-	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
-	exist := fmt.Sprintf("%d/%d pods exist", c.Gang.Created(), c.Gang.Total())
-	var f *stage.Finding
-	if whole.Cmp(limit) > 0 {
-		f = stage.Found(answer.NSQuotaTooSmall,
-			"quota %s of namespace %s allows %s in all, and the gang needs %s", q.Name, q.Namespace,
-			phrase.Amount(name, amount(limit)), phrase.Quantity(name, amount(whole)))
-	} else {
-		f = stage.Found(answer.NSQuota,
-			"quota %s of namespace %s is used up: %s of %s used, %s %s", q.Name, q.Namespace,
-			phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Quantity(name, amount(want)))
-	}
+	f := refusal.OverQuota(q, key, want, whole, used, limit, needing(c, missing), "the gang")
 	if more := alongside(c, q, key); !more.IsZero() {
 		for _, role := range c.Gang.Alongside {
 			f.Detail("its %s counts, too, which is made when the members run", role.Name)
 		}
 	}
-	f.See("v1", "ResourceQuota", q, ".status.used").Detail("%s; requested %s, used %s, limit %s (%s)", exist, want.String(), used.String(), limit.String(), key).
-		Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
+	f.See("v1", "ResourceQuota", q, ".status.used").
+		Detail("%d/%d pods exist; requested %s, used %s, limit %s (%s)", c.Gang.Created(), c.Gang.Total(), want.String(), used.String(), limit.String(), key)
 	if scopes := quota.Scopes(q); len(scopes) > 0 {
 		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
 	}
 	for _, role := range c.Gang.Roles {
 		if !strings.HasPrefix(string(key), "limits.") {
-			c.Defaulted(f, role.Name, name)
+			c.Defaulted(f, role.Name, quota.Resource(key))
 		}
 	}
 	users := quotaUsers(c, q, key)
@@ -150,7 +145,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		}
 	}
 	f.Fix(refusal.RaiseQuota(q, key, total))
-	if f.Code == answer.NSQuota {
+	if f.Code == answer.NSQuota && !countsJobs(c, f, q, key) {
 		goesOn(c, q, key, users, used, limit)
 		lasting(c, f, users, own, used, total, limit)
 	}
@@ -270,7 +265,7 @@ func placedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceN
 			}
 			u.pods = append(u.pods, p)
 			u.charge.Add(quota.Held(p)[key])
-			u.ends = u.ends || c.EndsAlone(h, p)
+			u.ends = u.ends || c.EndsBefore(h, p)
 		}
 		if !goes.charge.IsZero() {
 			goes.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, goes.charge.String())
@@ -292,7 +287,7 @@ func endedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 	}
 	at := map[ownedBy]int{}
 	for _, p := range c.View.Snap.Pods {
-		if !gang.Ended(p) || !quota.Applies(q, p) {
+		if !podutil.IsPodTerminal(p) || !quota.Applies(q, p) {
 			continue
 		}
 		owner, of := "pod "+p.Name, types.UID("")

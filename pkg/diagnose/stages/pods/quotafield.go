@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
@@ -53,12 +54,11 @@ func unstated(c *stage.Context, q *corev1.ResourceQuota, role string, pod *corev
 }
 
 func quotaNeedsField(c *stage.Context, r refusal.Refusal) *stage.Finding {
-	for _, q := range c.View.Snap.ResourceQuotas {
-		if q.Namespace == c.Gang.Meta.Namespace && q.Name == r.Object {
-			return stage.Found(answer.QuotaNeedsField, "quota %s makes a field of the pods mandatory: %s", r.Object, r.Message).
-				See("v1", "ResourceQuota", q, ".spec.hard").Fact("quota", r.Object).
-				Fix(refusal.Lift(c.Gang, r, answer.User, "set the field that quota "+r.Object+" requires, and submit again", ""))
-		}
+	q := gang.Named(c.View.Snap.ResourceQuotas, c.Gang.Meta.Namespace, r.Object)
+	if q == nil {
+		return nil
 	}
-	return nil
+	return stage.Found(answer.QuotaNeedsField, "quota %s makes a field of the pods mandatory: %s", r.Object, r.Message).
+		See("v1", "ResourceQuota", q, ".spec.hard").Fact("quota", r.Object).
+		Fix(refusal.Lift(c.Gang, r, answer.User, "set the field that quota "+r.Object+" requires, and submit again", ""))
 }

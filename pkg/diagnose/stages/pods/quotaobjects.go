@@ -9,12 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
@@ -29,8 +36,8 @@ const (
 )
 
 // objects is what a quota that counts other objects than pods is charged for those that the gang lacks. What its controller creates is known of some kinds; of others by the refusal of
-// one: then each member has one, as its claim. Those that there are go when the job is submitted again, or are used again.
-func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing []absent) (want, own resource.Quantity) {
+// one: then each member has one, as its claim, or all have one together, as their Service: then one is true. Those that there are go when the job is submitted again, or are used again.
+func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, missing []absent) (want, own resource.Quantity, one bool) {
 	counted := strings.TrimPrefix(string(key), "count/")
 	refusals, was := refusal.ByQuota(c.View, c.Gang)
 	refusals = slices.DeleteFunc(refusals, func(r refusal.Refusal) bool {
@@ -42,24 +49,88 @@ func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName,
 		counted, each = refusals[0].Resource(), refusals[0].Requested()[key]
 	}
 	if len(refusals) == 0 && (!creates(c, counted) || len(quota.Scopes(q)) > 0) {
-		return submission(c, q, key), own
+		return submission(c, q, key), own, false
+	}
+	if len(refusals) > 0 && ofAll(was, refusals[0]) {
+		if was.Made != nil && refusals[0].Resource() != services || len(was.ExistingPods()) > 0 { // it was made since
+			return want, own, true
+		}
+		return each, own, true
 	}
 	var need, have int64
 	for _, role := range c.Gang.Roles {
-		need += objectsOf(role, counted, int64(c.CreatedOf(role.Name))+countOf(missing, role.Name))
+		need += objectsOf(role, counted, int64(c.Gang.CreatedOf(role.Name))+countOf(missing, role.Name))
 	}
 	if counted == jobs {
 		have = ownJobs(c.View.Present(), was)
 	} else {
 		for _, role := range was.Roles {
-			have += objectsOf(role, counted, createdOf(was, role.Name))
+			have += objectsOf(role, counted, int64(was.CreatedOf(role.Name)))
 		}
 		have -= without(was, refusals)
 	}
 	want, own = each.DeepCopy(), each
 	want.Mul(need - have)
 	own.Mul(have)
-	return want, own
+	return want, own, false
+}
+
+// ofAll reports whether the object that was refused is one for all members of a gang: what its job is run as, or what has the job's own name.
+func ofAll(g *gang.Gang, r refusal.Refusal) bool {
+	made, known := kinds.ByResource(schema.ParseGroupResource(r.Resource()))
+	return known && made.GroupKind == g.Reader.Makes || r.Name() == g.Meta.Name
+}
+
+// countsJobs reports whether a quota counts jobs of a kind, which count until they are deleted, and makes the finding that it is used up one that no wait helps. Those that have ended are for
+// the user to delete.
+func countsJobs(c *stage.Context, f *stage.Finding, q *corev1.ResourceQuota, key corev1.ResourceName) bool {
+	reader, known := kinds.ByResource(schema.ParseGroupResource(strings.TrimPrefix(string(key), "count/")))
+	if !known || reader.GroupKind == batchjob.Reader().GroupKind {
+		return false
+	}
+	f.As(answer.Blocked, answer.Admin).Detail("they count until they are deleted, those that have ended, too")
+	ended := endedOf(c, reader, q.Namespace)
+	if len(ended) == 0 {
+		return true
+	}
+	var names, commands []string
+	var owners []gang.Identity
+	for _, job := range ended {
+		names, owners, commands = append(names, job.Meta.Name), append(owners, gang.IdentityOf(&job.Meta)), append(commands, command.Delete(job))
+	}
+	do := ""
+	if len(names) <= command.MaxObjects {
+		do = command.Then(commands...)
+	}
+	f.As(answer.Blocked, answer.User).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which " + phrase.Verb(len(names), "has", "have") + " ended", Cost: "what is left of " + phrase.Verb(len(names), "it", "them") + " is gone",
+			Change: map[string]any{"jobs": names[:min(len(names), command.MaxObjects)]}, Command: do},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			used := q.Status.Used[key].DeepCopy()
+			used.Sub(*resource.NewQuantity(int64(len(names)), resource.DecimalSI))
+			return whatif.QuotaUsed(whatif.Gone(s, nil, owners...), q, key, used)
+		},
+	})
+	return true
+}
+
+// endedOf are the jobs of a kind and a namespace that have ended, and that nothing else owns.
+func endedOf(c *stage.Context, reader gang.JobReader, namespace string) []*gang.Job {
+	type endedJobs struct {
+		kind      schema.GroupKind
+		namespace string
+	}
+	return view.Once(c.View, endedJobs{reader.GroupKind, namespace}, func() (ended []*gang.Job) {
+		for _, u := range c.View.Snap.Custom[reader.GroupKind] {
+			if _, owned := gang.ControllerOf(u); owned || u.GetNamespace() != namespace {
+				continue
+			}
+			if job, err := reader.Job(u); err == nil && job.End != nil {
+				ended = append(ended, job)
+			}
+		}
+		return ended
+	})
 }
 
 // creates reports whether the controller of a gang is known to create objects of a resource for its members, and it is known which of them there are: no snapshot has Services.
@@ -112,16 +183,6 @@ func submission(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 		return *resource.NewQuantity(1, resource.DecimalSI)
 	}
 	return want
-}
-
-// createdOf is how many members of a role have a pod.
-func createdOf(g *gang.Gang, role string) (n int64) {
-	for _, m := range g.Members {
-		if m.Role == role && m.Pod != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // ownJobs is how many Jobs there are that make members of a gang.

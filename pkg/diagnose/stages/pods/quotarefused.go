@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -24,7 +23,7 @@ func quotaRefused(c *stage.Context, out *stage.Result, missing []absent, r refus
 	}
 	q := &corev1.ResourceQuota{}
 	q.Namespace, q.Name = c.Gang.Meta.Namespace, r.Object
-	if read := quotaIn(c.View, q.Namespace, q.Name); read != nil {
+	if read := gang.Named(c.View.Snap.ResourceQuotas, q.Namespace, q.Name); read != nil {
 		q = read.DeepCopy()
 	}
 	q.Status.Used, q.Status.Hard = used, limit
@@ -71,7 +70,7 @@ func countOf(missing []absent, role string) int64 {
 // amounts are what is used and what is allowed of a quota by its refusal, and by what is assumed to have changed of it since.
 func amounts(c *stage.Context, r refusal.Refusal) (used, limit corev1.ResourceList, ok bool) {
 	used, limit, ok = r.Amounts()
-	was, now := quotaIn(c.View.Present(), c.Gang.Meta.Namespace, r.Object), quotaIn(c.View, c.Gang.Meta.Namespace, r.Object)
+	was, now := gang.Named(c.View.Present().Snap.ResourceQuotas, c.Gang.Meta.Namespace, r.Object), gang.Named(c.View.Snap.ResourceQuotas, c.Gang.Meta.Namespace, r.Object)
 	if !ok || was == nil {
 		return used, limit, ok
 	}
@@ -105,14 +104,4 @@ func shifted(list, from, to corev1.ResourceList) corev1.ResourceList {
 		out[name] = q
 	}
 	return out
-}
-
-// quotaIn is the quota of that name in a view; nil if there is none, or it may not be read.
-func quotaIn(v *view.View, namespace, name string) *corev1.ResourceQuota {
-	for _, q := range v.Snap.ResourceQuotas {
-		if q.Namespace == namespace && q.Name == name {
-			return q
-		}
-	}
-	return nil
 }

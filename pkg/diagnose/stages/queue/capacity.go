@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -36,6 +38,9 @@ func needs(c *stage.Context) corev1.ResourceList {
 	}
 	least = max(0, least)
 	need := whatif.Needs(roles, least)
+	if d := c.Gang.Decl; d != nil && c.Gang.Bare != nil && len(c.Gang.Bare) == 0 {
+		maps.Copy(need, d.MinResources) // no job is read, and no pod is there: that is all that is known
+	}
 	need[corev1.ResourcePods] = *resource.NewQuantity(int64(least), resource.DecimalSI)
 	return need
 }
@@ -55,7 +60,7 @@ func (s *share) lasts(c *stage.Context, pods []*corev1.Pod, name corev1.Resource
 	var last *corev1.Pod
 	for _, p := range pods {
 		h := c.View.ConsumerOf(p)
-		if n := request.OfResource(p, name); h != nil && n > 0 && !c.EndsAlone(h, p) {
+		if n := request.OfResource(p, name) - request.ByClaims(p, name); h != nil && n > 0 && !c.EndsBefore(h, p) {
 			s.lasting, of, last = request.Sum(s.lasting, n), h, p
 		}
 	}
@@ -66,20 +71,29 @@ func (s *share) lasts(c *stage.Context, pods []*corev1.Pod, name corev1.Resource
 	s.job = s.of
 }
 
-// capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows.
+// capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows. Of the first queue that has too little, each resource
+// is found that it is short of: to raise one of them helps nobody.
 func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *unstructured.Unstructured) {
 	need := needs(c)
 	for range queueing.MaxDepth {
+		short := map[corev1.ResourceName]bool{}
 		for _, limit := range ceilings(c, kind, q, need) {
+			if short[limit.name] {
+				continue // by a lower limit
+			}
 			for _, d := range demands(c, kind, limit.name, need) {
 				if d.want <= 0 || limit.firm && (c.Gang.Decl == nil || preemptible(c, *c.Gang.Decl)) {
 					continue
 				}
 				if f := exceeded(c, kind, q, limit, d); f != nil {
 					out.Add(f)
-					return
+					short[limit.name] = true
+					break
 				}
 			}
+		}
+		if len(short) > 0 {
+			return
 		}
 		parent := queueing.Parent(q)
 		i := slices.IndexFunc(c.View.Snap.Custom[kind], func(u *unstructured.Unstructured) bool { return u.GetName() == parent })
@@ -97,6 +111,9 @@ func exceeded(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstructu
 	}
 	if limit.level != nil && len(limit.level.others) == 0 {
 		return nil // what is used of the whole cluster is evaluated where members are placed
+	}
+	if request.Sum(d.own, everyShare(c, kind, q.GetName(), limit, d)) <= limit.limit-d.want {
+		return nil
 	}
 	shares := shares(c, kind, q.GetName(), limit, d)
 	if sum(d, shares) <= limit.limit-d.want {
@@ -146,20 +163,46 @@ func within(c *stage.Context, kind schema.GroupKind, queue string) map[string]bo
 
 // shares are what is counted of other gangs of a queue and of the queues below it.
 func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling, d demand) []share {
-	inside := within(c, kind, queue)
 	var all []share
-	for _, other := range c.View.Groups() {
-		if other.Kind.Group != kind.Group || !inside[other.Queue] || c.Gang.Decl != nil && other.Key == c.Gang.Decl.Key {
-			continue
-		}
-		if limit.firm && preemptible(c, other) {
+	for _, other := range counting(c, kind, queue, limit) {
+		if c.Gang.Decl != nil && other.Key == c.Gang.Decl.Key {
 			continue
 		}
 		pods := c.View.GroupPods(other)
 		if amount := d.of(other, pods); amount > 0 {
 			s := share{job: c.GroupName(other), amount: amount, used: queueing.Held(pods, limit.name)}
 			s.lasts(c, pods, limit.name)
+			if d := c.Gang.Decl; kind == kai.QueueKind() && d != nil && preemptible(c, other) && queueing.PriorityOf(c.View, other.PriorityClass) < queueing.PriorityOf(c.View, d.PriorityClass) {
+				s.lasting = 0 // KAI preempts it within the queue
+			}
 			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// everyShare is how much is counted of all gangs of a queue and of the queues below it, that of the gang itself included.
+func everyShare(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling, d demand) int64 {
+	type countedIn struct {
+		schema.GroupKind
+		queue      string
+		name       corev1.ResourceName
+		firm, gate bool
+	}
+	return view.Once(c.View, countedIn{kind, queue, limit.name, limit.firm, d.gate}, func() (all int64) {
+		for _, other := range counting(c, kind, queue, limit) {
+			all = request.Sum(all, d.of(other, c.View.GroupPods(other)))
+		}
+		return all
+	})
+}
+
+// counting are the gangs of a queue, and of the queues below it, that count for a limit.
+func counting(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling) (all []gang.Declaration) {
+	inside := within(c, kind, queue)
+	for _, other := range c.View.Groups() {
+		if other.Kind.Group == kind.Group && inside[other.Queue] && !(limit.firm && preemptible(c, other)) {
+			all = append(all, other)
 		}
 	}
 	return all

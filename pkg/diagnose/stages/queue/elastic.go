@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,8 @@ func elastic(c *stage.Context, out *stage.Result) {
 	}
 	need := needs(c)
 	delete(need, corev1.ResourcePods)
-	f := aboveMax(c, q, quotas.use[q.GetNamespace()], need)
+	f := aboveMax(c, elasticQuota{Unstructured: q, title: fmt.Sprintf("ElasticQuota %s of namespace %s", q.GetName(), q.GetNamespace()), use: quotas.use[q.GetNamespace()],
+		users: func(name corev1.ResourceName) []*view.Consumer { return usersIn(c, name, q.GetNamespace()) }}, need)
 	if f == nil && all {
 		f = aboveMin(c, quotas, need)
 	}
@@ -58,6 +60,15 @@ func elastic(c *stage.Context, out *stage.Result) {
 		return
 	}
 	out.Add(f)
+}
+
+// elasticQuota is an ElasticQuota that holds for a gang, of scheduler-plugins or of Koordinator.
+type elasticQuota struct {
+	*unstructured.Unstructured
+	title string
+	// use is what pods with a node request that count for it, and users are whose they are that use of a resource.
+	use   map[corev1.ResourceName]int64
+	users func(corev1.ResourceName) []*view.Consumer
 }
 
 // quotas are the ElasticQuotas of the cluster: the one that counts of each namespace, what pods with a node request there, and what all quotas together have as their min, and what
@@ -91,7 +102,7 @@ func elasticQuotas(c *stage.Context) *quotas {
 		for _, pod := range c.View.Snap.Pods {
 			if use := all.use[pod.Namespace]; use != nil && placement.Holds(pod) {
 				for name, quantity := range request.Of(pod) {
-					amount := request.Amount(name, quantity)
+					amount := request.Amount(name, quantity) - request.ByClaims(pod, name)
 					use[name], all.used[name] = request.Sum(use[name], amount), request.Sum(all.used[name], amount)
 				}
 			}
@@ -100,81 +111,159 @@ func elasticQuotas(c *stage.Context) *quotas {
 	})
 }
 
-// aboveMax is the finding that the namespace would use more than max of its quota; nil if it would not.
-func aboveMax(c *stage.Context, q *unstructured.Unstructured, use map[corev1.ResourceName]int64, need corev1.ResourceList) *stage.Finding {
-	fields := gang.Fields{Object: q}
-	most := fields.Resources("spec", "max")
-	for _, name := range slices.SortedFunc(maps.Keys(most), devicesFirst) {
-		limit, used, all := request.Amount(name, most[name]), use[name], request.Amount(name, need[name])
-		own := queueing.Held(c.Gang.ExistingPods(), name)
-		want := all - own
-		if want <= 0 || request.Sum(used, want) <= limit {
-			continue
+// excess is a resource of which a gang needs more than a limit leaves.
+type excess struct {
+	name corev1.ResourceName
+	// limit is what may be used, used what is, all what the gang needs, and want that without what its pods use already.
+	limit, used, all, want int64
+}
+
+// firstExcess finds the first resource, a device before others, of which a gang needs more than a limit leaves; ok is false if there is none.
+func firstExcess(c *stage.Context, limits, used map[corev1.ResourceName]int64, need corev1.ResourceList) (e excess, ok bool) {
+	for _, name := range slices.SortedFunc(maps.Keys(limits), devicesFirst) {
+		all := request.Amount(name, need[name])
+		want := all - queueing.Held(c.Gang.ExistingPods(), name)
+		if want > 0 && request.Sum(used[name], want) > limits[name] {
+			return excess{name, limits[name], used[name], all, want}, true
 		}
-		text := func(n int64) string { return phrase.Quantity(name, n) }
-		f := stage.Found(answer.QueueQuota, "ElasticQuota %s of namespace %s has %s of %s left, and the gang needs %s: %s are used", q.GetName(), q.GetNamespace(), text(max(0, limit-used)), phrase.Amount(name, limit), text(want), text(used))
-		if all > limit {
-			f = stage.Found(answer.QueueTooSmall, "ElasticQuota %s of namespace %s allows %s in all, and the gang needs %s", q.GetName(), q.GetNamespace(), phrase.Amount(name, limit), text(all))
-		}
-		f.See(q.GetAPIVersion(), q.GetKind(), q, ".spec.max").
-			Detail("requested %s, used %s, limit %s (%s): together %s", text(want), text(used), text(limit), name, text(request.Sum(used, want))).
-			Fact("quota", q.GetName()).Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", limit).Fact("available", max(0, limit-used))
-		users(c, f, name, q.GetNamespace())
-		total, path, kind := text(request.Sum(used, want)), []string{"spec", "max", string(name)}, q.GroupVersionKind().GroupKind()
-		return f.Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise max of %s in ElasticQuota %s to %s", name, q.GetName(), total),
-				Change:  map[string]any{"limit": total, "object": "ElasticQuota/" + q.GetName(), "resource": string(name)},
-				Command: command.JSONPatch(q.GetNamespace(), "elasticquota."+kind.Group, q.GetName(), command.Patch{Op: "replace", Path: command.Pointer(path), Value: total})},
-			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, kind, q.GetNamespace(), q.GetName(), func(u *unstructured.Unstructured) { whatif.Set(u, total, path...) })
-			},
-		})
 	}
-	return nil
+	return excess{}, false
+}
+
+func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
+	all := make(map[corev1.ResourceName]int64, len(list))
+	for name, q := range list {
+		all[name] = request.Amount(name, q)
+	}
+	return all
+}
+
+func (e excess) text(n int64) string { return phrase.Quantity(e.name, n) }
+
+// state adds the numbers to a finding.
+func (e excess) state(f *stage.Finding) *stage.Finding {
+	return f.Detail("requested %s, used %s, limit %s (%s): together %s", e.text(e.want), e.text(e.used), e.text(e.limit), e.name, e.text(request.Sum(e.used, e.want))).
+		Fact("resource", string(e.name)).Fact("requested", e.want).Fact("used", e.used).Fact("limit", e.limit).Fact("available", max(0, e.limit-e.used))
+}
+
+// state adds to a finding the field of a quota that it is about, and the numbers.
+func (q elasticQuota) state(f *stage.Finding, field string, e excess) {
+	e.state(f.See(q.GetAPIVersion(), q.GetKind(), q.Unstructured, field)).Fact("quota", q.GetName())
+}
+
+// aboveMax is the finding that more than max of its quota would be used; nil if it would not.
+func aboveMax(c *stage.Context, q elasticQuota, need corev1.ResourceList) *stage.Finding {
+	fields := gang.Fields{Object: q.Unstructured}
+	e, ok := firstExcess(c, amounts(fields.Resources("spec", "max")), q.use, need)
+	if !ok {
+		return nil
+	}
+	f := stage.Found(answer.QueueQuota, "%s has %s of %s left, and the gang needs %s: %s are used", q.title, e.text(max(0, e.limit-e.used)), phrase.Amount(e.name, e.limit), e.text(e.want), e.text(e.used))
+	if e.all > e.limit {
+		f = stage.Found(answer.QueueTooSmall, "%s allows %s in all, and the gang needs %s", q.title, phrase.Amount(e.name, e.limit), e.text(e.all))
+	}
+	q.state(f, ".spec.max", e)
+	using(c, f, e.name, e.limit-e.want, q.users(e.name))
+	total, path, kind, but := e.text(request.Sum(e.used, e.want)), []string{"spec", "max", string(e.name)}, q.GroupVersionKind().GroupKind(), ""
+	if queueing.KoordinatorRuntime(q.Unstructured) != nil {
+		but = ": how much of it Koordinator lets be used, its runtime, depends on other quotas"
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise max of %s in ElasticQuota %s to %s%s", e.name, q.GetName(), total, but),
+			Change:  map[string]any{"limit": total, "object": "ElasticQuota/" + q.GetName(), "resource": string(e.name)},
+			Command: command.JSONPatch(q.GetNamespace(), "elasticquota."+kind.Group, q.GetName(), command.Patch{Op: "replace", Path: command.Pointer(path), Value: total})},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, kind, q.GetNamespace(), q.GetName(), func(u *unstructured.Unstructured) {
+				whatif.Set(u, total, path...)
+				queueing.ForgetRuntime(u)
+			})
+		},
+	})
 }
 
 // aboveMin is the finding that all namespaces with a quota would use more than their quotas' min together; nil if they would not.
 func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Finding {
-	least := all.min
-	for _, name := range slices.SortedFunc(maps.Keys(least), devicesFirst) {
-		used := all.used[name]
-		want := request.Amount(name, need[name]) - queueing.Held(c.Gang.ExistingPods(), name)
-		if want <= 0 || request.Sum(used, want) <= least[name] {
-			continue
-		}
-		text := func(n int64) string { return phrase.Quantity(name, n) }
-		f := stage.Found(answer.QueueQuota, "all ElasticQuotas together have a min of %s, of which %s are used, and the gang needs %s", phrase.Amount(name, least[name]), text(used), text(want)).
-			Detail("a namespace that needs more than its min borrows what others leave of theirs").
-			Detail("requested %s, used %s, limit %s (%s): together %s", text(want), text(used), text(least[name]), name, text(request.Sum(used, want))).
-			Fact("resource", string(name)).Fact("requested", want).Fact("used", used).Fact("limit", least[name]).Fact("available", max(0, least[name]-used))
-		users(c, f, name, all.namespaces...)
-		return f
+	e, ok := firstExcess(c, all.min, all.used, need)
+	if !ok {
+		return nil
 	}
-	return nil
+	f := stage.Found(answer.QueueQuota, "all ElasticQuotas together have a min of %s, of which %s are used, and the gang needs %s", phrase.Amount(e.name, e.limit), e.text(e.used), e.text(e.want)).
+		Detail("a namespace that needs more than its min borrows what others leave of theirs")
+	e.state(f)
+	room := e.limit - e.want
+	if q := all.of[c.Gang.Meta.Namespace]; q != nil {
+		fields := gang.Fields{Object: q}
+		if request.Sum(all.use[q.GetNamespace()][e.name], e.want) <= request.Amount(e.name, fields.Resources("spec", "min")[e.name]) {
+			room = math.MaxInt64 // what others have borrowed is preempted for it
+		}
+	}
+	using(c, f, e.name, room, usersIn(c, e.name, all.namespaces...))
+	return f
 }
 
-// users adds who uses a resource in some namespaces, the gang's own first.
-func users(c *stage.Context, f *stage.Finding, name corev1.ResourceName, namespaces ...string) {
-	type consumersByNamespace struct{}
-	in := view.Once(c.View, consumersByNamespace{}, func() map[string][]*view.Consumer {
+// usersIn are who uses a resource in some namespaces, the gang's own first.
+func usersIn(c *stage.Context, name corev1.ResourceName, namespaces ...string) (all []*view.Consumer) {
+	type consumersOf struct{ corev1.ResourceName }
+	in := view.Once(c.View, consumersOf{name}, func() map[string][]*view.Consumer {
 		in := map[string][]*view.Consumer{}
 		for _, h := range c.View.Consumers() {
-			in[h.Namespace] = append(in[h.Namespace], h)
+			if h.Total(name) > 0 {
+				in[h.Namespace] = append(in[h.Namespace], h)
+			}
 		}
 		return in
 	})
 	if i := slices.Index(namespaces, c.Gang.Meta.Namespace); i > 0 {
 		namespaces = slices.Concat(namespaces[i:i+1], namespaces[:i], namespaces[i+1:])
 	}
-	var using []*view.Consumer
 	for _, namespace := range namespaces {
-		for _, h := range in[namespace] {
-			if h.Total(name) > 0 {
-				using = append(using, h)
-			}
-		}
+		all = append(all, in[namespace]...)
 	}
-	stage.DetailEach(f, using, func(h *view.Consumer) string {
+	return all
+}
+
+// using adds who uses a resource of a quota. Room is what they may use together for the gang to start.
+func using(c *stage.Context, f *stage.Finding, name corev1.ResourceName, room int64, users []*view.Consumer) {
+	stage.DetailEach(f, users, func(h *view.Consumer) string {
 		return fmt.Sprintf("%s uses %s", c.Name(h), phrase.Quantity(name, h.Total(name)))
 	})
+	if f.Code == answer.QueueQuota {
+		lasting(c, f, users, name, room)
+	}
+}
+
+// lasting makes a finding one that no wait helps, where consumers that no end of a job removes leave too little of a resource.
+func lasting(c *stage.Context, f *stage.Finding, using []*view.Consumer, name corev1.ResourceName, room int64) {
+	type lastingOf struct{ corev1.ResourceName }
+	lasts := view.Once(c.View, lastingOf{name}, func() map[*view.Consumer]int64 {
+		lasts := map[*view.Consumer]int64{}
+		for _, h := range c.View.Consumers() {
+			lasts[h] = queueing.Held(slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return c.EndsAlone(h, p) }), name)
+		}
+		return lasts
+	})
+	pods, mine := c.Gang.ExistingPods(), stage.TermsOf(c.Gang, c.Request)
+	own := map[*view.Consumer]bool{}
+	for _, p := range pods {
+		own[c.View.ConsumerOf(p)] = true
+	}
+	used, of := queueing.Held(pods, name), []string(nil)
+	for _, h := range using {
+		switch {
+		case own[h] || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID:
+			continue
+		case h.Namespace == c.Gang.Meta.Namespace && mine.Policy == "" && h.Priority() < mine.Priority:
+			continue // it is preempted within the quota
+		}
+		n := lasts[h] // of any gang
+		if h.Makes(c.Gang) {
+			n = queueing.Held(slices.DeleteFunc(slices.Clone(h.Pods), func(p *corev1.Pod) bool { return c.EndsBefore(h, p) }), name)
+		}
+		if n > 0 {
+			used, of = request.Sum(used, n), append(of, c.Title(h))
+		}
+	}
+	if len(of) > 0 && used > room {
+		noEnd(f, of)
+	}
 }

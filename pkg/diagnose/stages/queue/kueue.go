@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -86,13 +87,14 @@ func unmanaged(c *stage.Context) bool {
 // topologies are the annotations of pods by which Kueue keeps them in one domain. Its preferences keep no gang waiting.
 var topologies = []string{"podset-required-topology", "podset-slice-required-topology"}
 
-// requiredTopology records that Kueue admits a role only with all of it in one domain, where no stage evaluates that: of one of several roles, or
-// of parts of a role.
+// requiredTopology records that Kueue admits a role only with all of it in one domain, where no stage evaluates that: of parts of a role, or where
+// something else declares the gang.
 func requiredTopology(c *stage.Context, out *stage.Result) {
+	evaluated := view.Topology(c.Gang).AllRequired() // by the placement stage
 	for _, role := range c.Gang.Roles {
 		for _, name := range topologies {
 			level := role.Template.Annotations[kueue.Group+"/"+name]
-			known := name == "podset-required-topology" && len(c.Gang.Roles) == 1 && c.Request.Topology.Required == level // the placement stage
+			known := name == "podset-required-topology" && slices.Contains(evaluated, level)
 			if level != "" && !known {
 				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("the %s of %s, by which Kueue admits it: %s", name, role.Name, level))
 			}

@@ -88,7 +88,7 @@ func rejected(c *stage.Context, u *unstructured.Unstructured, check kueue.Check,
 
 // again adds how a Workload that Kueue has switched off, as a check rejected it, is checked again.
 func again(u *unstructured.Unstructured, f *stage.Finding) *stage.Finding {
-	return f.Detail("Kueue has switched Workload %s off for that. Once the reason is gone, this has it checked again: %s", u.GetName(), switchOn(u))
+	return f.Detail("Kueue has switched Workload %s off for that. Once the reason is gone, this has it checked again: %s", u.GetName(), queueing.SetActive(u, true))
 }
 
 // retried is the finding that a check has Kueue take the quota back and try again.
@@ -101,8 +101,16 @@ func retried(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, 
 	if at.After(c.View.Now) {
 		return f.Detail("Kueue tries again at %s, in %s", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now))).Fact("requeueAt", at.UTC().Format(time.RFC3339))
 	}
+	requeued, status := gang.ConditionIn(u, "Requeued")
+	if eviction, evicted := kueue.Eviction(u); status == "True" && evicted && !requeued.At.Before(eviction.At) && !gang.IsTrue(u, "QuotaReserved") && !c.View.Assumed && c.View.Age(requeued.At) > retriesAfter {
+		f.As(answer.Blocked, answer.Admin).Message += fmt.Sprintf("; Kueue took the quota back for that and was to try again %s ago, and has not", phrase.Age(c.View.Age(requeued.At)))
+		return f.Detail("without its Workload Kueue makes another one, which it tries at once: %s", command.Kubectl(u.GetNamespace(), "delete", "workload."+kueue.Group, u.GetName()))
+	}
 	return f.Detail("Kueue takes the quota back, and tries again")
 }
+
+// retriesAfter is how long Kueue may take to try a Workload again that it has put back into its queue.
+const retriesAfter = 5 * time.Minute
 
 // reportedIn is what a check reported, of a message about all checks for which a Workload was evicted; the message itself where it has another form.
 func reportedIn(message, check string) string {
@@ -128,6 +136,9 @@ func laterChecks(out *stage.Result, u *unstructured.Unstructured) {
 		if check.Before != "" && check.Before != kueue.CheckReady {
 			text += fmt.Sprintf(" (it was %s before)", check.Before)
 		}
+		if check.Message != "" {
+			text += ": " + check.Message
+		}
 		if i := slices.IndexFunc(out.Findings, func(x stage.Finding) bool {
 			return slices.Contains([]answer.Code{answer.KueueQuota, answer.ReservedByStuck, answer.VictimsTerminating}, x.Code)
 		}); i >= 0 {
@@ -152,14 +163,7 @@ func checkedBy(c *stage.Context, name, message string) string {
 
 // inactiveChecks adds which admission checks of a ClusterQueue that is not active are not active either, and why.
 func inactiveChecks(c *stage.Context, f *stage.Finding, queue *unstructured.Unstructured) *stage.Finding {
-	fields := gang.Fields{Object: queue}
-	names := fields.Strings("spec", "admissionChecks")
-	for _, item := range fields.List("spec", "admissionChecksStrategy", "admissionChecks") {
-		if name, _ := item["name"].(string); name != "" {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range queueing.CheckNames(queue) {
 		check := queueing.Object(c.View, "AdmissionCheck", "", name)
 		if check == nil {
 			continue

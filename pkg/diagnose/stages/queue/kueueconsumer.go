@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,9 @@ type quotaUser struct {
 	queue    string
 	gives    givesBack
 	why      string           // of an eviction
-	ago      time.Duration    // since an eviction
-	stuck    []*corev1.Pod    // of an evicted job: pods that do not go
+	ago      time.Duration    // since an eviction, or a deletion
+	deleted  *gang.Job        // which is being deleted
+	stuck    []*corev1.Pod    // of a job that is evicted or being deleted: pods that do not go
 	waits    *stage.Diagnosis // of a job that can never start
 }
 
@@ -41,10 +43,10 @@ type quotaUser struct {
 type givesBack int
 
 const (
-	neverGives   givesBack = iota // its job is gone, its pods are stuck, or Kueue has evicted it and does not take it back
+	neverGives   givesBack = iota // its job is gone, or hangs in its deletion; its pods are stuck, or Kueue has evicted it and does not take it back
 	whenDeleted                   // its Workload is being deleted
 	whenSeen                      // the job has ended
-	whenPodsGone                  // Kueue evicts it
+	whenPodsGone                  // Kueue evicts it, or it is being deleted
 	whenItEnds
 	neverStarts // and so does not end
 	neverEnds   // it is a service, or what idles for good
@@ -104,7 +106,7 @@ func usageOf(c *stage.Context, tree *cohort.Tree, queue string, s cohort.Shortag
 // sum computes the usage that does not come back by itself.
 func (all *usage) sum(v *view.View) {
 	all.kept = keptOf(all.users)
-	gone := slices.Concat(all.kept.left, all.kept.stuck)
+	gone := all.kept.back()
 	idle := slices.Concat(gone, workloadsOf(all.kept.never))
 	if len(gone) > 0 {
 		all.left = queueing.QuotaTreeOf(v, gone)
@@ -160,6 +162,9 @@ func (u *quotaUser) judge(v *view.View) {
 	case queueing.Ownerless(v, u.workload):
 		u.gives = whenDeleted
 		return
+	case job != nil && job.Deleted():
+		u.leaves(v, job)
+		return
 	case !evicted && job != nil && job.End != nil:
 		u.gives = whenSeen
 		return
@@ -177,11 +182,37 @@ func (u *quotaUser) judge(v *view.View) {
 	}
 }
 
+// leaves judges a job that is being deleted: Kueue takes its quota back when it is gone, which a finalizer may keep it from.
+func (u *quotaUser) leaves(v *view.View, job *gang.Job) {
+	u.gives, u.deleted, u.ago = whenPodsGone, job, v.Age(job.Meta.DeletionTimestamp.Time)
+	pods := v.PodsOf(job)
+	u.stuck = slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !v.Stuck(p) })
+	if len(u.stuck) > 0 || len(pods) == 0 && u.ago > takenBackWithin && clearJob(job) != "" {
+		u.gives = neverGives
+	}
+}
+
+// clearJob is the command that takes the finalizers of controllers off a job; "" for one without such.
+func clearJob(job *gang.Job) string {
+	return command.ClearFinalizers(strings.ToLower(job.Kind.GroupKind().String()), &job.Meta)
+}
+
+// leaving is what takes a job from its pods.
+func (u *quotaUser) leaving() string {
+	if u.deleted != nil {
+		return "it is being deleted"
+	}
+	return "Kueue evicts it (" + u.why + ")"
+}
+
 // clause is when the quota is given back, as the end of a sentence.
 func (u *quotaUser) clause(c *stage.Context) string {
 	switch {
 	case len(u.stuck) > 0:
-		return fmt.Sprintf(", which is given back once its pods are gone: Kueue evicts it (%s); %s", u.why, stuckPods(c, u.stuck))
+		return fmt.Sprintf(", which is given back once its pods are gone: %s; %s", u.leaving(), stuckPods(c, u.stuck))
+	case u.gives == neverGives && u.deleted != nil:
+		finalizers := u.deleted.Meta.Finalizers
+		return fmt.Sprintf(", and is being deleted, for %s: it waits for %s %s", phrase.Age(u.ago), phrase.Verb(len(finalizers), "finalizer", "finalizers"), phrase.Names(finalizers))
 	case u.gives == neverGives && u.why != "":
 		return fmt.Sprintf(", though Kueue evicted it %s ago (%s) and it has no pods: Kueue has not taken that back from its Workload %s", phrase.Age(u.ago), u.why, c.NameOf("Workload", u.workload))
 	case u.gives == neverStarts:
@@ -196,7 +227,7 @@ func (u *quotaUser) clause(c *stage.Context) string {
 	case u.gives == whenSeen:
 		return ", though it has ended: Kueue is still to take that back"
 	case u.gives == whenPodsGone:
-		return fmt.Sprintf(", which is given back once its pods are gone: Kueue evicts it (%s)", u.why)
+		return ", which is given back once its pods are gone: " + u.leaving()
 	}
 	return ""
 }
@@ -213,7 +244,13 @@ type kept struct {
 	left, stuck    []*unstructured.Unstructured
 	pods           []*corev1.Pod // which are stuck
 	gone, evicted  bool          // whether some of what is left is so
+	hanging        []quotaUser   // in their deletion
 	never, lasting []quotaUser
+}
+
+// back are the Workloads of which nothing comes back before somebody acts.
+func (k *kept) back() []*unstructured.Unstructured {
+	return slices.Concat(k.left, k.stuck, workloadsOf(k.hanging))
 }
 
 func workloadsOf(users []quotaUser) []*unstructured.Unstructured {
@@ -225,6 +262,8 @@ func keptOf(users []quotaUser) (k kept) {
 		switch {
 		case len(u.stuck) > 0:
 			k.stuck, k.pods = append(k.stuck, u.workload), append(k.pods, u.stuck...)
+		case u.gives == neverGives && u.deleted != nil:
+			k.hanging = append(k.hanging, u)
 		case u.gives == neverGives:
 			k.left = append(k.left, u.workload)
 			k.gone, k.evicted = k.gone || u.why == "", k.evicted || u.why != ""
@@ -238,7 +277,7 @@ func keptOf(users []quotaUser) (k kept) {
 }
 
 // consumers adds who uses the quota that is short, and how to release what nothing gives back. Where that is in the way by itself, waiting is useless.
-func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet) {
+func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet, mayPreempt bool) {
 	all := usageOf(c, tree, queue, s)
 	k := all.kept
 	stage.DetailEach(f, all.users, func(u quotaUser) string {
@@ -248,7 +287,7 @@ func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue stri
 		}
 		return fmt.Sprintf("%s uses %s%s%s", name, phrase.Quantity(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
 	})
-	if gone := slices.Concat(k.left, k.stuck); len(gone) > 0 {
+	if gone := k.back(); len(gone) > 0 {
 		f.Fact("kept", phrase.NamesOf(gone, func(u *unstructured.Unstructured) string { return c.NameOf("Workload", u) })).Fix(k.release(c))
 	}
 	for _, u := range k.never[:min(len(k.never), maxDropped)] {
@@ -260,7 +299,7 @@ func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue stri
 		k.holds(c, f)
 	case short(all.idle, queue, sets):
 		f.Become(answer.ReservedByStuck).Message += "; of what is used, " + phrase.NamesOf(k.never, func(u quotaUser) string { return c.Reader.Name(u.job) }) + phrase.Verb(len(k.never), " can never start and gives nothing back", " can never start and give nothing back")
-	case short(all.lasting, queue, sets):
+	case !mayPreempt && short(all.lasting, queue, sets):
 		noEnd(f, each(k.lasting, func(u quotaUser) string { return c.Reader.Title(u.job) }))
 	}
 }
@@ -268,11 +307,12 @@ func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue stri
 // maxDropped is how many jobs that can never start are offered for deletion.
 const maxDropped = 4
 
-// noEnd adds that no job's end is enough, and who has to give way.
+// noEnd makes a finding one that no wait helps: no job's end is enough, and others have to give way.
 func noEnd(f *stage.Finding, lasting []string) {
 	slices.Sort(lasting)
 	lasting = slices.Compact(lasting)
-	f.Detail("no end of a job frees enough of it: an administrator has to raise it, or to have %s give way", phrase.Names(lasting)).Fact("lasting", lasting)
+	f.As(answer.Blocked, answer.Admin).Detail("no end of a job frees enough of it: an administrator has to raise it, or to have %s give way", phrase.Names(lasting)).Fact("lasting", lasting)
+	f.Message += "; of what is used, " + phrase.Names(lasting) + phrase.Verb(len(lasting), " gives", " give") + " nothing back"
 }
 
 // holds makes a finding one that no wait helps: what nothing gives back is in the way by itself.
@@ -286,13 +326,16 @@ func (k *kept) holds(c *stage.Context, f *stage.Finding) {
 	if k.evicted {
 		of = append(of, "what Kueue has not taken back from jobs that it evicted")
 	}
+	if len(k.hanging) > 0 {
+		of = append(of, "jobs that hang in their deletion")
+	}
 	if len(k.stuck) > 0 {
 		of = append(of, "jobs whose pods are stuck in Terminating")
 	}
 	f.Message += "; of what is used, " + phrase.And(of) + " will give nothing back"
 }
 
-// release removes the Workloads of jobs that are gone, and clears pods that are stuck. A Workload that is being deleted waits for its finalizer.
+// release removes the Workloads of jobs that are gone, and clears pods that are stuck, and jobs that hang. A Workload that is being deleted waits for its finalizer.
 func (k *kept) release(c *stage.Context) stage.Fix {
 	var commands, texts []string
 	change := map[string]any{}
@@ -318,13 +361,21 @@ func (k *kept) release(c *stage.Context) stage.Fix {
 		maps.Copy(change, clear.Change)
 		texts, commands = append(texts, clear.Text), append(commands, clear.Command)
 	}
-	if len(k.left)+len(k.pods) > command.MaxObjects {
+	if len(k.hanging) > 0 {
+		names := each(k.hanging, func(u quotaUser) string { return c.Reader.Name(u.job) })
+		change["jobs"] = names[:min(len(names), command.MaxObjects)]
+		texts = append(texts, "take the finalizers off "+phrase.Names(names)+", if what set them is gone for good")
+	}
+	for _, u := range k.hanging {
+		commands = append(commands, clearJob(u.deleted))
+	}
+	if len(k.left)+len(k.pods)+len(k.hanging) > command.MaxObjects {
 		commands = nil
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: phrase.And(texts), Change: change, Command: command.Then(commands...)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return withoutAdmission(c, whatif.WithoutObjects(s, kueue.Kind("Workload"), k.left), k.stuck)
+			return withoutAdmission(c, whatif.WithoutObjects(s, kueue.Kind("Workload"), k.left), slices.Concat(k.stuck, workloadsOf(k.hanging)))
 		},
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
@@ -52,13 +52,7 @@ func usable(c *stage.Context, queue *unstructured.Unstructured, all []cohort.Exc
 
 // provisions reports whether a check of a ClusterQueue has nodes made for what it admits, or may have: its controller is not known.
 func provisions(c *stage.Context, queue *unstructured.Unstructured) bool {
-	f := gang.Fields{Object: queue}
-	names := f.Strings("spec", "admissionChecks")
-	for _, item := range f.List("spec", "admissionChecksStrategy", "admissionChecks") {
-		of := f.Of(item)
-		names = append(names, of.String("name"))
-	}
-	return slices.ContainsFunc(names, func(name string) bool {
+	return slices.ContainsFunc(queueing.CheckNames(queue), func(name string) bool {
 		by := checkedBy(c, name, "")
 		return by == "" || by == kueue.Provisioning
 	})

@@ -22,33 +22,36 @@ import (
 
 // preempts adds whom Kueue preempts so that the gang gets the quota that it is short of: whom it has preempted already, or may by the policy of the queue; or by which other
 // policy it might, which takes room from others and is for their administrators to decide. That is a way out only after all others. By fair sharing Kueue preempts others.
-func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) (ways []stage.Fix) {
+// may is true where it preempts some for the gang, or whether it does is not known.
+func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) (ways []stage.Fix, may bool) {
 	name := queue.GetName()
 	if going := preempted(c, tree, name, wl); len(going) > 0 {
 		names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
 		f.Message = fmt.Sprintf("Kueue has preempted %s for it, and waits until %s pods are gone%s", names, phrase.Verb(len(going), "its", "their"), strings.TrimPrefix(f.Message, "Kueue holds it"))
 		f.Fact("preempting", names)
 		leaving(c, f, going)
-		return nil
+		return nil, true
 	}
+	policy := tree.PolicyOf(name)
+	may = policy.Within != cohort.Never || policy.Reclaim != cohort.Never
 	switch {
 	case c.View.Assumed: // it is for the cluster as it is
-		return nil
+		return nil, may
 	case tree.SharesFairly(name):
 		out.Unmodelled = append(out.Unmodelled, "whom Kueue preempts for it: by fair sharing")
-		return nil
+		return nil, true
 	}
-	p := cohort.Preemptor{Queue: name, Priority: queueing.PriorityInKueue(c.View, c.Gang, wl), Policy: tree.PolicyOf(name)}
+	p := cohort.Preemptor{Queue: name, Priority: queueing.PriorityInKueue(c.View, c.Gang, wl), Policy: policy}
 	if wl != nil {
 		p.Since = kueue.QueuedSince(wl)
 	}
 	victims, complete := tree.Victims(p, sets...)
 	switch {
 	case !complete:
-		return nil
+		return nil, may
 	case len(victims) > 0:
 		f.Detail("by its rules without fair sharing Kueue may preempt for it: %s", phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, s, v.Rule) })).Fact("mayPreempt", victimNames(c, victims))
-		return nil
+		return nil, true
 	}
 	for _, other := range otherPolicies(p.Policy) {
 		field, value, now := other.field, other.value, p.Policy.Within
@@ -72,9 +75,9 @@ func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohor
 				n := whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { whatif.Set(u, value, "spec", "preemption", field) })
 				return withoutAdmission(c, n, each(victims, func(v cohort.Victim) *unstructured.Unstructured { return v.Workload }))
 			},
-		}}
+		}}, false
 	}
-	return nil
+	return nil, false
 }
 
 // leaving makes a finding one that passes in a moment, where all pods of those whom Kueue has preempted are being deleted: their grace periods end at a known time.

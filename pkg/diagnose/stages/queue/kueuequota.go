@@ -103,8 +103,8 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 			}
 		}
 	}
-	if !s.Unsuited {
-		ofFlavors(f, tree, name, s)
+	if !s.Unsuited && ofFlavors(f, tree, name, s) && len(others) == 0 {
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s allows %s of one flavor (%s), and the gang needs %s of one", name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested))
 	}
 	if len(others) > 0 { // the queue is large enough: the rules of the job are what is in the way
 		f.As(answer.Blocked, answer.User)
@@ -155,8 +155,8 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 	for _, other := range usable(c, queue, tree.Available(name).Exclusions(s.Name, s.PodSet, sets...)) {
 		other.add(c, f)
 	}
-	policies := preempts(c, out, f, tree, queue, wl, s, sets)
-	consumers(c, f, tree, name, s, sets)
+	policies, mayPreempt := preempts(c, out, f, tree, queue, wl, s, sets)
+	consumers(c, f, tree, name, s, sets, mayPreempt)
 	if wl != nil {
 		position(c, f, wl, name)
 		evictedFor(c, f, wl)
@@ -179,16 +179,17 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 	return f
 }
 
-// ofFlavors adds what each of several flavors has of the resource that is short: Kueue divides no role over them.
-func ofFlavors(f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage) {
+// ofFlavors adds what each of several flavors has of the resource that is short, and reports whether there are several: Kueue divides no role over them.
+func ofFlavors(f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage) bool {
 	all := tree.Available(queue).Of(s.Name)
 	if len(all) < 2 {
-		return
+		return false
 	}
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
 	f.Detail("of its flavors %s left; all pods of %s are of one", phrase.NamesOf(all[:min(len(all), maxFlavors)], func(q cohort.FlavorQuota) string {
 		return fmt.Sprintf("%s has %s of %s", q.Flavor, text(max(0, q.Available)), text(q.Potential))
 	}), s.PodSet)
+	return true
 }
 
 // maxFlavors is how many flavors are named.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -84,7 +84,7 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 		}
 	}
 	out.Add(f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: switchOn(u)},
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: queueing.SetActive(u, true)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
 				whatif.Set(w, true, "spec", "active")
@@ -99,11 +99,6 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 var causes = map[string]string{
 	"RequeuingLimitExceeded":       "its pods were not ready in time again and again (waitForPodsReady): what kept them from it comes first",
 	"MaximumExecutionTimeExceeded": "it has run for longer than its spec.maximumExecutionTimeSeconds: switched on again, it may run for as long once more",
-}
-
-// switchOn is the command that switches a Workload on.
-func switchOn(u *unstructured.Unstructured) string {
-	return command.MergePatch(u.GetNamespace(), "workload."+kueue.Group, u.GetName(), map[string]any{"spec": map[string]any{"active": true}})
 }
 
 // preemptor matches how Kueue reports for which job it has preempted another: by the job's uid.
@@ -163,7 +158,7 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted") || ofEviction(u, condition):
 	case quotaMessage.MatchString(condition.Message):
 		note("by the current quotas and Workloads there is enough")
-	case topologyMessage.MatchString(condition.Message) && c.Request.Topology.Required != "":
+	case topologyMessage.MatchString(condition.Message) && len(view.Topology(c.Gang).AllRequired()) > 0:
 		note("whether there is such a domain now is for the nodes to show")
 	case queueMessage.MatchString(condition.Message):
 		note("by its queues as they are now nothing keeps it out")

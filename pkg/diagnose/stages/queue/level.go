@@ -145,11 +145,15 @@ func (l level) why() string {
 
 // fixes lower the largest guarantee so that so much is left for the queue; none do where one alone is not enough.
 func (l level) fixes(total int64) []stage.Fix {
-	if len(l.others) == 0 || l.others[0].amount < total-l.left() || l.total < request.Sum(total, l.kept()-l.others[0].amount) {
+	if len(l.others) == 0 {
+		return nil
+	}
+	lower := l.total - request.Sum(total, l.kept()-l.others[0].amount) // all guarantees together may be more than there is
+	if lower < 0 || lower >= l.others[0].amount {
 		return nil
 	}
 	queue, path := l.others[0].queue, []string{"spec", "guarantee", "resource", string(l.name)}
-	text := phrase.Quantity(l.name, l.others[0].amount-(total-l.left()))
+	text := phrase.Quantity(l.name, lower)
 	return []stage.Fix{{
 		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("lower the guarantee of %s of queue %s to %s", l.name, queue.GetName(), text),
 			Change:  map[string]any{"guarantee": text, "object": "Queue/" + queue.GetName(), "resource": string(l.name)},

@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
@@ -39,8 +40,10 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)
 	if !ok {
-		if elastic(c, out); len(out.Findings) == 0 {
-			quotaReported(c, out)
+		elastic(c, out)
+		computed := koordinatorQuota(c, out)
+		if len(out.Findings) == 0 && !quotaReported(c, out) && !computed {
+			unseenQuota(c, out)
 		}
 		if s.Name != "" {
 			return s
@@ -85,6 +88,9 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	ours := component.Ours(c.View, c.Gang.Scheduler) // which has no queues: a gang that is admitted is placed, whatever others use
 	if !ours || queueing.Gated(c.Gang) {
 		capacity(c, out, kind, q)
+	}
+	if kind == kai.QueueKind() && len(out.Findings) == 0 {
+		overQuota(c, out, name)
 	}
 	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall, answer.ReservedByStuck) {
 		before := len(out.Findings)
@@ -145,14 +151,11 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 	}
 	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler silently ignores the gang; there are: %s", name, phrase.Names(have)).
 		Fact("queue", name).Fact("have", have)
-	if _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && c.Gang.Decl == nil {
+	if c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %q does not exist, so the PodGroup of %s cannot be created; there are: %s", name, c.Gang.Meta.Name, phrase.Names(have))
 		refusedNow(c, f)
 	}
-	nearest := suggest.Nearest(name, have)
-	if nearest == "" && len(have) == 1 {
-		nearest = have[0]
-	}
+	nearest := suggest.NearestOrOnly(name, have)
 	if nearest == "" {
 		return f
 	}
@@ -189,7 +192,7 @@ func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstru
 	name := q.GetName()
 	f := stage.Found(answer.QueueClosed, "queue %s is %s: nothing new is admitted", name, status).
 		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
-	if _, refused := queueing.RefusedForQueue(c.View, c.Gang); refused && c.Gang.Decl == nil {
+	if c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
 		refusedNow(c, f)
 	}

@@ -85,17 +85,20 @@ func statedResources(d *gang.Declaration) []corev1.ResourceName {
 func reserved(c *stage.Context, out *stage.Result, q *unstructured.Unstructured) {
 	for _, name := range statedResources(c.Gang.Decl) {
 		cluster := ofCluster(c, name)
-		if f := cluster.keptBy(c, reservations(c, cluster, nil)); f != nil {
-			out.Add(f)
-			return
+		if cluster.mayBeKept(c) {
+			if f := cluster.keptBy(c, reservations(c, cluster, nil)); f != nil {
+				out.Add(f)
+				return
+			}
 		}
 		if _, of, known := above(c, q, name); !known || of != wholeCluster {
 			continue
 		}
-		own := ofQueue(c, cluster, q.GetName())
-		if f := own.keptBy(c, reservations(c, own, map[string]bool{q.GetName(): true})); f != nil {
-			out.Add(f)
-			return
+		if own := ofQueue(c, cluster, q.GetName()); own.mayBeKept(c) {
+			if f := own.keptBy(c, reservations(c, own, map[string]bool{q.GetName(): true})); f != nil {
+				out.Add(f)
+				return
+			}
 		}
 	}
 }
@@ -145,10 +148,15 @@ func (r reservation) stuck() bool {
 	return r.job.End != nil || stage.Stuck(r.why)
 }
 
+// never reports whether it can never start as it is: nothing stands behind it, or its own user has to change it.
+func (r reservation) never() bool {
+	return r.job == nil || r.job.End != nil || stage.NeverStarts(r.why)
+}
+
 // reservations are the admitted gangs that hold more than their pods use, of some queues or of all, and why each does not start.
 func reservations(c *stage.Context, a admission, queues map[string]bool) []reservation {
 	var all []reservation
-	for _, r := range everyReservation(c.View, a) {
+	for _, r := range everyReservation(c.View, a).all {
 		if queues != nil && !queues[r.d.Queue] || c.Gang.Decl != nil && r.d.Key == c.Gang.Decl.Key {
 			continue
 		}
@@ -164,13 +172,19 @@ func reservations(c *stage.Context, a admission, queues map[string]bool) []reser
 	return all
 }
 
-// everyReservation are the admitted gangs that hold more than their pods use, whatever the queue.
-func everyReservation(v *view.View, a admission) []reservation {
+// everyReserved are the admitted gangs that hold more than their pods use, whatever the queue, and how much more in each and in all, which is that of no queue.
+type everyReserved struct {
+	all     []reservation
+	amounts map[string]int64
+}
+
+func everyReservation(v *view.View, a admission) *everyReserved {
 	type reservationsOf struct {
 		name    corev1.ResourceName
 		cluster bool
 	}
-	return view.Once(v, reservationsOf{a.name, a.queue == ""}, func() (all []reservation) {
+	return view.Once(v, reservationsOf{a.name, a.queue == ""}, func() *everyReserved {
+		every := &everyReserved{amounts: map[string]int64{}}
 		for _, d := range v.Groups() {
 			if d.Key.Dialect != gang.Volcano {
 				continue
@@ -183,9 +197,12 @@ func everyReservation(v *view.View, a admission) []reservation {
 			if a.queue == "" && d.Phase == volcano.PhaseInqueue {
 				amount = reservedFor(d, pods, a.name, 0) // of the whole cluster it reserves all until every member that it needs runs, in addition to what they use
 			}
-			all = append(all, reservation{d: d, amount: amount, job: v.JobOfGroup(d)})
+			every.all = append(every.all, reservation{d: d, amount: amount, job: v.JobOfGroup(d)})
+			for _, queue := range slices.Compact([]string{"", d.Queue}) {
+				every.amounts[queue] = request.Sum(every.amounts[queue], amount)
+			}
 		}
-		return all
+		return every
 	})
 }
 
@@ -214,6 +231,11 @@ func unreadOwner(c *stage.Context, d gang.Declaration) *metav1.OwnerReference {
 		return nil
 	}
 	return metav1.GetControllerOf(u)
+}
+
+// mayBeKept reports whether all that is reserved might keep the PodGroup from being admitted.
+func (a admission) mayBeKept(c *stage.Context) bool {
+	return a.used <= a.limit-a.want && request.Sum(a.used, a.want, everyReservation(c.View, a).amounts[a.queue]) > a.limit
 }
 
 // keptBy is the finding that reservations keep the PodGroup from being admitted; nil if they do not, or something else does, too.
@@ -248,9 +270,12 @@ func reservedBy(c *stage.Context, a admission, reservations []reservation) *stag
 			Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", names)
 	}
 	r := stuck[0]
-	consumer := c.GroupName(r.d)
+	consumer, until := c.GroupName(r.d), "can never start"
+	if !r.never() {
+		until = "does not start until an administrator acts"
+	}
 	f := stage.Found(answer.ReservedByStuck,
-		"%s reserved for %s, which can never start", a.idleBut(idle, r.amount), consumer).
+		"%s reserved for %s, which %s", a.idleBut(idle, r.amount), consumer, until).
 		Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
 	if c.Reader.Sees(r.d.Key.Namespace) {
 		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+r.d.Key.Namespace+"/"+r.d.Key.Name, ".spec.minResources")
@@ -306,7 +331,7 @@ func dropGang(c *stage.Context, r reservation) stage.Fix {
 		remove, owner = command.Kubectl(r.d.Key.Namespace, "delete", strings.ToLower(kind.GroupKind().String()), of.Name), gang.Identity{Namespace: r.d.Key.Namespace, UID: of.UID}
 	}
 	return stage.Fix{
-		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it does not start anyway",
 			Change: map[string]any{"jobs": []string{name}}, Command: remove},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owner) },
 	}

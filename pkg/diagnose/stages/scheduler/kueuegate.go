@@ -11,11 +11,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
 // ungatesAfter is how long Kueue may take to lift the gates of what it has admitted.
@@ -59,9 +62,9 @@ func keptByKueue(c *stage.Context, wl *unstructured.Unstructured, gate string, p
 	switch unfound := slices.IndexFunc(pods, func(p *corev1.Pod) bool {
 		return p.Labels[kueue.PodSetLabel] == "" || p.Annotations[kueue.WorkloadAnnotation] == ""
 	}); {
-	case gate == kueue.TopologyGate && len(unhealthy(wl)) > 0:
+	case gate == kueue.TopologyGate && len(kueue.Unhealthy(wl)) > 0:
 		f.As(answer.Waiting, answer.Nobody)
-		f.Message += fmt.Sprintf(": it looks for another node than %s, which is not healthy", phrase.Names(unhealthy(wl)))
+		f.Message += fmt.Sprintf(": it looks for another node than %s, which is not healthy", phrase.Names(kueue.Unhealthy(wl)))
 	case gate == kueue.TopologyGate && !placed(wl):
 		f.Message += ", and has not assigned it to any part of its topology"
 		f.Detail("its Workload %s has no topologyAssignment: of a flavor without a topology it lifts no such gate", wl.GetName())
@@ -75,6 +78,9 @@ func keptByKueue(c *stage.Context, wl *unstructured.Unstructured, gate string, p
 		f.Message += ", until it has " + map[bool]string{true: "given each its place (topology-aware scheduling)", false: "lifted that from each"}[gate == kueue.TopologyGate]
 	default:
 		f.Message += ": its controller should have lifted that long ago"
+		for _, d := range component.Running(c.View, component.Kueue(), func(image string) bool { return imagename.Base(image) == "kueue" }) {
+			f.Run(command.DeploymentLog(d))
+		}
 	}
 	return f
 }
@@ -91,15 +97,4 @@ func heldSince(at time.Time, pods []*corev1.Pod) time.Time {
 func placed(wl *unstructured.Unstructured) bool {
 	f := gang.Fields{Object: wl}
 	return slices.ContainsFunc(f.List("status", "admission", "podSetAssignments"), func(set map[string]any) bool { return set["topologyAssignment"] != nil })
-}
-
-// unhealthy are the nodes that Kueue has assigned, and for which it looks for others.
-func unhealthy(wl *unstructured.Unstructured) (names []string) {
-	f := gang.Fields{Object: wl}
-	for _, node := range f.List("status", "unhealthyNodes") {
-		if name, ok := node["name"].(string); ok {
-			names = append(names, name)
-		}
-	}
-	return names
 }

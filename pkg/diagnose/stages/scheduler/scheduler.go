@@ -184,6 +184,10 @@ func gates(c *stage.Context, out *stage.Result) {
 		}
 		if queueing.IsGate(name) {
 			f.Message = strings.TrimSuffix(f.Message, "its owner has to lift it") + "only Kueue lifts it, which is not in this cluster"
+		} else if d := component.OfGate(c.View, name); d != nil {
+			f.Message = strings.TrimSuffix(f.Message, "its owner has to lift it") + c.TitleOf("Deployment", d) + " has to lift it"
+			f.Detail("%s: %d/%d ready", c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d)).Run(component.Log(c.View, "deployment", d, d.Spec.Selector))
+			stage.DetailEach(f, component.Problems(c, d), func(line string) string { return line })
 		}
 		together := c.Gang.Named.Dialect.GatedTogether() && exist[name] > 0 && c.Gang.Count(gang.Pending) > 0
 		if together {

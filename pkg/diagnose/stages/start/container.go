@@ -1,6 +1,7 @@
 package start
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"regexp"
@@ -9,22 +10,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
-	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 )
 
 // initContainer finds what keeps an init container from ending; nil if nothing does.
 func initContainer(c *stage.Context, m gang.Member, index int, s corev1.ContainerStatus, events []view.Event) *stage.Finding {
-	if running := s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started); running && sidecar(m.Pod, index) {
+	if running := s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started); running && component.Sidecar(m.Pod, index) {
 		return nil // it has recovered, whatever it did before
 	}
 	failed := s.State.Terminated
@@ -41,23 +41,51 @@ func initContainer(c *stage.Context, m gang.Member, index int, s corev1.Containe
 		if failed.Reason == oomKilled {
 			f.Message = fmt.Sprintf("init container %s is out of memory (%s) at %s, %s", s.Name, oomKilled, memoryLimit(m.Pod, s.Name), phrase.Count(s.RestartCount, "restart"))
 		}
+		injected(c, m, f, s.Name, failed.Reason)
 		return details(probed(f, s.Name, failed, events), failed.Message, strings.TrimPrefix(failed.Reason, "Error")).SinceTime(failed.FinishedAt.Time).
 			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
-	case s.State.Running != nil && !s.Ready && !sidecar(m.Pod, index):
+	case s.State.Running != nil && !s.Ready && !component.Sidecar(m.Pod, index):
 		at := s.State.Running.StartedAt.Time
-		return stage.Found(answer.InitRunning, "init container %s has run for %s", s.Name, phrase.Age(c.View.Age(at))).SinceTime(at).
+		f := stage.Found(answer.InitRunning, "init container %s has run for %s", s.Name, phrase.Age(c.View.Age(at))).SinceTime(at).Fact("container", s.Name).
 			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "-f"))
+		if c.View.Age(at) > initWithin {
+			f.As(answer.Uncertain, answer.Nobody).Detail("whether it ends by itself cannot be determined: one that waits for what does not come runs on, as one does that fetches much; its log may show which")
+		}
+		return f
 	case s.State.Waiting != nil:
 		return waitingContainer(c, m, s, events)
 	}
 	return nil
 }
 
-// sidecar reports whether an init container is one that runs alongside the others.
-func sidecar(pod *corev1.Pod, index int) bool {
-	return index < len(pod.Spec.InitContainers) && pod.Spec.InitContainers[index].RestartPolicy != nil
+// templateLacks reports whether a container of a member is none of the job's: its operator, or a webhook, puts it into the pods.
+func templateLacks(c *stage.Context, m gang.Member, name string) bool {
+	role := c.Gang.RoleByName(m.Role)
+	if role == nil || len(role.Template.Spec.Containers) == 0 {
+		return false
+	}
+	of := func(container corev1.Container) bool { return container.Name == name }
+	return !slices.ContainsFunc(role.Template.Spec.InitContainers, of) && !slices.ContainsFunc(role.Template.Spec.Containers, of)
 }
+
+// injected adds to the finding that an init container fails that the job does not have it: where it lacks memory, that is none that the job gives.
+func injected(c *stage.Context, m gang.Member, f *stage.Finding, name, reason string) {
+	if !templateLacks(c, m, name) {
+		return
+	}
+	f.Detail("%s is not in the job: its operator, or a webhook, puts it into the pods", name)
+	if reason != oomKilled {
+		return
+	}
+	f.As(answer.Blocked, answer.Admin)
+	if c.Gang.Kind.Group == ray.Group && name == ray.WaitGCS {
+		f.Detail("KubeRay fixes what it may use; with ENABLE_INIT_CONTAINER_INJECTION=false in its environment it leaves it out, and the workers need one of their own then")
+	}
+}
+
+// initWithin is how long an init container may run before it is not expected to end by itself.
+const initWithin = 30 * time.Minute
 
 // details adds the texts that are not empty, a line each.
 func details(f *stage.Finding, texts ...string) *stage.Finding {
@@ -133,11 +161,26 @@ func configMissing(c *stage.Context, report, message string) *stage.Finding {
 	}
 	kind, name := strings.ToLower(object[1]), object[2]
 	f.Message = fmt.Sprintf("%s %q does not exist in namespace %s", kind, name, c.Gang.Meta.Namespace)
+	f.Fact("kind", kind).Fact("name", name)
+	if m := c.Gang.Maker; kind == "configmap" && m != nil && invented(c, name) { // secrets are users' as a rule
+		return f.Detail("%s, which these pods are of, does not name it: its operator may make it, right after the pods, and was kept from it; then they have to be made again", m).Run(c.Kubectl("describe", m.Ref()))
+	}
 	create := []string{"create", kind}
 	if kind == "secret" {
 		create = append(create, "generic")
 	}
-	return f.Fact("kind", kind).Fact("name", name).Run(c.Kubectl(append(create, name, "--from-literal=KEY=VALUE")...))
+	return f.Run(c.Kubectl(append(create, name, "--from-literal=KEY=VALUE")...))
+}
+
+// invented reports whether a name that pods refer to stands nowhere in the object that their maker is: its operator made it up.
+func invented(c *stage.Context, name string) bool {
+	m := c.Gang.Maker
+	u := c.View.Object(m.Kind, c.Gang.Meta.Namespace, m.Name)
+	if u == nil || u.Object["spec"] == nil {
+		return false
+	}
+	text, err := u.MarshalJSON()
+	return err == nil && !bytes.Contains(text, []byte(name))
 }
 
 // pulling finds that nothing is wrong yet; the image is on its way, or the kubelet has not begun.
@@ -180,8 +223,15 @@ func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Findi
 		return gateNotReady(c, m)
 	}
 	at := all[i].State.Running.StartedAt.Time
-	f := stage.Found(answer.ContainersStarting, "container %s runs and is not ready, for %s", all[i].Name, phrase.Age(c.View.Age(at))).SinceTime(at).
+	since := at
+	if _, ready := podutil.GetPodCondition(&m.Pod.Status, corev1.ContainersReady); ready != nil && ready.Status == corev1.ConditionFalse {
+		since = view.Later(at, ready.LastTransitionTime.Time)
+	}
+	f := stage.Found(answer.ContainersStarting, "container %s runs and is not ready, for %s", all[i].Name, phrase.Age(c.View.Age(since))).SinceTime(since).
 		Fact("container", all[i].Name).Run(c.Kubectl("logs", m.Pod.Name, "-c", all[i].Name))
+	if since.After(at) {
+		f.Detail("it was ready before: it has run for %s", phrase.Age(c.View.Age(at)))
+	}
 	probe := "readiness"
 	if all[i].Started != nil && !*all[i].Started {
 		probe = "startup"
@@ -192,7 +242,7 @@ func notReady(c *stage.Context, m gang.Member, events []view.Event) *stage.Findi
 	for _, e := range events {
 		if e.Reason == "Unhealthy" && !e.Last.Before(at) && strings.HasPrefix(strings.ToLower(e.Message), probe+" probe") {
 			f.Message += fmt.Sprintf(": its %s probe fails", probe)
-			return details(neverReady(c, f.Fact("probe", probe), probe, c.View.Age(at)), e.Message)
+			return details(neverReady(c, f.Fact("probe", probe), probe, c.View.Age(since)), e.Message)
 		}
 	}
 	if e := stage.LatestEvent(events, "Unhealthy"); e != nil {
@@ -210,6 +260,9 @@ func neverReady(c *stage.Context, f *stage.Finding, probe string, failsFor time.
 	g := c.Gang
 	switch {
 	case probe != "readiness" || failsFor <= readyWithin: // a container that does not pass its startup probe is started again
+	case g.Maker != nil && g.Maker.Behind > 0:
+		f.As(answer.Blocked, answer.User).Detail("%s: %s for it; podManagementPolicy cannot be changed in place", g.Sequential, phrase.Count(g.Maker.Behind, "further pod")+" "+phrase.Verb(int(g.Maker.Behind), "waits", "wait")).
+			Run(c.Kubectl("get", "statefulset", g.Maker.Controller.Name, "-o", "yaml"))
 	case g.Sequential != "" && g.Count(gang.NotDue, gang.Missing) > 0, g.Division == gang.ByRole && g.Siblings > 0:
 		f.As(answer.Blocked, answer.User).Detail("what is made after it waits until it is ready")
 	default:
@@ -230,63 +283,4 @@ func gateNotReady(c *stage.Context, m gang.Member) *stage.Finding {
 		}
 	}
 	return nil
-}
-
-// refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.
-var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "SMTAlignmentError", "NodeAffinity", "NodeName", "NodePorts", "NodeShutdown", "Taint", "PodOS", "InvalidNodeInfo",
-	"VolumeAttachmentLimitExceeded", "PodLevelResources", "UnsupportedPodLevelResources", "PodResourcesNotSupported"}
-
-// byNodeItself are those that are about the node itself, and not about what it has of a resource.
-var byNodeItself = []string{"NodeAffinity", "NodeName", "NodePorts", "NodeShutdown", "Taint", "PodOS", "InvalidNodeInfo"}
-
-// refusedByNode finds that the pod has ended badly. Either its node did not take it, or its container failed.
-func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
-	pod := m.Pod
-	for _, reason := range refusalReasons {
-		if strings.HasPrefix(pod.Status.Reason, reason) {
-			node := pod.Spec.NodeName
-			f := stage.Found(answer.NodeRefused, "the kubelet of %s refused the pod (%s): %s", node, pod.Status.Reason, cmp.Or(pod.Status.Message, "no reason was given")).
-				Fact("node", node).Fact("reason", pod.Status.Reason)
-			if slices.Contains(byNodeItself, reason) {
-				return f.Detail("%s is not, or not any more, what the scheduler took it for: see its labels, its taints and its other pods", node).Run(command.Kubectl("", "describe", "node", node))
-			}
-			if shared := tooLarge.FindStringSubmatch(pod.Status.Message); shared != nil {
-				return sharedTooLarge(c, f, corev1.ResourceName(shared[1]), resource.MustParse(shared[2]))
-			}
-			return f.Detail("the scheduler counts on more than %s has: keep new pods off it until it is repaired", node).Run(command.Kubectl("", "cordon", node))
-		}
-	}
-	if displaced(pod) {
-		return nil // how its containers ended then says nothing; that is for the stage of lost members
-	}
-	for _, s := range pod.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			return crash(c, m, s, nil)
-		}
-	}
-	return nil
-}
-
-// tooLarge is how NVIDIA's device plugin refuses more than one share of its devices, or of how many it is set to give.
-var tooLarge = regexp.MustCompile(`request for '([^:' ]+): \d+' too large: maximum request size for shared resources is (\d{1,9})\b`)
-
-// sharedTooLarge completes the refusal of a pod that requests more of a shared device than one pod may have: every node refuses that.
-func sharedTooLarge(c *stage.Context, f *stage.Finding, name corev1.ResourceName, most resource.Quantity) *stage.Finding {
-	text := fmt.Sprintf("request %s %s for each member", most.String(), name)
-	return f.As(answer.Blocked, answer.User).Detail("%s is shared, and one pod may have %s of it: shares do not add up to a larger part of a device", name, most.String()).
-		Fix(patch.Job(c.Gang, answer.Fix, text, map[string]any{"resource": string(name), "each": most.String()}, func(spec *whatif.Spec) {
-			for i := range spec.Roles {
-				containers := spec.Roles[i].Template.Spec.Containers
-				for j := range containers {
-					if has := containers[j].Resources.Limits[name]; has.Cmp(most) > 0 {
-						podrequest.Set(&containers[j].Resources, name, most)
-					}
-				}
-			}
-		}))
-}
-
-// displaced reports whether a pod has ended because others had it end: its kubelet, or who evicted or preempted it.
-func displaced(pod *corev1.Pod) bool {
-	return slices.Contains([]string{"Evicted", "Preempting", "Terminated", "NodeLost"}, pod.Status.Reason) || gang.Disruption(pod) != nil
 }

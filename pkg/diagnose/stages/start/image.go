@@ -2,18 +2,24 @@ package start
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // pullsLimited is how a kubelet reports that it pulls no more images for the moment, by its registryPullQPS.
 const pullsLimited = "pull QPS exceeded"
+
+// noPlatform is how containerd reports that an image is for none of a node's architecture.
+const noPlatform = "no match for platform"
 
 // imagePull finds that the image of a container cannot be pulled, or that it has its turn later.
 func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events []view.Event) *stage.Finding {
@@ -29,10 +35,22 @@ func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 	f := stage.Found(answer.ImagePull, "image %s of container %s cannot be pulled: %s", s.Image, s.Name, report).
 		Fact("image", s.Image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
 	if failed != nil {
-		details(f, failed.Message).SinceTime(failed.First)
+		f.SinceTime(failed.First)
+		reason := failed.Message
+		if _, after, named := strings.Cut(reason, `": `); named { // Failed to pull image "x": why
+			reason = after
+		}
+		if !strings.Contains(report, reason) { // which the state of the container has, too, if it is as new
+			details(f, failed.Message)
+		}
 	}
 	if e := stage.LatestEvent(events, "FailedToRetrieveImagePullSecret"); e != nil {
 		details(f, e.Message)
+	}
+	if n := c.View.Cluster().Node(m.Pod.Spec.NodeName); n != nil && strings.Contains(report, noPlatform) {
+		if arch := n.Labels[corev1.LabelArchStable]; arch != "" {
+			f.Detail("node %s is of architecture %s: build the image for that, too, or have members require another value of %s", n.Name, arch, corev1.LabelArchStable).Fact("architecture", arch)
+		}
 	}
 	return ofNode(c, m, f)
 }
@@ -46,4 +64,30 @@ func pullFailed(events []view.Event) *view.Event {
 		}
 	}
 	return nil
+}
+
+// pulledIn is how a kubelet reports how long the pull of an image took.
+var pulledIn = regexp.MustCompile(`^Successfully pulled image "([^"]+)" in ([0-9a-zµ.]+)`)
+
+// pulledBefore adds to the finding that an image is being pulled how long another member took for that, if it is shorter.
+func pulledBefore(c *stage.Context, f *stage.Finding) {
+	image, _ := f.Facts["image"].(string)
+	if f.Code != answer.ImagePulling || image == "" || f.Since == nil {
+		return
+	}
+	for _, m := range c.Gang.Members {
+		if m.State != gang.Running {
+			continue
+		}
+		for _, e := range c.View.EventsOfPod(m.Pod) {
+			report := pulledIn.FindStringSubmatch(e.Message)
+			if e.Reason != "Pulled" || report == nil || report[1] != image {
+				continue
+			}
+			if took, err := time.ParseDuration(report[2]); err == nil && took < c.View.Age(*f.Since) {
+				f.Detail("%s had that image after %s, on %s", m.Name(), phrase.Age(took), m.Node())
+				return
+			}
+		}
+	}
 }

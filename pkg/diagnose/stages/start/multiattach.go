@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -70,7 +71,7 @@ func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClai
 	attachedTo := u.nodes
 	for _, p := range c.View.Snap.Pods {
 		node := p.Spec.NodeName
-		has := slices.Contains(attachedTo, node) && !gang.Ended(p) || len(attachedTo) == 0 && p.Status.Phase == corev1.PodRunning
+		has := slices.Contains(attachedTo, node) && !podutil.IsPodTerminal(p) || len(attachedTo) == 0 && p.Status.Phase == corev1.PodRunning
 		if !has || p.Namespace != m.Pod.Namespace || node == "" || node == m.Pod.Spec.NodeName || !stage.Mounts(p, claim.Name) {
 			continue
 		}
@@ -116,7 +117,7 @@ func (u *usedBy) add(c *stage.Context, p *corev1.Pod, member string, h *view.Con
 		u.members = append(u.members, member)
 	default:
 		u.others = append(u.others, p.Name)
-		if h != nil && c.EndsAlone(h, p) {
+		if h != nil && c.EndsBefore(h, p) {
 			prospects = cmp.Or(prospects, ", until it ends")
 		}
 	}

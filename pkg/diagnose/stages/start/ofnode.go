@@ -1,7 +1,6 @@
 package start
 
 import (
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,24 +12,24 @@ import (
 )
 
 // nodeReports are reports of a kubelet about what only its node can lack: the driver of a volume or of devices, or disk.
-var nodeReports = regexp.MustCompile(`(?i)not found in the list of registered CSI drivers|nvidia-container-cli|driver/library version mismatch|no space left on device`)
+var nodeReports = reports{"not found in the list of registered csi drivers", "is not registered", "nvidia-container-cli", "driver/library version mismatch", "no space left on device"}
 
 // pathReports are reports about the way to a registry, which is each node's own. Any other report about an image is about the image: nodes where it runs may have it from before.
-var pathReports = regexp.MustCompile(`(?i)x509:|i/o timeout|no such host|connection refused|connection reset|TLS handshake timeout`)
+var pathReports = reports{"x509:", "i/o timeout", "no such host", "connection refused", "connection reset", "tls handshake timeout"}
 
 // commandReports are reports of a runtime about the command of a container, which is the same everywhere.
-var commandReports = regexp.MustCompile(`(?i)\bexec: |executable file not found|runAsNonRoot`)
+var commandReports = reports{"exec: ", "executable file not found", "runasnonroot"}
 
 // ofNode makes a finding about a member one for who runs the cluster, where its node is the reason: the kubelet reports so, or members that are alike run on
 // other nodes.
 func ofNode(c *stage.Context, m gang.Member, f *stage.Finding) *stage.Finding {
-	node, reports := m.Pod.Spec.NodeName, func(r *regexp.Regexp) bool {
+	node, reported := m.Pod.Spec.NodeName, func(r reports) bool {
 		return r.MatchString(f.Message) || slices.ContainsFunc(f.Details, r.MatchString)
 	}
 	alike := runsElsewhere(c, m)
 	switch {
-	case reports(nodeReports):
-	case alike == nil, f.Code == answer.ImagePull && !reports(pathReports), f.Code == answer.CrashLoop && reports(commandReports):
+	case reported(nodeReports):
+	case alike == nil, f.Code == answer.ImagePull && !reported(pathReports), f.Code == answer.CrashLoop && reported(commandReports):
 		return f
 	}
 	f.As(answer.Blocked, answer.Admin)
@@ -38,6 +37,10 @@ func ofNode(c *stage.Context, m gang.Member, f *stage.Finding) *stage.Finding {
 		f.Detail("%s is alike and runs on %s: what differs is node %s", alike.Name(), alike.Node(), node)
 	} else {
 		f.Detail("it is for node %s to have that", node)
+	}
+	driverOn(c, f, node)
+	for _, report := range stage.Reports(c.Cluster().Node(node)) {
+		f.Detail("%s", report)
 	}
 	return f.Run(command.Kubectl("", "describe", "node", node))
 }

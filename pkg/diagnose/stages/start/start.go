@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -23,7 +23,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(f)
 		return stage.OK("")
 	}
-	var all troubles
+	var all []found
 	placed := false
 	for _, m := range c.Gang.Members {
 		if m.State != gang.Starting && m.State != gang.Failed {
@@ -34,19 +34,48 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		}
 		placed = true
 		if f := Member(c, m); f != nil {
-			all.add(m.Name(), m.Pod, f)
+			all = append(all, found{m, f})
 		}
 	}
 	if !placed {
 		return stage.Skipped("no member has a node")
 	}
 	whole := c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= c.Gang.Min
-	for _, t := range all.sorted() {
-		if whole || t.Verdict != answer.Starting {
+	if all = followers(c, out, explainPeers(c, out, all, whole)); len(all) > 0 {
+		Restarts(c.View, c.Gang, out, gang.Running)
+	}
+	var common troubles
+	for _, f := range all {
+		common.add(f.Name(), f.Pod, f.Finding)
+	}
+	for _, t := range common.sorted() {
+		if whole || t.Verdict != answer.Starting && t.Verdict != answer.Uncertain {
 			out.Add(t.finding(c))
 		}
 	}
 	return stage.OK(phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), c.Gang.Total()))
+}
+
+// Restarts remarks that containers of members in some states have run before, each of the first ones.
+func Restarts(v *view.View, g *gang.Gang, out *stage.Result, states ...gang.State) {
+	n := 0
+	for _, m := range g.Members {
+		if !slices.Contains(states, m.State) {
+			continue
+		}
+		for _, s := range m.Pod.Status.ContainerStatuses {
+			t := s.LastTerminationState.Terminated
+			if s.RestartCount == 0 || t == nil {
+				continue
+			}
+			if n++; n <= stage.MaxLines {
+				out.Note("%s: container %s has restarted %s, last %s ago: %s", m.Name(), s.Name, phrase.Count(s.RestartCount, "time"), phrase.Age(v.Age(t.FinishedAt.Time)), phrase.Ending(t))
+			}
+		}
+	}
+	if more := n - stage.MaxLines; more > 0 {
+		out.Note("%s %s restarted, too", phrase.Count(more, "other container"), phrase.Verb(more, "has", "have"))
+	}
 }
 
 // fractions are how many members are up, and how many have a node, of all.
@@ -81,7 +110,7 @@ func Member(c *stage.Context, m gang.Member) *stage.Finding {
 	if m.State == gang.Failed {
 		return refusedByNode(c, m)
 	}
-	all := eventsOf(c, pod)
+	all := c.View.EventsOfPod(pod)
 	events, passing := divided(c, all)
 	for i, s := range pod.Status.InitContainerStatuses {
 		if f := initContainer(c, m, i, s, events); f != nil {
@@ -99,21 +128,14 @@ func Member(c *stage.Context, m gang.Member) *stage.Finding {
 	if f := volume(c, m, all); f != nil {
 		return f
 	}
-	if e := stage.LatestUnless(events, sandboxFailed, "Pulling", "Pulled", "Created", "Started"); e != nil {
-		return stage.Found(answer.SandboxFailed, "node %s cannot set up the pod: %s", pod.Spec.NodeName, e.Message).SinceTime(e.First).Fact("node", pod.Spec.NodeName)
+	if f := sandbox(c, m, events); f != nil {
+		return f
 	}
 	f := pulling(c, m, events)
 	for _, e := range passing {
 		f.Detail("reported %s ago, and tried again since: %s", phrase.Age(c.View.Age(e.Last)), e.Message)
 	}
 	return f
-}
-
-// eventsOf are those about a pod, and not about an earlier one of the same name; the latest first.
-func eventsOf(c *stage.Context, pod *corev1.Pod) []view.Event {
-	return slices.DeleteFunc(slices.Clone(c.View.Events("Pod", pod.Namespace, pod.Name)), func(e view.Event) bool {
-		return e.Last.Before(pod.CreationTimestamp.Time)
-	})
 }
 
 // failsAgain finds why the pods of such a job fail; nil if they do not.
@@ -130,6 +152,10 @@ func failsAgain(c *stage.Context) *stage.Finding {
 	var one troubles
 	one.add(failed[0].Name, failed[0], f)
 	f = one.all[0].finding(c)
-	f.Message = fmt.Sprintf("its pods fail, %s so far, and the controller waits longer each time: %s", phrase.Count(len(failed), "pod"), reason)
+	again := "makes others"
+	if ref := metav1.GetControllerOfNoCopy(failed[0]); ref != nil && ref.Kind == "Job" {
+		again = "waits longer each time"
+	}
+	f.Message = fmt.Sprintf("its pods fail, %s so far, and the controller %s: %s", phrase.Count(len(failed), "pod"), again, reason)
 	return f.Fact("failed", len(failed))
 }

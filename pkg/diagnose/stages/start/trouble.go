@@ -3,7 +3,9 @@ package start
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,10 +63,18 @@ func (t *troubles) add(member string, pod *corev1.Pod, f *stage.Finding) {
 func causeOf(f *stage.Finding) string {
 	id := fmt.Sprintf("%s %s %s", f.Code, f.Verdict, f.Who)
 	for _, fact := range []string{"container", "image", "kind", "name", "key", "claim", "reason", "exitCode", "node"} {
-		id += fmt.Sprintf("\n%v", f.Facts[fact])
+		if fact != "node" || f.Code != answer.SandboxFailed {
+			id += fmt.Sprintf("\n%v", f.Facts[fact])
+		}
+	}
+	if f.Code == answer.SandboxFailed { // the same of several nodes, if it is
+		id += "\n" + numbered.ReplaceAllString(strings.ReplaceAll(f.Message, fmt.Sprint(f.Facts["node"]), "0"), "")
 	}
 	return id
 }
+
+// numbered are the words of a report that differ from node to node and from pod to pod: names, addresses and identifiers have digits.
+var numbered = regexp.MustCompile(`\S*\d\S*`)
 
 // sorted are the troubles in the order of their codes, of one code the likeliest cause of the others first, then in the order of members.
 func (t *troubles) sorted() []*trouble {
@@ -102,9 +112,16 @@ func (t *trouble) finding(c *stage.Context) *stage.Finding {
 	if t.Verdict == answer.Starting {
 		t.Message = fmt.Sprintf("%s have a node: %s", bound, t.Message)
 		unplaced(c, t.Finding)
+		pulledBefore(c, t.Finding)
 		return t.Detail("%s run; still starting: %s%s", up, phrase.Names(t.members), on)
 	}
+	if node, ok := t.Facts["node"].(string); ok && len(t.nodes) > 1 {
+		t.Message = strings.Replace(t.Message, "node "+node, "nodes "+phrase.Names(t.nodes), 1)
+	}
 	t.Message = fmt.Sprintf("%s: %s", phrase.Names(t.members), t.Message)
+	if t.Verdict == answer.Uncertain {
+		unplaced(c, t.Finding)
+	}
 	t.Detail("%s members have a node, %s run; %s %s this trouble%s", bound, up, phrase.Names(t.members), phrase.Verb(len(t.members), "has", "have"), on)
 	if len(t.others) > 0 {
 		t.Detail("%s %s trouble of this kind, too, each for a reason of its own", phrase.Names(t.others), phrase.Verb(len(t.others), "has", "have"))

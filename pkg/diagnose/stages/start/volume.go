@@ -24,7 +24,7 @@ const (
 )
 
 // allMounted are the reasons of events that a kubelet reports of a pod once all of its volumes are mounted.
-var allMounted = []string{sandboxFailed, "Pulling", "Pulled", "Created", "Started"}
+var allMounted = append([]string{prepareFailed, sandboxFailed}, containersMade...)
 
 // mountTimeout begins what a kubelet reports every other minute while a volume is missing, whatever the reason; unmountedVolumes is which those are, by their names in
 // the pod.
@@ -53,8 +53,19 @@ func volume(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding
 	if f := accountMissing(c, *e); f != nil {
 		return f
 	}
-	return ofNode(c, m, stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name)))
+	f := stage.Found(answer.VolumeMount, "%s", e.Message).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	if storageReports.MatchString(e.Message) && slices.ContainsFunc(m.Pod.Spec.Volumes, func(v corev1.Volume) bool {
+		claim := claimOf(c, v)
+		return claim != nil && (claim.Spec.VolumeName == volumeIn(e) || v.Name == volumeIn(e))
+	}) {
+		f.As(answer.Blocked, answer.Admin).Detail("the claim is bound, and its storage does not answer: that is for who runs the storage, or the network to it")
+	}
+	return ofNode(c, m, f)
 }
+
+// storageReports are reports of mounts about storage that fails, or is not reached.
+var storageReports = reports{"input/output error", "timed out", "deadlineexceeded", "deadline exceeded", "connection refused", "connection reset", "no route to host", "unreachable", "host is down", "transport endpoint",
+	"code = unavailable"}
 
 // noAccount is how a kubelet reports that it gets no token for a pod, as the account of it does not exist.
 var noAccount = regexp.MustCompile(`serviceaccounts? "([^"]+)" not found`)
@@ -63,9 +74,7 @@ var noAccount = regexp.MustCompile(`serviceaccounts? "([^"]+)" not found`)
 // account is there again.
 func accountMissing(c *stage.Context, e view.Event) *stage.Finding {
 	report := noAccount.FindStringSubmatch(e.Message)
-	if report == nil || !c.View.Snap.CanList("serviceaccounts", c.Gang.Meta.Namespace) || slices.ContainsFunc(c.View.Snap.ServiceAccounts, func(a *corev1.ServiceAccount) bool {
-		return a.Namespace == c.Gang.Meta.Namespace && a.Name == report[1]
-	}) {
+	if report == nil || !c.View.Snap.CanList("serviceaccounts", c.Gang.Meta.Namespace) || gang.Named(c.View.Snap.ServiceAccounts, c.Gang.Meta.Namespace, report[1]) != nil {
 		return nil
 	}
 	return stage.Found(answer.AccountMissing, "ServiceAccount %q does not exist in namespace %s any more, so that containers get no token: %s", report[1], c.Gang.Meta.Namespace, e.Message).At(answer.StageStart).SinceTime(e.First).
@@ -157,13 +166,7 @@ func claimOf(c *stage.Context, v corev1.Volume) *corev1.PersistentVolumeClaim {
 	if v.PersistentVolumeClaim == nil {
 		return nil
 	}
-	i := slices.IndexFunc(c.View.Snap.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Namespace == c.Gang.Meta.Namespace && claim.Name == v.PersistentVolumeClaim.ClaimName
-	})
-	if i < 0 {
-		return nil
-	}
-	return c.View.Snap.Claims[i]
+	return gang.Named(c.View.Snap.Claims, c.Gang.Meta.Namespace, v.PersistentVolumeClaim.ClaimName)
 }
 
 // timedOut finds what keeps a volume from a member of which only that is reported, from the state of the cluster where that shows it: events expire.

@@ -61,6 +61,11 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// OverQuota reports whether the reason of a condition of a PodGroup is that its queue has too little.
+func OverQuota(reason string) bool {
+	return reason == "NonPreemptibleOverQuota" || reason == "OverLimit"
+}
+
 // RoleOf returns the subgroup that a pod belongs to.
 func RoleOf(pod metav1.Object) string { return strings.ToLower(pod.GetLabels()[roleLabel]) }
 

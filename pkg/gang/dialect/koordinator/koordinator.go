@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,7 @@ const (
 	lightMinLabel = "pod-group.scheduling.sigs.k8s.io/min-available"
 	nameKey       = "gang.scheduling.koordinator.sh/name"
 	minKey        = "gang.scheduling.koordinator.sh/min-available"
+	groupsKey     = "gang.scheduling.koordinator.sh/groups"
 
 	// TopologyAnnotation lists layers of a ClusterNetworkTopology in whose domains members are together.
 	TopologyAnnotation = "gang.scheduling.koordinator.sh/network-topology-spec"
@@ -52,6 +55,7 @@ func Reader() gang.Reader {
 			if min := u.GetAnnotations()[minKey]; min != "" && err == nil {
 				d.MinMember, err = parseMin(min)
 			}
+			alongside(u, &d)
 			return d, errors.Join(err, networkTopology(u, &d))
 		},
 		FromPods: fromPods,
@@ -65,8 +69,12 @@ func Reader() gang.Reader {
 func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 	d := gang.Declaration{Key: key, MinMember: 1}
 	declared := false
-	var placed *corev1.Pod // the first with a topology
+	var placed, listed *corev1.Pod // the first with a topology, and the first with a list of gangs
 	for _, pod := range pods {
+		if listed == nil && pod.Annotations[groupsKey] != "" {
+			listed = pod
+			alongside(pod, &d)
+		}
 		for _, min := range []string{pod.Annotations[minKey], pod.Labels[lightMinLabel]} {
 			if min == "" {
 				continue
@@ -93,6 +101,29 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 		return d, fmt.Errorf("no pod has annotation %s", minKey)
 	}
 	return d, nil
+}
+
+// maxAlongside is how many gangs are read that are placed together with one. Users write them.
+const maxAlongside = 32
+
+// alongside reads the gangs that are placed together with one, each as namespace/name, its own among them. A list that cannot be read is a rule that is not applied.
+func alongside(object metav1.Object, d *gang.Declaration) {
+	text := object.GetAnnotations()[groupsKey]
+	if text == "" {
+		return
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(text), &names); err != nil || len(names) > maxAlongside {
+		d.Unapplied = append(d.Unapplied, gang.UnappliedRule{Text: "the list of gangs that are placed together, in annotation " + groupsKey, Required: true})
+		return
+	}
+	for _, name := range names {
+		key := gang.Key{Dialect: gang.Koordinator}
+		key.Namespace, key.Name, _ = strings.Cut(name, "/")
+		if key != d.Key && !slices.Contains(d.Alongside, key) {
+			d.Alongside = append(d.Alongside, key)
+		}
+	}
 }
 
 // gather is one layer of the annotation.

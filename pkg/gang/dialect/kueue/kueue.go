@@ -3,7 +3,9 @@
 package kueue
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +58,11 @@ const (
 	// under its gate.
 	parentAnnotation = "kueue.x-k8s.io/pod-suspending-parent"
 
+	// podSetGroup is the annotation of pods whose pod sets share one domain.
+	podSetGroup = "kueue.x-k8s.io/podset-group-name"
+
 	groupLabel      = "kueue.x-k8s.io/pod-group-name"
+	workloadLabel   = "kueue.x-k8s.io/prebuilt-workload-name"
 	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
 )
 
@@ -67,6 +73,11 @@ func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, 
 func QueueOf(obj metav1.Object) (string, bool) {
 	name := obj.GetLabels()[QueueLabel]
 	return name, name != ""
+}
+
+// WorkloadNamed is the Workload that a pod names as its own; empty for one that names none.
+func WorkloadNamed(pod metav1.Object) string {
+	return cmp.Or(pod.GetLabels()[workloadLabel], pod.GetLabels()[groupLabel])
 }
 
 // RequestKind is the kind of the requests for nodes by which the controller [Provisioning] checks what a Workload needs.
@@ -96,6 +107,36 @@ func TopologyOf(pod metav1.Object) (gang.Topology, error) {
 		return t, fmt.Errorf("%s or %s: %w", RequiredTopology, PreferredTopology, err)
 	}
 	return t, nil
+}
+
+// TopologyOfRoles are the rules by which the pods of each of several roles share a domain of their own: Kueue has a pod set of each. Those that it has in one group
+// of pod sets share it. The rules select by a label that [InPodSet] writes.
+func TopologyOfRoles(roles []gang.Role) gang.Topology {
+	var t gang.Topology
+	for i := range roles {
+		own, err := TopologyOf(&roles[i].Template)
+		rule := gang.PartRule{Selector: PodSetLabel + "=" + podSet(roles[i].Name, &roles[i].Template), Required: own.Required}
+		if err == nil && own.Required != "" && !slices.ContainsFunc(t.Parts, func(r gang.PartRule) bool { return r.Selector == rule.Selector && r.Required == rule.Required }) {
+			t.Parts = append(t.Parts, rule)
+		}
+	}
+	if t.Validate() != nil {
+		return gang.Topology{} // more than are evaluated
+	}
+	return t
+}
+
+// InPodSet is a pod of a role with the label of its pod set, which Kueue writes when it admits the job.
+func InPodSet(role string, pod *corev1.Pod) *corev1.Pod {
+	labelled := *pod
+	labelled.Labels = maps.Clone(pod.Labels)
+	metav1.SetMetaDataLabel(&labelled.ObjectMeta, PodSetLabel, podSet(role, pod))
+	return &labelled
+}
+
+// podSet is the pod set of a role, or the group that it is in.
+func podSet(role string, pod metav1.Object) string {
+	return cmp.Or(pod.GetAnnotations()[podSetGroup], strings.ToLower(role))
 }
 
 // Reader reads plain pod groups.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -75,6 +76,48 @@ func Precedes(u, other *unstructured.Unstructured) bool {
 		return 0
 	}
 	return rank(u) < rank(other)
+}
+
+// Assigned are the labels of nodes, with their values, to which Kueue has assigned a pod of what it has admitted (topology-aware scheduling): those that the pod selects by and
+// its template does not.
+func Assigned(u *unstructured.Unstructured, template *corev1.PodTemplateSpec, pod *corev1.Pod) map[string]string {
+	if len(pod.Spec.NodeSelector) == 0 {
+		return nil
+	}
+	assigned := map[string]string{}
+	f := gang.Fields{Object: u}
+	for _, set := range f.List("status", "admission", "podSetAssignments") {
+		for _, key := range f.Of(set).Strings("topologyAssignment", "levels") {
+			if value := pod.Spec.NodeSelector[key]; value != "" && template.Spec.NodeSelector[key] != value {
+				assigned[key] = value
+			}
+		}
+	}
+	return assigned
+}
+
+// Unhealthy are the nodes that Kueue has assigned, and for which it looks for others.
+func Unhealthy(u *unstructured.Unstructured) (names []string) {
+	f := gang.Fields{Object: u}
+	for _, node := range f.List("status", "unhealthyNodes") {
+		if name, ok := node["name"].(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Evictions are how often Kueue has taken back what a Workload had, and why it did so most often.
+func Evictions(u *unstructured.Unstructured) (n int32, why string) {
+	f, most := gang.Fields{Object: u}, int32(0)
+	for _, item := range f.List("status", "schedulingStats", "evictions") {
+		of := f.Of(item)
+		count := max(0, of.Int32("count"))
+		if n = gang.Sum(n, count); count > most {
+			most, why = count, strings.Trim(of.String("reason")+": "+of.String("underlyingCause"), ": ")
+		}
+	}
+	return n, why
 }
 
 // ExecutionEnd is when Kueue evicts a Workload that it has admitted, which may run for no longer than it states; zero where it states nothing.

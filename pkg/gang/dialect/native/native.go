@@ -24,6 +24,9 @@ func Versions() []string { return []string{"v1beta1", "v1alpha3", versionOf136} 
 
 const versionOf136 = "v1alpha2"
 
+// Equal reports whether kube-scheduler, of the releases that serve a version, refuses a PodGroup whose priority or preemption policy is not that of all its members.
+func Equal(version string) bool { return version != versionOf136 }
+
 // ScheduledCondition is the type of the condition that reports whether a group of an API version was placed.
 func ScheduledCondition(version string) string {
 	if version == versionOf136 {

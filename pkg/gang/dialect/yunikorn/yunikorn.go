@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,25 @@ func Placeholder(pod metav1.Object) (name string, ok bool) {
 	return application(pod)
 }
 
+// TaskGroup is the task group, in lower case, that a pod or a template is of; empty for none.
+func TaskGroup(pod metav1.Object) string {
+	return strings.ToLower(pod.GetAnnotations()[groupAnnotation])
+}
+
+// QueueOf is the queue that a pod names; empty for none, as where rules of YuniKorn choose it.
+func QueueOf(pod metav1.Object) string {
+	labels := pod.GetLabels()
+	return cmp.Or(labels[prefix+"queue"], pod.GetAnnotations()[prefix+"queue"], labels["queue"])
+}
+
+// Skipped is the reason of the condition of a pod that YuniKorn does not try, as its queue is full.
+const Skipped = "SchedulingSkipped"
+
+// Refusals are the words by which an event of the reason Informational is one that YuniKorn does not place a pod: for its queue, a user's limit, or any other reason.
+func Refusals() []string {
+	return []string{"does not fit in queue", "exceeds the available user quota", "Unschedulable request"}
+}
+
 func isPlaceholder(pod metav1.Object) bool {
 	return pod.GetAnnotations()[prefix+placeholder] == "true" || pod.GetLabels()[placeholder] == "true"
 }
@@ -67,7 +87,7 @@ func Reader() gang.Reader {
 		FromPods: func(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			d := gang.Declaration{Key: key, MinMember: 1}
 			for _, pod := range pods {
-				d.Queue = cmp.Or(d.Queue, pod.Labels[prefix+"queue"], pod.Annotations[prefix+"queue"], pod.Labels["queue"])
+				d.Queue = cmp.Or(d.Queue, QueueOf(pod))
 				text := pod.Annotations[groupsAnnotation]
 				if text == "" {
 					continue

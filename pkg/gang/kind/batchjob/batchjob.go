@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -64,6 +65,8 @@ func Convert(j *batchv1.Job) gang.Job {
 		job.MinMember = new(int32(n))
 	} else if _, queued := kueue.QueueOf(&j.ObjectMeta); queued && job.Suspended {
 		job.Elastic = &replicas // Kueue admits all of them, or none
+	} else if n, ok := MinCount(j); ok {
+		job.Elastic = new(min(n, replicas))
 	}
 	if by := j.Spec.ManagedBy; by != nil && *by != batchv1.JobControllerName {
 		job.LeftTo = *by
@@ -79,6 +82,17 @@ func Convert(j *batchv1.Job) gang.Job {
 	}
 	job.End = cmp.Or(endOf(j, batchv1.JobFailed, batchv1.JobComplete), endOf(j, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet))
 	return job
+}
+
+// Gate is the feature gate without which Kubernetes makes no PodGroup of what spec.scheduling of a Job states.
+const Gate = "WorkloadWithJob"
+
+// MinCount is the minimum of the gang that spec.scheduling of a Job states; ok is false for a Job that states none.
+func MinCount(j *batchv1.Job) (n int32, ok bool) {
+	if j.Spec.Scheduling == nil || j.Spec.Scheduling.SchedulingPolicy == nil || j.Spec.Scheduling.SchedulingPolicy.Gang == nil {
+		return 0, false
+	}
+	return max(1, ptr.Deref(j.Spec.Scheduling.SchedulingPolicy.Gang.MinCount, ptr.Deref(j.Spec.Parallelism, 1))), true
 }
 
 // endOf is how a Job ended by the conditions of its failure and of its success; nil with neither. The controller sets those that decide first, and those that the Job has
@@ -103,10 +117,7 @@ func failedIndexes(j *batchv1.Job, completions int32) gang.Indexes {
 
 // roleIndexOf reads the completion index; pods of a Job without one are distinguished by name only.
 func roleIndexOf(_ *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
-	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
-	if index == "" {
-		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
-	}
+	index := cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation])
 	n, err := strconv.Atoi(index)
 	return gang.RoleIndex{Role: strings.ToLower(Role), Index: n}, err == nil
 }

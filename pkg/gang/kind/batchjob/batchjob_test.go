@@ -6,6 +6,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -18,6 +20,20 @@ func TestMinimumOfAPartlyAdmittedJob(t *testing.T) {
 		job := Convert(j)
 		if got := job.MinMember; (got == nil) != (want == 0) || got != nil && *got != want {
 			t.Errorf("%q: got %v, want %d", text, got, want)
+		}
+	}
+}
+
+// A Job that states a gang needs its minimum, which is all of it where it names none.
+func TestMinimumOfAStatedGang(t *testing.T) {
+	for count, want := range map[*int32]int32{nil: 4, new(int32(3)): 3, new(int32(9)): 4} {
+		j := &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: new(int32(4))}}
+		if convert := Convert(j); convert.Elastic != nil {
+			t.Fatalf("states none: %d", *convert.Elastic)
+		}
+		j.Spec.Scheduling = &batchv1.JobSchedulingConfiguration{SchedulingPolicy: &schedulingv1alpha3.WorkloadPodGroupSchedulingPolicy{Gang: &schedulingv1alpha3.WorkloadPodGroupGangSchedulingPolicy{MinCount: count}}}
+		if got := Convert(j).Elastic; got == nil || *got != want {
+			t.Errorf("got %d, want %d", ptr.Deref(got, 0), want)
 		}
 	}
 }

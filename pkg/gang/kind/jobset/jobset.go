@@ -212,10 +212,7 @@ func roleIndexOf(job *gang.Job, pod *corev1.Pod) (gang.RoleIndex, bool) {
 	if place.Role == "" {
 		return gang.RoleIndex{}, false
 	}
-	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
-	if index == "" {
-		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
-	}
+	index := cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation])
 	number, err := strconv.ParseInt(pod.Labels[indexLabel], 10, 32)
 	within, failed := strconv.ParseInt(index, 10, 32)
 	for _, role := range job.Roles {

@@ -117,7 +117,7 @@ func TestDependencies(t *testing.T) {
 	rack := "spec: {replicatedJobs: [{name: a, " + of("") + "}, {name: b, dependsOn: [{name: a, status: Ready}], template: {metadata: {annotations: {" + exclusiveAnnotation + ": rack}}, spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}}}]}"
 	if j := job(t, rack); j.Division != gang.Undivided || !strings.Contains(j.Sequential, exclusiveAnnotation) {
 		t.Errorf("a Job whose pods follow its first is divided: %q", j.Sequential)
-	} else if j.Roles[0].Follows.Role != "" || (j.Roles[1].Follows != gang.Lead{Role: "b", Placed: true}) {
+	} else if j.Roles[0].Follows.Role != "" || j.Roles[1].Follows.Role != "b" || !j.Roles[1].Follows.Placed {
 		t.Errorf("got %+v, %+v", j.Roles[0].Follows, j.Roles[1].Follows)
 	}
 }

@@ -20,7 +20,7 @@ func (l Layout) Reader(kind, short string, before ...string) gang.JobReader {
 		GroupKind: schema.GroupKind{Group: Group, Kind: kind}, Resource: one + "s", Versions: []string{"v1"}, Names: []string{one, one + "s", short},
 		Read:       func(u *unstructured.Unstructured) (gang.Job, error) { return Read(u, l) },
 		NameLabels: NameLabels(before...), RoleIndexOf: RoleIndexOf, Labels: Labels, PodName: PodName, Template: l.Template, Policy: Policy(),
-		RoleNames: l.Roles, Container: l.Container, Controller: Operator(),
+		RoleNames: l.Roles, Container: l.Container, Controller: Operator(), OmitsEmpty: true,
 	}
 }
 

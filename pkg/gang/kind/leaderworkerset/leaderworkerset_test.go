@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 			if j.Sequential != tt.sequential {
 				t.Errorf("sequential %q, want %q", j.Sequential, tt.sequential)
 			}
-			if last := j.Roles[len(j.Roles)-1]; (last.Follows == gang.Lead{Role: Leader}) != (tt.sequential != "") {
+			if last := j.Roles[len(j.Roles)-1]; (last.Follows.Role == Leader && !last.Follows.Placed) != (tt.sequential != "") {
 				t.Errorf("%s follows %+v", last.Name, last.Follows)
 			}
 		})

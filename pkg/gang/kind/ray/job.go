@@ -3,7 +3,6 @@ package ray
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,9 @@ func JobReader() gang.JobReader {
 		Helper: Submitter, GangLabel: GangLabel, Controller: controller(),
 	}
 }
+
+// WaitGCS is the init container that KubeRay puts into workers, which ends when the head is there.
+const WaitGCS = "wait-gcs-ready"
 
 // WrittenJob is what is read of what users write of a RayJob.
 type WrittenJob struct {
@@ -112,7 +114,15 @@ func readJobStatus(job *gang.Job, f *gang.Fields) {
 	deployment, status := f.String("status", "jobDeploymentStatus"), f.String("status", "jobStatus")
 	job.Seen = deployment != ""
 	job.Started, _ = time.Parse(time.RFC3339, f.String("status", "startTime")) // an unreadable time is an unknown one
-	if !slices.Contains([]string{"Complete", "Failed", "ValidationFailed"}, deployment) {
+	switch deployment {
+	case "Complete", "Failed", "ValidationFailed":
+	case "Initializing": // it submits once the members run
+		job.Unsubmitted = gang.ByController
+		return
+	case "Waiting": // InteractiveMode
+		job.Unsubmitted = gang.ByUser
+		return
+	default:
 		return
 	}
 	end := &gang.End{Failed: deployment != "Complete" || status == "FAILED" || status == "STOPPED", Message: f.String("status", "message")}

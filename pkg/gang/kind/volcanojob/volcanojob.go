@@ -73,7 +73,8 @@ type task struct {
 	Replicas  *int32                 `json:"replicas,omitempty"`
 	Template  corev1.PodTemplateSpec `json:"template,omitempty"`
 	DependsOn *struct {
-		Name []string `json:"name,omitempty"`
+		Name      []string `json:"name,omitempty"`
+		Iteration string   `json:"iteration,omitempty"`
 	} `json:"dependsOn,omitempty"`
 }
 
@@ -97,6 +98,10 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 		follow(&job, &role, t)
 		job.Roles = append(job.Roles, role)
 	}
+	claims := Claims(u)
+	for i := range job.Roles {
+		mount(&job.Roles[i].Template.Spec, claims)
+	}
 	if len(job.Roles) == 0 {
 		job.Problems = append(job.Problems, "spec.tasks is empty")
 	}
@@ -108,17 +113,63 @@ func read(u *unstructured.Unstructured) (gang.Job, error) {
 	return job, f.Err
 }
 
-// follow has a role come after the task that it depends on. Of several, in whichever way they count, the first is looked at.
+// maxClaims is how many of the claims that a Job names count: each is in the pods of each task.
+const maxClaims = 16
+
+// mount gives a pod claims, as the controller does with those that the Job names.
+func mount(spec *corev1.PodSpec, claims []string) {
+	volumes := spec.Volumes
+	spec.Volumes = slices.Clip(volumes) // the template is shared
+	for _, claim := range claims {
+		if !slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		}) {
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+		}
+	}
+}
+
+// Claims are the names of the claims that a Job names, of which its controller makes none, and without which it makes nothing of the Job.
+func Claims(u *unstructured.Unstructured) (names []string) {
+	f := gang.Fields{Object: u}
+	for _, item := range f.List("spec", "volumes") {
+		name, _ := item["volumeClaimName"].(string)
+		if name != "" && item["volumeClaim"] == nil && len(names) < maxClaims && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+const (
+	// maxTasks is how many tasks that another depends on are named.
+	maxTasks = 4
+	// maxLeads is how many of them count: each is looked at for each member of the role.
+	maxLeads = 64
+)
+
+// follow has a role come after the tasks that it depends on: after all, or any of them.
 func follow(job *gang.Job, role *gang.Role, t task) {
 	if t.DependsOn == nil || len(t.DependsOn.Name) == 0 {
 		return
 	}
-	first, others := t.DependsOn.Name[0], len(t.DependsOn.Name)-1
-	role.Follows = gang.Lead{Role: first}
-	job.Sequential = cmp.Or(job.Sequential, fmt.Sprintf("the pods of task %.63s are made only when those of %.63s run (dependsOn)", role.Name, first))
-	if others > 0 && len(job.Unmodelled) == 0 {
-		job.Unmodelled = []string{fmt.Sprintf("that task %.63s depends on %d others, too", role.Name, others)}
+	tasks, joined := t.DependsOn.Name, " and "
+	leads := tasks[:min(len(tasks), maxLeads)]
+	role.Follows = gang.Lead{Role: leads[0], Also: leads[1:], Any: t.DependsOn.Iteration == "any"}
+	if more := len(tasks) - len(leads); more > 0 && len(job.Unmodelled) == 0 {
+		job.Unmodelled = []string{fmt.Sprintf("that task %.63s depends on %d others, too", role.Name, more)}
 	}
+	if role.Follows.Any {
+		joined = " or "
+	}
+	var names []string
+	for _, name := range tasks[:min(len(tasks), maxTasks)] {
+		names = append(names, fmt.Sprintf("%.63s", name))
+	}
+	if more := len(tasks) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	job.Sequential = cmp.Or(job.Sequential, fmt.Sprintf("the pods of task %.63s are made only when those of %s run (dependsOn)", role.Name, strings.Join(names, joined)))
 }
 
 // readStatus reads how the Job is, by its own account.

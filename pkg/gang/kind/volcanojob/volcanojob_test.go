@@ -1,6 +1,7 @@
 package volcanojob
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,14 +68,18 @@ func TestRoleIndexOf(t *testing.T) {
 func TestDependsOn(t *testing.T) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON([]byte(`{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"j"},"spec":{"tasks":[{"name":"worker","replicas":2},
-		{"name":"master","dependsOn":{"name":["worker"]}},{"name":"report","dependsOn":{"name":["worker","master"]}}]}}`)); err != nil {
+		{"name":"master","dependsOn":{"name":["worker"]}},{"name":"report","dependsOn":{"name":["worker","master"],"iteration":"any"}}]}}`)); err != nil {
 		t.Fatal(err)
 	}
 	job, err := Reader().Job(u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job.Roles[0].Follows.Role != "" || job.Roles[1].Follows.Role != "worker" || job.Sequential == "" || len(job.Unmodelled) != 1 {
+	if last := job.Roles[2].Follows; job.Roles[0].Follows.Role != "" || job.Roles[1].Follows.Role != "worker" || job.Roles[1].Follows.Any || job.Sequential == "" || last.Role != "worker" || len(last.Also) != 1 || !last.Any {
 		t.Errorf("got %+v", job)
+	}
+	u.Object["spec"].(map[string]any)["tasks"].([]any)[2].(map[string]any)["dependsOn"] = map[string]any{"name": slices.Repeat([]any{"worker"}, 100000)}
+	if job, err = Reader().Job(u); err != nil || len(job.Roles[2].Follows.Also) >= maxLeads || len(job.Unmodelled) != 1 {
+		t.Errorf("each of the tasks counts: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/setup/check"
 )
 
@@ -99,10 +100,8 @@ func (r *run) missed(seen members) check.Finding {
 func messages(seen members) string {
 	var all []string
 	for _, pod := range seen {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-				all = append(all, c.Message)
-			}
+		if c := gang.Refusal(pod); c != nil && c.Message != "" {
+			all = append(all, c.Message)
 		}
 		for _, s := range pod.Status.ContainerStatuses {
 			if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" {

@@ -81,7 +81,7 @@ func seconds(d time.Duration) float64 {
 // place creates the gang and waits until it runs.
 func (r *run) place(ctx context.Context) check.Finding {
 	dialect := gang.SchedulerPlugins
-	if err := r.createGroup(ctx); apierrors.IsNotFound(err) && !namespaceMissing(err) {
+	if err := r.createGroup(ctx); apierrors.IsNotFound(err) && !failure.NamespaceMissing(err) {
 		dialect = gang.Labels // no PodGroups are served here
 	} else if err != nil {
 		return refused(err)
@@ -114,12 +114,6 @@ func answered(err error) bool {
 	return errors.As(err, &status)
 }
 
-// namespaceMissing reports whether the namespace does not exist, as opposed to a kind that is not served.
-func namespaceMissing(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
-}
-
 func operation(verb, namespace, name string) failure.Op {
 	return failure.Op{Verb: verb, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: namespace, Name: name}
 }
@@ -128,7 +122,7 @@ func operation(verb, namespace, name string) failure.Op {
 func refused(err error) check.Finding {
 	e := failure.From(err)
 	f := check.Finding{Status: check.Fail, Message: e.Message, Hint: e.Hint}
-	if apierrors.IsForbidden(err) && e.Hint != "" { // the hint is the rule that would allow it
+	if e.LacksRights() { // the hint is the rule that would allow it
 		f.Status = check.Unknown
 	}
 	return f

@@ -1,0 +1,117 @@
+package component
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+)
+
+// Nothing in the API links a driver or a device plugin to the DaemonSet that runs it: it is found by the names that the DaemonSet bears.
+
+// brands are the makers of devices, and their products, that a plugin's name or image may name.
+var brands = []string{"nvidia", "amd", "intel", "habana", "ascend", "huawei", "aws", "neuron", "google", "tpu", "rdma", "sriov", "qualcomm", "cambricon", "iluvatar", "metax"}
+
+// DevicePlugins are the DaemonSets of device plugins.
+func DevicePlugins(v *view.View) []*appsv1.DaemonSet {
+	type plugins struct{}
+	return view.Once(v, plugins{}, func() (all []*appsv1.DaemonSet) {
+		for _, d := range v.Snap.DaemonSets {
+			if names, _ := namesIn(d); strings.Contains(names, "device-plugin") {
+				all = append(all, d)
+			}
+		}
+		return all
+	})
+}
+
+// DevicePlugin is the DaemonSet of the device plugin for a resource: that which has a brand of the resource in its names, or else no brand; nil if none is like it.
+func DevicePlugin(v *view.View, resource corev1.ResourceName) *appsv1.DaemonSet {
+	own, _, _ := strings.Cut(string(resource), ".")
+	its := append(brandsIn(strings.ToLower(string(resource))), own)
+	var unbranded *appsv1.DaemonSet
+	for _, d := range DevicePlugins(v) {
+		switch names, _ := namesIn(d); {
+		case slices.ContainsFunc(its, func(brand string) bool { return strings.Contains(names, brand) }):
+			return d
+		case len(brandsIn(names)) == 0:
+			unbranded = d
+		}
+	}
+	return unbranded
+}
+
+// brandsIn are the brands that a text has.
+func brandsIn(text string) (all []string) {
+	for _, brand := range brands {
+		if strings.Contains(text, brand) {
+			all = append(all, brand)
+		}
+	}
+	return all
+}
+
+// The sorts of drivers that register with a kubelet, as they are in the names of their DaemonSets.
+const (
+	CSI = "csi"
+	DRA = "dra"
+)
+
+// Driver is the DaemonSet of a driver of a sort: that which has the driver's name in an argument or in a path that it mounts, or else what begins that name, or its vendor, in its
+// names; nil if none is like it.
+func Driver(v *view.View, driver, sort string) *appsv1.DaemonSet {
+	type driverOf struct{ driver, sort string }
+	return view.Once(v, driverOf{driver, sort}, func() *appsv1.DaemonSet {
+		short, rest, _ := strings.Cut(driver, ".")
+		vendor, _, _ := strings.Cut(rest, ".")
+		var named, branded *appsv1.DaemonSet
+		for _, d := range v.Snap.DaemonSets {
+			names, all := namesIn(d)
+			switch {
+			case strings.Contains(all, driver):
+				return d
+			case !strings.Contains(names, sort):
+			case named == nil && strings.Contains(names, short):
+				named = d
+			case branded == nil && sort == DRA && vendor != "" && strings.Contains(names, vendor):
+				branded = d
+			}
+		}
+		if named == nil {
+			return branded
+		}
+		return named
+	})
+}
+
+// namesIn are the name of a DaemonSet with those of its containers and images, and all of these with what its containers are started with and the paths that it mounts, as texts.
+func namesIn(d *appsv1.DaemonSet) (names, all string) {
+	parts, more := []string{d.Name}, []string{}
+	for _, container := range d.Spec.Template.Spec.Containers {
+		parts = append(parts, container.Name, container.Image)
+		more = append(more, slices.Concat(container.Command, container.Args)...)
+	}
+	for _, volume := range d.Spec.Template.Spec.Volumes {
+		if volume.HostPath != nil {
+			more = append(more, volume.HostPath.Path)
+		}
+	}
+	names = strings.Join(parts, " ")
+	return names, names + " " + strings.Join(more, " ")
+}
+
+// CSINode is what the volume drivers of a node have registered; nil if none has.
+func CSINode(v *view.View, node string) *storagev1.CSINode {
+	type csiNodes struct{}
+	return view.Once(v, csiNodes{}, func() map[string]*storagev1.CSINode {
+		byName := make(map[string]*storagev1.CSINode, len(v.Snap.CSINodes))
+		for _, n := range v.Snap.CSINodes {
+			byName[n.Name] = n
+		}
+		return byName
+	})[node]
+}
