@@ -196,7 +196,7 @@ func expertScenarios() []scenario {
 		{name: "members on nodes of their own, of which there are too few", code: answer.TooBig, exit: 6, wantText: []string{"^BLOCKED .*3 .*anti-affinity|^BLOCKED .*anti-affinity.*3"}, offers: []answer.ActionKind{answer.Relax, answer.AddNodes, answer.Fewer}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(3, 1), spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
 		}},
-		{name: "two of three shares of a quota, for a batch Job", code: answer.NSQuota, exit: 3, wantText: []string{"^WAITING .*quota q of namespace team is used up: 8 of 16 GPUs used, 2 more members need 16"}, offers: []answer.ActionKind{answer.Quota}, build: func(c *clustertest.Cluster) {
+		{name: "two of three shares of a quota, for a batch Job", code: answer.NSQuota, exit: 3, wantText: []string{"^WAITING .*quota q of namespace team has too little left: 8 of 16 GPUs used, 2 more members need 16"}, offers: []answer.ActionKind{answer.Quota}, build: func(c *clustertest.Cluster) {
 			quota(c, "16", "8")
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "mine", Workers: 1, GPUs: 8, Nodes: []string{"n1"}})
 			c.Add(with(with(waiting(2, 8), none), func(g *clustertest.Gang) { g.Kind = "Job" }))

@@ -86,8 +86,9 @@ func (c *Cluster) Room(ctx context.Context, g Gang, role Role, resource corev1.R
 	return newSurvey(ctx, c, g).room(role, resource)
 }
 
-// Room measures the room for a cause that is about a resource, on the nodes that have any of it; ok is false for any other cause. The role is, of
-// those that the cause is about, the one that requests most. Nodes that pods there close to a role by a rule have no room for it, unless that is a cause, too. What other roles request is left out where ctx ends before it was looked at.
+// Room measures the room for a cause that is about a resource, on the nodes that have any of it and that are large enough for all else that a member requests; ok is false for
+// any other cause. Nodes off which another cause keeps the role count. The role is, of those that the cause is about, the one that requests most. Nodes that pods there close to a role by a rule have no room for it, unless that is
+// a cause, too. What other roles request is left out where ctx ends before it was looked at.
 func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
 	resource, ok := cause.Constraint.ResourceName()
 	if !ok {
@@ -96,18 +97,16 @@ func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Ro
 	role := slices.MaxFunc(cause.Roles, func(a, b Role) int {
 		return cmp.Compare(request.OfResource(a.Pod, resource), request.OfResource(b.Pod, resource))
 	})
+	g, role = s.Opened(g), s.opened(role)
 	survey := newSurvey(ctx, c, g).respecting(s)
 	rules, usable := survey.usableBy(role)
-	if pos, offered := c.names.index[resource]; offered {
-		having := slices.Clone(usable)
-		for i, n := range c.nodes {
-			having[i] = having[i] && n.alloc.at(pos) > 0
-		}
-		if slices.Contains(having, true) {
-			usable = having
-		}
-	}
 	lifted := s.lifted(role).Insert(Resource(resource))
+	offers := func(n *node) bool {
+		pos, offered := c.names.index[resource]
+		return !offered || n.alloc.at(pos) > 0
+	}
+	usable = c.narrowed(usable, offers)
+	usable = c.narrowed(usable, func(n *node) bool { return rules.suit(n, lifted) })
 	return survey.roomOn(role, resource, usable, func(n *node) bool {
 		for pos, requested := range rules.requests {
 			if !lifted.Has(Resource(rules.names[pos])) && requested > n.alloc.at(pos)-n.used.at(pos) {
@@ -116,6 +115,51 @@ func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Ro
 		}
 		return true
 	}), true
+}
+
+// narrowed are the nodes of which something holds, or all of them if it holds of none.
+func (c *Cluster) narrowed(nodes []bool, holds func(*node) bool) []bool {
+	out := slices.Clone(nodes)
+	for i, n := range c.nodes {
+		out[i] = nodes[i] && holds(n)
+	}
+	if slices.Contains(out, true) {
+		return out
+	}
+	return nodes
+}
+
+// suit reports whether a node takes the pod when it is empty, as far as resources go that are not lifted.
+func (r *rules) suit(n *node, lifted Constraints) bool {
+	for pos, requested := range r.requests {
+		if requested > n.alloc.at(pos) && !lifted.Has(Resource(r.names[pos])) {
+			return false
+		}
+	}
+	return true
+}
+
+// Opened is a gang whose members may use the nodes off which causes keep them: what else they lack is there.
+func (s Causes) Opened(g Gang) Gang {
+	g.Roles = slices.Clone(g.Roles)
+	for i, role := range g.Roles {
+		g.Roles[i] = s.opened(role)
+	}
+	return g
+}
+
+// opened is a role whose members may use the nodes off which causes keep them.
+func (s Causes) opened(role Role) Role {
+	passed := Constraints{}
+	for constraint := range s.lifted(role) {
+		if constraint == NodeSelector || constraint == NodeAffinity || constraint == Taint {
+			passed.Insert(constraint)
+		}
+	}
+	if len(passed) > 0 {
+		role.Ignore = role.Ignore.Union(passed)
+	}
+	return role
 }
 
 // lifted are the constraints of a role that are causes.

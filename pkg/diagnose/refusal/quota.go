@@ -21,7 +21,11 @@ import (
 func OverQuota(q *corev1.ResourceQuota, key corev1.ResourceName, want, whole, used, limit resource.Quantity, needing, who string) *stage.Finding {
 	name := quota.Resource(key)
 	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
-	f := stage.Found(answer.NSQuota, "quota %s of namespace %s is used up: %s of %s used, %s %s", q.Name, q.Namespace,
+	state := "has too little left" // unless nothing is
+	if used.Cmp(limit) >= 0 {
+		state = "is used up"
+	}
+	f := stage.Found(answer.NSQuota, "quota %s of namespace %s %s: %s of %s used, %s %s", q.Name, q.Namespace, state,
 		phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing, phrase.Quantity(name, amount(want)))
 	if whole.Cmp(limit) > 0 {
 		f = stage.Found(answer.NSQuotaTooSmall, "quota %s of namespace %s allows %s in all, and %s needs %s", q.Name, q.Namespace,

@@ -24,6 +24,9 @@ func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, ca
 			return r, true
 		}
 		limited := c.Limited(cause.Roles)
+		if !cause.Constraint.Static() {
+			limited = causes.Opened(limited)
+		}
 		return c.tools.MainRoom(cluster, limited, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
 	}
 	same := c.same(cluster, c.Unreadable.Union(liftable()))

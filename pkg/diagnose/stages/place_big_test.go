@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -54,7 +55,24 @@ func TestTooBig(t *testing.T) {
 				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}
 			})))
 		}},
-		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker requests 8 GPUs, and the largest node that it may use has 0", build: func(c *clustertest.Cluster) {
+		{name: "the nodes that it may use have none, and too little memory, which is of no matter", code: answer.TooBig, exit: 6, first: "each worker requests 8 GPUs, and no node with pool=cpu has any", not: []string{"memory, and"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 0).Status.Allocatable["memory"] = resource.MustParse("32Gi")
+			label(c, "pool", "gpu", "cpu")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))
+		}},
+		{name: "a taint on nodes that are too few", code: answer.TooBig, exit: 6, first: "^it needs 4 workers with 8 GPUs each, 32 in all, and the whole cluster has 24 GPUs on 3 nodes; and no node takes a worker: 3 nodes taint team=a:NoSchedule$", build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(4, 8))
+			for _, n := range c.S.Nodes {
+				n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
+			}
+		}},
+		{name: "a taint on nodes that are busy", code: answer.TooBig, exit: 6, first: "^no node takes a worker: 3 nodes taint team=a:NoSchedule$", wantText: []string{"8 of 24 GPUs free on the 3 nodes that gang may use once it tolerates their taints"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
+			for _, n := range c.S.Nodes {
+				n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
+			}
+		}},
+		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker requests 8 GPUs, and no node with pool=cpu has any", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Node("n2", 0)
 			label(c, "pool", "gpu", "cpu")
 			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))

@@ -78,6 +78,11 @@ func TestHeadlineByProof(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Nodes[1].Spec.Taints = taint
 		}},
+		{name: "a taint of a node with room, and of one without GPUs", code: answer.NodesBusy, exit: 3, wantText: []string{"(?m)it would fit if it tolerated taint dedicated=infra:NoSchedule of n2$"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("c1", 0).Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+			c.Runs("a", 8, "n1").Add(gangOf(1, 8))
+			c.S.Nodes[1].Spec.Taints = taint
+		}},
 		{name: "two resources together", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free on the 1 node that gang may use, and it needs 1 worker with 8 GPUs; and memory is short: each worker requests 64Gi, and nodes have at most 0 of 768Gi left", also: []answer.Code{answer.InsufficientMemory}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(using("a", []string{"n1"}, "memory", "768Gi", "nvidia.com/gpu", "8")).Add(gangOf(1, 8))
 		}},

@@ -50,6 +50,9 @@ func TestDomains(t *testing.T) {
 			wantText: []string{"TFJob team/other has 3 pods that the spread counts in b", "TFJob research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
 				zones(c, 4).Runs("a", 8, "n1", "n2").Add(clustertest.Gang{Name: "other", Workers: 3, GPUs: 1, Nodes: []string{"n3", "n3", "n4"}, Age: time.Hour, Pod: func(_ int, p *corev1.Pod) { p.Labels["app"] = "x" }}).Add(gangOf(2, 4, spread(asIs), counted))
 			}},
+		{name: "a spread, and a zone whose cpu is in use, and whose GPUs are not", code: answer.TopologySpread, exit: 3, first: `room for 4 in a, none in b`, wantText: []string{"TFJob research/etl holds 180 cpu on n3, n4"}, build: func(c *clustertest.Cluster) {
+			zones(c, 4).Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 2, CPU: "90", Nodes: []string{"n3", "n4"}}).Add(gangOf(4, 4, spread(asIs), counted))
+		}},
 		{name: "a spread that counts a zone whose nodes it may not use", code: answer.TooBig, exit: 6, first: `\(room for 2 in a, none in b; it may use no node in b\) keeps it`, wantText: []string{"not counted: n3, n4 .taint dedicated=infra"}, build: func(c *clustertest.Cluster) {
 			zones(c, 4).Add(gangOf(2, 8, spread(asIs), counted))
 			for _, n := range c.S.Nodes[2:] {

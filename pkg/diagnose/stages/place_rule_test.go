@@ -249,5 +249,12 @@ func TestHostPortOfMembersWithNode(t *testing.T) {
 		{name: "three of four", code: answer.MemberLost, exit: 7, wantText: []string{"a host port allows one worker a node: 4 are needed, 3 nodes may be used"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(4, 1, port, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2", "n3"} }))
 		}},
+		{name: "of two roles, and nodes without GPUs take none", code: answer.TooBig, exit: 6, first: "a host port allows one member a node: 4 are needed, 2 nodes may be used", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("c1", 0)
+			c.Node("c2", 0)
+			c.Add(gangOf(3, 2, port, func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 2, Spec: g.Spec}}
+			}))
+		}},
 	})
 }

@@ -253,5 +253,15 @@ func TestBusy(t *testing.T) {
 			n.Status.Allocatable["pods"] = resource.MustParse("1")
 			c.Runs("a", 0, "n1").Add(gangOf(1, 8))
 		}},
+		{name: "pod slots are short, and are not on nodes without GPUs", code: answer.InsufficientPods, exit: 3, first: "2 are needed, and 1 of 3 left on n1, n2, as 1$", not: []string{"c1"}, build: func(c *clustertest.Cluster) {
+			c.Node("c1", 0)
+			c.Node("n1", 8).Status.Allocatable["pods"] = resource.MustParse("1")
+			c.Node("n2", 8).Status.Allocatable["pods"] = resource.MustParse("2")
+			c.Runs("a", 0, "n1", "n2").Add(gangOf(2, 8))
+		}},
+		{name: "cpu is short, and is not on nodes with too few GPUs for one", code: answer.InsufficientCPU, exit: 3, first: "and nodes have at most 18 of 96 left: 36 in all, as 18.18$", not: []string{"small"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("small", 4)
+			c.Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 2, CPU: "78", Nodes: []string{"n1", "n2"}}).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "20" }))
+		}},
 	})
 }

@@ -287,6 +287,12 @@ func TestLimitRange(t *testing.T) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},
+		{name: "above the maximum, and a quota is too small: quotas are charged last", code: answer.LimitRange, exit: 4, first: "at most 4 cpu a container", wantText: []string{"NS_QUOTA_TOO_SMALL +quota gpus of namespace team allows 8 GPUs"}, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
+			hard := list("requests.nvidia.com/gpu", "8")
+			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+		}},
 		{name: "only the limit is above the maximum", code: answer.LimitRange, exit: 4, first: "at most 16 cpu a container, tensorflow has a limit of 32", fix: "limit cpu to 16 in each worker", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "16")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
@@ -581,7 +587,7 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.infra.svc:443/mutate?timeout=10s": context deadline exceeded`)
 		}},
-		{name: "several refusals at once", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+		{name: "several refusals at once", code: answer.AdmissionDenied, exit: 4, also: []answer.Code{answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), nil)
 			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)

@@ -20,9 +20,29 @@ import (
 func ceilings(c *stage.Context, causes placement.Causes, ideal placement.Result) []string {
 	var sentences []string
 	for _, cause := range causes.Ordered() {
-		sentences = append(sentences, ceiling(c, causes, cause, ideal))
+		if deviceless(c, causes, cause) {
+			continue
+		}
+		if text := ceiling(c, causes, cause, ideal); !slices.Contains(sentences, text) { // that of taints and labels together is one
+			sentences = append(sentences, text)
+		}
 	}
 	return sentences
+}
+
+// deviceless reports whether a cause is a resource that is short on nodes without the device that its roles request: of these nodes nothing else matters.
+func deviceless(c *stage.Context, causes placement.Causes, cause placement.Cause) bool {
+	if name, ok := cause.Constraint.ResourceName(); !ok || request.IsDevice(name) {
+		return false
+	}
+	named := func(role placement.Role, of []placement.Role) bool {
+		return slices.ContainsFunc(of, func(r placement.Role) bool { return r.Name == role.Name })
+	}
+	return slices.ContainsFunc(causes.All, func(device placement.Cause) bool {
+		name, ok := device.Constraint.ResourceName()
+		outside := func(role placement.Role) bool { return !named(role, device.Roles) }
+		return ok && request.IsDevice(name) && !slices.ContainsFunc(cause.Roles, outside) && c.RoomOf(c.Best(), causes, device).LargestTotal == 0
+	})
 }
 
 // ceiling is the sentence for one cause.
@@ -55,7 +75,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 		if owners := portDaemons(c, role); len(owners) > 0 {
 			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)
 		}
-		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", phrase.Noun(r), r.Members+boundOf(c, r), len(r.Nodes))
+		return portCeiling(c, r)
 	case placement.VolumeLimits:
 		return fmt.Sprintf("the number of volumes that a node can attach leaves room for %s", fitted)
 	case placement.VolumeClaim:
@@ -68,15 +88,30 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	return tooFew(c, cluster, causes, r, ideal)
 }
 
-// boundOf is how many members of the roles of a room have a node already.
-func boundOf(c *stage.Context, r placement.Room) (n int32) {
-	for _, m := range c.Gang.Members {
-		of := func(role placement.Role) bool { return strings.EqualFold(phrase.Role(role.Name), m.Role) }
-		if m.Bound() && (of(r.Role) || slices.ContainsFunc(r.Alike, of)) {
-			n++
+// portCeiling is the sentence for members of which a node takes one, because they have a host port in common. Nodes that are too small for a member are none of its nodes.
+func portCeiling(c *stage.Context, r placement.Room) string {
+	ports, nodes := sets.New(hostPorts(r.Role.Pod)...), 0
+	for _, n := range r.Nodes {
+		if n.Total >= r.PerMember {
+			nodes++
 		}
 	}
-	return n
+	shares := func(p *corev1.Pod) bool { return ports.HasAny(hostPorts(p)...) }
+	noun, members := phrase.Noun(r), int32(0)
+	for _, role := range c.Request.Roles {
+		if role.Count > 0 && shares(role.Pod) {
+			members += role.Count
+			if phrase.Member(role.Name) != phrase.Member(r.Role.Name) {
+				noun = "member"
+			}
+		}
+	}
+	for _, m := range c.Gang.Members {
+		if m.Bound() && m.Pod != nil && shares(m.Pod) {
+			members++
+		}
+	}
+	return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", noun, members, nodes)
 }
 
 // tooFew is the sentence for a resource: one member is larger than any node, or the nodes have too little for all.
@@ -92,6 +127,8 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
 	taints := untolerated(c, cluster, causes, r)
 	switch {
+	case r.LargestTotal == 0 && taints == "" && instead(causes, placement.NodeSelector, r.Role):
+		return fmt.Sprintf("each %s requests %s%s, and no node with %s has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), describeRequirements(r.Role.Pod.Spec))
 	case r.LargestFree == 0 && taints != "":
 		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), taints)
 	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:
@@ -178,22 +215,25 @@ func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Caus
 	if taints := untolerated(c, cluster, causes, r); taints != "" {
 		return "the largest node that it may use", phrase.Allowed(r, "it") + " (it does not tolerate " + taints + ")" + has
 	}
-	if isElsewhere(c, cluster, causes, r) {
-		return "the largest node that it may use", allowed(c, causes, r) + has
+	one, all = "the largest node", wholeCluster
+	if isElsewhere(c, cluster, causes, r, r.LargestTotal) {
+		one = "the largest node that it may use"
 	}
-	return "the largest node", wholeCluster
+	if isElsewhere(c, cluster, causes, r, 0) {
+		all = allowed(c, causes, r) + has
+	}
+	return one, all
 }
 
 // wholeCluster stands for all nodes, with their verb, where no other has any of a resource.
 const wholeCluster = "the whole cluster has"
 
-// isElsewhere reports whether nodes that a role may not use have the resource of its room, too.
-func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) bool {
-	return stage.OnceForRole(c, cluster, r.Role, fmt.Sprint("elsewhere ", r.Resource, causes), func() (bool, bool) {
+// isElsewhere reports whether a node that is none of a room has more than so much of its resource.
+func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, amount int64) bool {
+	return stage.OnceForRole(c, cluster, r.Role, fmt.Sprint("elsewhere ", r.Resource, amount, causes), func() (bool, bool) {
 		among := sets.New(r.NodeNames()...)
 		return slices.ContainsFunc(cluster.Nodes(), func(n *corev1.Node) bool {
-			q := n.Status.Allocatable[r.Resource]
-			return !q.IsZero() && !among.Has(n.Name)
+			return request.Amount(r.Resource, n.Status.Allocatable[r.Resource]) > amount && !among.Has(n.Name)
 		}), true
 	})
 }

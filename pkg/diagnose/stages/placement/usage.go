@@ -52,7 +52,7 @@ func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.C
 		return []usage{keepsOff(cluster, r)}
 	case placement.TopologySpread:
 		if s, _, ok := bindingSpread(c, cluster, r.Role); ok {
-			return spreadUsages(s, r)
+			return spreadUsages(c, cluster, s, r)
 		}
 	}
 	if _, ok := constraint.ResourceName(); !ok {
@@ -124,8 +124,8 @@ func keepsOff(cluster *placement.Cluster, r placement.Room) usage {
 	}
 }
 
-// spreadUsages are how pods are in the way of a spread: those that it counts are where it lets no more in, others have the room where it would.
-func spreadUsages(s placement.SpreadCount, r placement.Room) []usage {
+// spreadUsages are how pods are in the way of a spread: those that it counts are where it lets no more in, others have what is short where it would.
+func spreadUsages(c *stage.Context, cluster *placement.Cluster, s placement.SpreadCount, r placement.Room) []usage {
 	ahead := usage{
 		uses: func(p *corev1.Pod) bool {
 			d, counts := s.In(p)
@@ -141,13 +141,29 @@ func spreadUsages(s placement.SpreadCount, r placement.Room) []usage {
 			return fmt.Sprintf("%s %s that the spread counts in %s", phrase.Verb(consumers, "has", "have"), phrase.Count(len(pods), "pod"), phrase.Names(sets.List(in)))
 		},
 	}
-	var behind []string
+	behind := sets.New[string]()
 	for _, node := range r.NodeNames() {
 		if d, counts := s.Of(node); counts && !s.Full(d) {
-			behind = append(behind, node)
+			behind.Insert(node)
 		}
 	}
-	return []usage{ahead, amountOf(r.Resource, behind)}
+	short := map[corev1.ResourceName][]string{} // with the nodes of that
+	for _, on := range shortFor(c, cluster, r.Role) {
+		nodes := slices.DeleteFunc(slices.Clone(on.Nodes), func(node string) bool { return !behind.Has(node) })
+		for _, v := range on.Short {
+			if !v.Never() {
+				short[v.Resource] = append(short[v.Resource], nodes...)
+			}
+		}
+	}
+	if len(short) == 0 {
+		return []usage{ahead, amountOf(r.Resource, sets.List(behind))}
+	}
+	all := []usage{ahead}
+	for _, name := range slices.Sorted(maps.Keys(short)) {
+		all = append(all, amountOf(name, short[name]))
+	}
+	return all
 }
 
 // users are those that have what some usages are about, a line each, and whether and when they go.

@@ -2,6 +2,7 @@
 package pods
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,10 +54,25 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	for _, r := range refusals {
 		refused(c, out, missing, r)
 	}
+	inAdmissionOrder(out.Findings[before:])
 	if out.NoPods = out.NoPods || len(out.Findings) > before; out.NoPods || c.NoPods {
 		return stage.OK(c.Created()) // what may not be read does not keep pods from being made that are not made anyway
 	}
 	return unreadable(c, out)
+}
+
+// inAdmissionOrder moves what quotas refuse behind the rest: the API server charges quotas when all else has accepted a pod, so that is what
+// its refusals are about.
+func inAdmissionOrder(found []stage.Finding) {
+	slices.SortStableFunc(found, func(a, b stage.Finding) int { return cmp.Compare(turn(a), turn(b)) })
+}
+
+// turn is 1 for a finding about what a quota has left, and 0 for any other.
+func turn(f stage.Finding) int {
+	if f.Code == answer.NSQuota || f.Code == answer.NSQuotaTooSmall {
+		return 1
+	}
+	return 0
 }
 
 // absent are the members of one role without a pod: one of them, which the others are like, and how many there are.
