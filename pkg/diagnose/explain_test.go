@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -37,6 +38,12 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
+// cronJob adds a CronJob, as files have it.
+func cronJob(c *clustertest.Cluster, suspended bool) {
+	c.Object(map[string]any{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": map[string]any{"namespace": "team", "name": "trn", "uid": "c"}, "spec": map[string]any{"suspend": suspended, "concurrencyPolicy": "Forbid"},
+		"status": map[string]any{"lastScheduleTime": "2026-11-21T02:00:00Z"}})
+}
+
 // What has the name and is no job is named, and so is a job of another kind: no kind of job is missing then.
 func TestNotAJob(t *testing.T) {
 	yes := true
@@ -49,6 +56,17 @@ func TestNotAJob(t *testing.T) {
 		"a CronJob": {build: func(c *clustertest.Cluster) {
 			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn-29394720", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "trn", UID: "c", Controller: &yes}}}})
 		}, want: "CronJob of this name, which has made Job trn-29394720"},
+		"a CronJob that waits for its Job": {build: func(c *clustertest.Cluster) {
+			cronJob(c, false)
+			for _, name := range []string{"trn-1", "trn-2"} {
+				j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "trn", UID: "c", Controller: &yes}}}}
+				if name == "trn-1" {
+					j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+				}
+				c.Put(j)
+			}
+		}, want: "there is a CronJob of this name, which has made Job trn-2, trn-1; its last was due 12h ago; it makes none while trn-2 has not ended (concurrencyPolicy Forbid)"},
+		"a CronJob that is suspended": {build: func(c *clustertest.Cluster) { cronJob(c, true) }, want: "there is a CronJob of this name; its last was due 12h ago; it is suspended, and makes none"},
 		"an application of another kind": {build: func(c *clustertest.Cluster) {
 			c.Object(map[string]any{"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": map[string]any{"namespace": "team", "name": "trn", "uid": "s"}})
 			for i, name := range []string{"trn-driver", "trn-exec-1"} {
@@ -60,10 +78,26 @@ func TestNotAJob(t *testing.T) {
 		"an application of a kind that is not collected": {build: func(c *clustertest.Cluster) {
 			c.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn-head", OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Trainer", Name: "trn", UID: "t", Controller: &yes}}}})
 		}, want: "there is a Trainer of this name: give the name of one of its pods, as pod/trn-head"},
+		"what makes jobs": {build: func(c *clustertest.Cluster) {
+			of := []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayService", Name: "trn", UID: "s", Controller: &yes}}
+			c.Object(map[string]any{"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": map[string]any{"namespace": "team", "name": "trn", "uid": "s"}})
+			c.Add(clustertest.Gang{Name: "trn-a", Kind: "RayCluster", Workers: 1, NoGroup: true, Nodes: []string{"n1"}})
+			c.Add(clustertest.Gang{Name: "trn-b", Kind: "RayCluster", Workers: 1, NoGroup: true})
+			for _, u := range c.S.Custom[schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}] {
+				u.SetOwnerReferences(of)
+			}
+			c.S.Server.Resources = nil
+		}, want: "there is a RayService of this name, which has made raycluster/trn-a, raycluster/trn-b"},
 		"a StatefulSet whose pods are refused": {build: func(c *clustertest.Cluster) {
 			c.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "trn"}})
 			c.Event("StatefulSet", "team", "trn", "statefulset-controller", "FailedCreate", "forbidden", time.Minute)
 		}, want: "which has no pods; statefulset-controller reported of it: FailedCreate: forbidden"},
+		"a queue, which is none": {build: func(c *clustertest.Cluster) {
+			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}})
+			c.LocalQueue("trn", "cq").SetNamespace("team")
+			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": map[string]any{"namespace": "team", "name": "trn"}})
+			c.Object(map[string]any{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": map[string]any{"namespace": "team", "name": "trn"}})
+		}},
 		"a cluster of Jobs": {build: func(c *clustertest.Cluster) {
 			c.Put(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x"}})
 		}},
@@ -80,6 +114,9 @@ func TestNotAJob(t *testing.T) {
 			var missing *gang.JobNotFoundError
 			if !errors.As(err, &missing) || !strings.Contains(strings.Join(slices.Concat(missing.Instead, missing.Nearest), " "), tt.want) {
 				t.Errorf("got %v %+v", err, missing)
+			}
+			if tt.want == "" && missing != nil && len(missing.Instead) > 0 {
+				t.Errorf("got %q", missing.Instead)
 			}
 		})
 	}

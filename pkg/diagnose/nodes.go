@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -26,7 +27,7 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) 
 	full := *n
 	for _, role := range r.Request.Roles {
 		for _, row := range r.Matrices[role.Name].Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Undecided: row.Undecided, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row)}
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Undecided: row.Undecided, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, r.Gang, row)}
 			for _, v := range row.Violations {
 				out.Violations = append(out.Violations, violation(v))
 			}
@@ -101,8 +102,8 @@ func violation(v placement.Violation) answer.Violation {
 	return out
 }
 
-// consumersOn are who has pods on a node. Of one that is short of something it is who uses that.
-func consumersOn(naming stage.Naming, row placement.Row) []string {
+// consumersOn are who has pods on a node. Of one that is short of something it is who uses that. Other gangs of the job of a gang are named as its own.
+func consumersOn(naming stage.Naming, g *gang.Gang, row placement.Row) []string {
 	var short []corev1.ResourceName
 	for _, v := range row.Violations {
 		if v.Resource != "" {
@@ -120,7 +121,11 @@ func consumersOn(naming stage.Naming, row placement.Row) []string {
 	for _, p := range naming.View.Cluster().PodsOn(row.Node) {
 		if h := naming.View.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] && uses(p) {
 			seen[h] = true
-			names = append(names, naming.Title(h))
+			title := naming.Title(h)
+			if g.Replica != nil && h.Job != nil && h.Job.Meta.UID == g.Meta.UID && g.Meta.UID != "" {
+				title += ", of which it is a part"
+			}
+			names = append(names, title)
 		}
 	}
 	slices.Sort(names)

@@ -221,14 +221,8 @@ func (w *View) instead(q Query) (all []string) {
 	for _, kind := range w.kindsNamed(q.Namespace, q.Name) {
 		all = append(all, "there is a "+kind.Kind+" of this name"+w.insteadOf(kind, q))
 	}
-	var made []string
-	for _, j := range w.Snap.Jobs {
-		if ref := metav1.GetControllerOfNoCopy(j); ref != nil && j.Namespace == q.Namespace && ref.Kind == "CronJob" && ref.Name == q.Name && len(made) < maxInstead {
-			made = append(made, j.Name)
-		}
-	}
-	if len(made) > 0 {
-		all = append(all, "there is a CronJob of this name, which has made Job "+strings.Join(made, ", "))
+	if of := w.cronJob(q); of != "" {
+		all = append(all, of)
 	}
 	return all
 }
@@ -242,8 +236,9 @@ func (w *View) kindsNamed(namespace, name string) []schema.GroupKind {
 	if gang.Named(w.Snap.StatefulSets, namespace, name) != nil {
 		named[statefulSet()] = true
 	}
+	auxiliary := AuxiliaryKinds()
 	for kind, list := range w.Snap.Custom {
-		if !declares(kind) && slices.ContainsFunc(list, func(u *unstructured.Unstructured) bool { return u.GetNamespace() == namespace && u.GetName() == name }) {
+		if !declares(kind) && !slices.Contains(auxiliary, kind) && slices.ContainsFunc(list, func(u *unstructured.Unstructured) bool { return u.GetNamespace() == namespace && u.GetName() == name }) {
 			named[kind] = true
 		}
 	}
@@ -256,7 +251,7 @@ func (w *View) kindsNamed(namespace, name string) []schema.GroupKind {
 	}
 	maps.DeleteFunc(named, func(kind schema.GroupKind, _ bool) bool {
 		_, job := kinds.ByKind(kind)
-		return job || kind.Group == "" // a pod is named as such
+		return job || kind.Group == "" || kind == cronJobKind() // a pod is named as such, and a CronJob with its Jobs
 	})
 	all := slices.SortedFunc(maps.Keys(named), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	return all[:min(len(all), maxInstead)]
@@ -273,7 +268,8 @@ func (w *View) madeUnder(p *corev1.Pod, name string) (all []schema.GroupKind) {
 	return all
 }
 
-// insteadOf is what to type in place of the name of an application: a pod of it that has no node, or is not Ready, or else any; without pods what was reported of it last.
+// insteadOf is what to type in place of the name of an application: a pod of it that has no node, or is not Ready, or else any; without pods the jobs that it has made, or what was reported
+// of it last.
 func (w *View) insteadOf(kind schema.GroupKind, q Query) string {
 	var best *corev1.Pod
 	worth := func(p *corev1.Pod) int {
@@ -293,12 +289,32 @@ func (w *View) insteadOf(kind schema.GroupKind, q Query) string {
 	if best != nil {
 		return ": give the name of one of its pods, as pod/" + best.Name
 	}
+	if made := w.jobsMadeBy(kind, q); len(made) > 0 {
+		return ", which has made " + strings.Join(made, ", ")
+	}
 	for _, e := range w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: q.Namespace, Name: q.Name}) {
 		if e.Warning {
 			return ", which has no pods; " + e.By + " reported of it: " + e.Reason + ": " + e.Message
 		}
 	}
 	return ", which has no pods"
+}
+
+// jobsMadeBy are the first jobs that something of a kind and a name controls, as the RayClusters of a RayService: those that have pods without a node first.
+func (w *View) jobsMadeBy(kind schema.GroupKind, q Query) (made []string) {
+	var waiting, others []string
+	for _, s := range w.Jobs() {
+		ref := metav1.GetControllerOfNoCopy(&s.Meta)
+		switch {
+		case ref == nil || s.Meta.Namespace != q.Namespace || ref.Name != q.Name || kindOf(ref) != kind:
+		case w.Gang(s).Count(gang.Pending, gang.Missing, gang.Gated) > 0:
+			waiting = append(waiting, s.Reader.Argument(s.Meta.Name))
+		default:
+			others = append(others, s.Reader.Argument(s.Meta.Name))
+		}
+	}
+	made = slices.Concat(waiting, others)
+	return made[:min(len(made), maxInstead)]
 }
 
 func (w *View) findByPod(q Query) (*gang.Job, error) {

@@ -146,7 +146,11 @@ func (o *Options) parse(args []string) error {
 		}
 	}
 	if o.Kind != "" && !diagnose.KnownKind(o.Kind) {
-		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(diagnose.KindNames(), ", "))
+		err := failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(diagnose.KindNames(), ", "))
+		if kind := strings.ToLower(o.Kind); kind == "cronjob" || kind == "cronjobs" || kind == "cj" {
+			return err.WithHint("a CronJob makes Jobs, each a gang of its own: its name without the kind has them named")
+		}
+		return err
 	}
 	return nil
 }

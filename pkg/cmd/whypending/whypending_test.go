@@ -142,6 +142,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"llama"}, 1, "no cluster"},
 		{[]string{"a", "b", "c"}, 2, "takes one job"},
 		{[]string{"widget/x"}, 2, `unknown kind "widget"`},
+		{[]string{"cronjob/x"}, 2, `unknown kind "cronjob"`},
 		{[]string{"tfjob.example.com/x"}, 2, `unknown kind "tfjob.example.com"`},
 		{[]string{"tfjob/"}, 2, "want KIND/NAME"},
 		{[]string{"llama", "-A"}, 2, "--all-namespaces"},

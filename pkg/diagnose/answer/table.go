@@ -236,7 +236,7 @@ var entries = []Entry{
 		Code: KueueInactive, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "The Workload is switched off: by a user, or by Kueue, as its pods were not ready in time too often, or it ran for too long.",
 		Evidence: "`Workload.spec.active`, and the condition `Evicted`",
-		Remedy:   "Remove the reason, and switch it on.",
+		Remedy:   "Remove the reason, and submit the job again, or have an administrator switch it on: Kueue's own roles let users no more than read Workloads.",
 	},
 	{
 		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
@@ -282,7 +282,7 @@ var entries = []Entry{
 	},
 	{
 		Code: FitsNotPlaced, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The gang has fitted for minutes and the scheduler did not try, or it has refused it for a quarter of an hour in which nothing has changed, or for minutes by tries that failed.",
+		Meaning:  "The gang has fitted for minutes and the scheduler did not try, or it has refused it for a quarter of an hour in which nothing has changed, or for minutes by tries that failed. What it was refused for may have gone a moment ago and left no time, as a taint does that is lifted: it counts as FITS for a while then.",
 		Evidence: "a placement, the age of the last attempt, the age of everything that could have changed",
 		Remedy:   "Read the scheduler's log.",
 	},

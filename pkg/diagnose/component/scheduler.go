@@ -46,20 +46,26 @@ func (s Scheduler) Down(now time.Time) bool {
 	return len(s.Leases) > 0
 }
 
+// byFramework is when the framework of kube-scheduler tries a pod again that waits, inCycles when schedulers do that look at all jobs in turn.
+const (
+	byFramework = "when a change in the cluster may help, and about 5 minutes after its last try at the latest"
+	inCycles    = "in each of its cycles, which take seconds as a rule"
+)
+
 // products are schedulers that need no flag to have a name: a part of the image's name with its path, the schedulerName, and the namespace in
-// which its releases run; and whom it preempts for, where that is not any pod of a lower priority.
+// which its releases run; when they try again; and whom it preempts for, where that is not any pod of a lower priority.
 var products = []product{
-	{"vc-scheduler", "volcano", "volcano-system",
+	{"vc-scheduler", "volcano", "volcano-system", inCycles,
 		"Volcano does so within a queue where its configuration has the action preempt, and between queues, by their weights, where it has reclaim; by default it has neither"},
-	{"kube-batch", "kube-batch", "kube-batch", "kube-batch does so where its configuration has the action preempt or reclaim"},
-	{"koord-scheduler", "koord-scheduler", "koordinator-system", ""},
-	{"yunikorn", "yunikorn", "yunikorn", "YuniKorn does so for queues that have less than they are guaranteed"},
-	{"scheduler-plugins/kube-scheduler", "scheduler-plugins-scheduler", "scheduler-plugins", ""},
-	{"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler", "KAI does so within a queue, and between queues by their shares"},
+	{"kube-batch", "kube-batch", "kube-batch", inCycles, "kube-batch does so where its configuration has the action preempt or reclaim"},
+	{"koord-scheduler", "koord-scheduler", "koordinator-system", byFramework, ""},
+	{"yunikorn", "yunikorn", "yunikorn", inCycles, "YuniKorn does so for queues that have less than they are guaranteed"},
+	{"scheduler-plugins/kube-scheduler", "scheduler-plugins-scheduler", "scheduler-plugins", byFramework, ""},
+	{"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler", inCycles, "KAI does so within a queue, and between queues by their shares"},
 }
 
 // product is a scheduler that people know by its image.
-type product struct{ image, name, home, preempts string }
+type product struct{ image, name, home, retries, preempts string }
 
 func (p product) is(container corev1.Container) bool {
 	path, _, _ := strings.Cut(container.Image, "@")
@@ -251,13 +257,29 @@ func PreemptsBy(v *view.View, name string) string {
 	if Ours(v, name) {
 		return ""
 	}
+	return productOf(v, name).preempts
+}
+
+// Retries is when a scheduler tries a gang again that waits, as the end of a sentence; empty where it is not known.
+func Retries(v *view.View, name string) string {
+	switch {
+	case IsOurs(v, name):
+		return "as soon as a node or a pod changes"
+	case name == corev1.DefaultSchedulerName:
+		return byFramework
+	}
+	return productOf(v, name).retries
+}
+
+// productOf is what people know a scheduler as, by its name or by the image that serves the name here; the zero value for another one.
+func productOf(v *view.View, name string) product {
 	serving := FindScheduler(v, name, "").Deployments
 	for _, k := range products {
 		if k.name == name || slices.ContainsFunc(serving, func(d *appsv1.Deployment) bool { return slices.ContainsFunc(d.Spec.Template.Spec.Containers, k.is) }) {
-			return k.preempts
+			return k
 		}
 	}
-	return ""
+	return product{}
 }
 
 // IsOurs reports the same where no Deployment is seen, by the name under which it is installed.

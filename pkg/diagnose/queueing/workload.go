@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -42,6 +43,10 @@ func JobName(v *view.View, wl *unstructured.Unstructured) audience.Thing {
 
 // ownersSeenAfter is how old a Workload has to be before the lack of its job means anything: lists are not of the same moment, and what is deleted goes bit by bit.
 const ownersSeenAfter = 5 * time.Minute
+
+// ChangesWorkloads is who may change a Workload: Kueue's own roles let users of its queues read them, and those alone who administer it change them. A user has the job made again
+// instead, which gets another one.
+const ChangesWorkloads = answer.Admin
 
 // SetActive is the command that switches a Workload on, or off: Kueue evicts it then.
 func SetActive(wl *unstructured.Unstructured, active bool) string {

@@ -2,6 +2,7 @@ package stages_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -105,6 +106,18 @@ func TestStatefulSets(t *testing.T) {
 			made(c, set, "200", "")
 			set.Spec.Template.Spec.Containers = nil
 		}},
+		{name: "more than are named in one command", code: answer.TooBig, exit: 4, first: "^x-0, x-1, .* are of an earlier template of StatefulSet x", fix: "delete x-0", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0)
+			set := setOf(c, "x", 60, "1")
+			set.Spec.PodManagementPolicy, set.Spec.UpdateStrategy.Type = appsv1.ParallelPodManagement, appsv1.OnDeleteStatefulSetStrategyType
+			set.Status.UpdateRevision = "r2"
+			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "x", "uid": "x"}, "spec": map[string]any{"minMember": int64(60)}})
+			for i := range 60 {
+				p := ownedPod(c, fmt.Sprintf("x-%d", i), "apps/v1", "StatefulSet", "x", "200", "")
+				p.Spec.SchedulerName = clustertest.Scheduler
+				p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "r1", "scheduling.x-k8s.io/pod-group": "x"}
+			}
+		}},
 		{name: "an image of an earlier template", code: answer.ImagePull, exit: 4, first: earlier, fix: "delete x-0", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 0)
 			p := made(c, setOf(c, "x", 1, "8"), "8", "n1")
@@ -122,6 +135,21 @@ func TestStatefulSets(t *testing.T) {
 			upFor(29*time.Minute, func(*corev1.ContainerStatus) {})(ownedPod(c, "x-0", "apps/v1", "StatefulSet", set.Name, "8", "n1"))
 			ownedPod(c, "x-1", "apps/v1", "StatefulSet", set.Name, "8", "n1")
 			c.Event("Pod", "team", "x-0", "kubelet", "Unhealthy", "Readiness probe failed: 503", 5*time.Second)
+		}},
+	})
+}
+
+// The application of which a gang is a part does not end before it, and gives no quota back.
+func TestQuotaOfOwnApplication(t *testing.T) {
+	checkPod(t, "x-0", []testCase{
+		{name: "another part of it runs", code: answer.NSQuota, exit: 5, first: "16 of 20 cpu used", wantText: []string{"FooJob app, of which it is a part, is charged 8 for other pods", "no end of a job frees enough"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			setOf(c, "x", 2, "8").OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "FooJob", Name: "app", UID: "FooJob:team/app", Controller: ptr.To(true)}}
+			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "x", "uid": "x"}, "spec": map[string]any{"minMember": int64(2)}})
+			p := ownedPod(c, "x-0", "apps/v1", "StatefulSet", "x", "8", "")
+			p.Spec.SchedulerName, p.Labels = clustertest.Scheduler, map[string]string{"scheduling.x-k8s.io/pod-group": "x"}
+			ownedPod(c, "app-server", "example.com/v1", "FooJob", "app", "8", "n1")
+			quota(c, "q", clustertest.List("requests.cpu", "20"), clustertest.List("requests.cpu", "16"))
 		}},
 	})
 }
@@ -224,6 +252,8 @@ func TestClaimWithoutDefaultClass(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-x-0"}}}}
 	}
 	checkPod(t, "x-0", []testCase{
+		{name: "of a StatefulSet, which has not made it", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim data-x-0 does not exist", wantText: []string{"StatefulSet x makes it of its volumeClaimTemplates", "describe statefulset x"}, not: []string{"create -f"},
+			build: func(c *clustertest.Cluster) { build(c, "StatefulSet"); c.S.Claims = nil }},
 		{name: "of a StatefulSet", code: answer.PVCUnbound, exit: 5, first: "names no StorageClass", fix: "make StorageClass disk the default one", wantText: []string{"StatefulSet x would make the claim again as it is"}, not: []string{"make claim"},
 			build: func(c *clustertest.Cluster) { build(c, "StatefulSet") }},
 		{name: "of anything else", code: answer.PVCUnbound, exit: 4, fix: "make claim data-x-0 again", wantText: []string{"make StorageClass disk the default one"}, build: func(c *clustertest.Cluster) { build(c, "ReplicaSet") }},

@@ -58,7 +58,7 @@ func TestKueueRejected(t *testing.T) {
 			pool(c, "16")
 			checked(waitsInKueue(c, 2, 8), "Pending", "Reset to Pending after eviction. Previously: Rejected")
 		}},
-		{name: "its pods were not ready too often", code: answer.KueueInactive, exit: 4, first: "Kueue has switched Workload tfjob-gang off .*exceeding the maximum number of re-queuing retries", fix: "switch the Workload on", wantText: []string{"were not ready in time again and again"},
+		{name: "its pods were not ready too often", code: answer.KueueInactive, exit: 4, first: "Kueue has switched Workload tfjob-gang off .*exceeding the maximum number of re-queuing retries", fix: "submit it again under another name", wantText: []string{"were not ready in time again and again", "fix: switch the Workload on"},
 			build: func(c *clustertest.Cluster) {
 				pool(c, "16")
 				u := waitsInKueue(c, 2, 8)

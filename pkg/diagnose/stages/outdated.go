@@ -27,7 +27,7 @@ func outdated(c *stage.Context, findings []stage.Finding) {
 			old, set = append(old, p), of
 		}
 	}
-	if set == nil || len(old) > command.MaxObjects {
+	if set == nil {
 		return
 	}
 	changes, less := changed(c, old[0], set)
@@ -39,9 +39,14 @@ func outdated(c *stage.Context, findings []stage.Finding) {
 		f.Message = fmt.Sprintf("%s %s of an earlier template of StatefulSet %s, which %s; %s", phrase.Names(c.PodNames(old)), phrase.Verb(len(old), "is", "are"), set.Name, keeps(set), f.Message)
 		f.Fact("statefulSet", set.Name).Fact("updateRevision", set.Status.UpdateRevision)
 		stage.DetailEach(f, changes, func(change string) string { return "its template has " + change + " now" })
-		remove := command.DeletePods(c.Gang.Meta.Namespace, old)
+		remove := ""
+		if len(old) <= command.MaxObjects {
+			remove = command.DeletePods(c.Gang.Meta.Namespace, old)
+		}
 		if len(set.Spec.Template.Spec.Containers) == 0 { // which is not in an older snapshot
-			f.Run(remove)
+			if remove != "" {
+				f.Run(remove)
+			}
 			continue
 		}
 		if less && f.Code == answer.TooBig {
@@ -49,7 +54,7 @@ func outdated(c *stage.Context, findings []stage.Finding) {
 		}
 		f.Fix(stage.Fix{
 			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("delete %s: StatefulSet %s makes %s again of its template", phrase.Names(c.PodNames(old)), set.Name, phrase.Verb(len(old), "it", "them")),
-				Change: map[string]any{"pods": c.PodNames(old)}, Command: remove},
+				Change: map[string]any{"pods": c.PodNames(old[:min(len(old), command.MaxObjects)])}, Command: remove},
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.OfTemplate(s, set, old) },
 		})
 	}

@@ -175,10 +175,27 @@ func TestNodeGroups(t *testing.T) {
 			label(c, "eks.amazonaws.com/nodegroup", "ng-gpu", "ng-gpu", "ng-gpu")
 			order(c, eks, 1, 3, 25*time.Minute)
 		}},
-		{name: "its group is as large as it may be", code: answer.TooBig, exit: 6, wantText: []string{"node group eks-ng-gpu-.* was made as large as it may be, of 4 nodes: more come only when its maximum is raised"}, build: func(c *clustertest.Cluster) {
+		{name: "its group is as large as it may be", code: answer.TooBig, exit: 6, wantText: []string{"node group eks-ng-gpu-.* was made as large as it may be, of 4 nodes, 25m ago: more come only when its maximum is raised"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
 			order(c, eks, 3, 4, 25*time.Minute)
 			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", 20*time.Second, 0)
+		}},
+		{name: "its group was as large as it may be, and has lost nodes since", code: answer.TooBig, exit: 6, not: []string{"as large as it may be"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 5 * time.Hour }))
+			label(c, "eks.amazonaws.com/nodegroup", "ng-gpu")
+			order(c, eks, 3, 4, 3*time.Hour)
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 Insufficient nvidia.com/gpu", 20*time.Second, 0)
+		}},
+		{name: "its group was as large as it may be, and that was raised", code: answer.TooBig, exit: 6, wantText: []string{"node group eks-ng-gpu-.* may have 0 to 8 nodes"}, not: []string{"as large as it may be"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Deployment("kube-system", "cluster-autoscaler", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0", "--nodes=0:8:"+eks)
+			order(c, eks, 3, 4, 25*time.Minute)
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", 20*time.Second, 0)
+		}},
+		{name: "its group was as large as it may be long ago, and is not now", code: answer.TooBig, exit: 6, not: []string{"as large as it may be"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 5 * time.Hour }))
+			order(c, eks, 3, 4, 3*time.Hour)
+			reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 Insufficient nvidia.com/gpu", 20*time.Second, 0)
 		}},
 		{name: "the autoscaler tries again", code: answer.TooBig, exit: 5, wantText: []string{"in backoff after failed scale-up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))

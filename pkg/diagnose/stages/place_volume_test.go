@@ -67,7 +67,7 @@ func TestVolumes(t *testing.T) {
 		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, wantText: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
 		}},
-		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, wantText: []string{"nothing makes a claim that a pod names"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, mounts("data")))
 		}},
 		{name: "claims may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {

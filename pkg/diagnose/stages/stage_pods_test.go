@@ -24,6 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 func quota(c *clustertest.Cluster, name string, hard, used corev1.ResourceList) *corev1.ResourceQuota {
@@ -662,12 +663,27 @@ func TestQuotaOfOneForAll(t *testing.T) {
 		c.S.Jobs = nil
 		c.Event("TrainJob", "team", "gang", "trainjob-controller", "TrainJobResourcesCreationFailed", `TrainJob resources reconciliation failed: jobsets.jobset.x-k8s.io "gang" is forbidden: exceeded quota: obj, requested: `+jobsets+`=1, used: `+jobsets+`=5, limited: `+jobsets+`=5`, 30*time.Second)
 	}
+	ended := func(c *clustertest.Cluster, name, by string) {
+		u := c.Object(map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{"namespace": "team", "name": name, "uid": name}, "spec": map[string]any{},
+			"status": map[string]any{"terminalState": "Completed", "conditions": []any{clustertest.Condition("Completed", "True", "AllJobsCompleted", "", time.Hour)}}})
+		if by != "" {
+			u.SetAnnotations(map[string]string{provenance.UserAnnotation: by})
+		}
+	}
 	check(t, []testCase{
 		{name: "used up", code: answer.NSQuota, exit: 5, first: "5 of 5 jobsets.jobset.x-k8s.io used, and the gang needs 1", fix: "to 6", wantText: []string{"count until they are deleted"}, build: func(c *clustertest.Cluster) { refusedSet(c, "5", "5") }},
 		{name: "used up, also by one that has ended", code: answer.NSQuota, exit: 4, fix: "delete old, which has ended", build: func(c *clustertest.Cluster) {
 			refusedSet(c, "5", "5")
-			c.Object(map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{"namespace": "team", "name": "old", "uid": "old"}, "spec": map[string]any{},
-				"status": map[string]any{"terminalState": "Completed", "conditions": []any{clustertest.Condition("Completed", "True", "AllJobsCompleted", "", time.Hour)}}})
+			ended(c, "old", "")
+		}},
+		{name: "used up, also by one of another user that has ended", code: answer.NSQuota, exit: 5, fix: "delete old, which has ended", build: func(c *clustertest.Cluster) {
+			refusedSet(c, "5", "5")
+			ended(c, "old", "bob")
+		}},
+		{name: "used up, also by one of each user, of which the own one is enough", code: answer.NSQuota, exit: 4, fix: "delete own, which has ended", not: []string{"delete old"}, build: func(c *clustertest.Cluster) {
+			refusedSet(c, "5", "5")
+			ended(c, "old", "bob")
+			ended(c, "own", "")
 		}},
 		{name: "there is room for one again", code: answer.BelowQuorum, exit: 3, first: "refused, last 30s ago, for what is gone now", never: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) { refusedSet(c, "6", "5") }},
 	})

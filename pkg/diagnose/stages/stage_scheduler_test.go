@@ -173,9 +173,30 @@ func TestFits(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			tried(c, 10*time.Second)
 		}},
-		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "has for 19m.*scheduler gang does not place it", wantText: []string{"last tried 18m ago", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
+		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "may have for up to 18m.*scheduler gang does not place it", wantText: []string{"last tried 18m ago; it tries again as soon as a node or a pod changes", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			tried(c, 18*time.Minute)
+		}},
+		{name: "refused for a taint that is gone, which may have been just now", code: answer.Fits, exit: 3, wantText: []string{"last tried 18m ago", "no node has taint maintenance=on, as it was at that try: it is not recorded when that changed"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 node(s) had untolerated taint {maintenance: on}.", 18*time.Minute)
+		}},
+		{name: "refused for a taint that is gone, too long ago", code: answer.FitsNotPlaced, exit: 5, first: "may have for up to 50m", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 node(s) had untolerated taint {maintenance: on}.", 50*time.Minute)
+		}},
+		{name: "refused for a cordon that is gone", code: answer.Fits, exit: 3, wantText: []string{"no node is cordoned, as it was at that try"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 node(s) were unschedulable.", 18*time.Minute)
+		}},
+		{name: "room came at a time that nothing shows, after a try some minutes ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			tried(c, 8*time.Minute)
+		}},
+		{name: "not tried for long, and a pod was killed just now", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			tried(c, 18*time.Minute)
+			c.Event("Pod", "team", "other-worker-0", "kubelet", "Killing", "Stopping container main", 10*time.Second)
 		}},
 		{name: "refused for long, for what is not computed", code: answer.FitsNotPlaced, exit: 5, first: "has for 16m, but scheduler gang refuses it, last 5s ago: optimistic rejection in PostFilter", wantText: []string{"logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
@@ -204,6 +225,20 @@ func TestFits(t *testing.T) {
 				g.Group = set("a, b", "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
 			}))
 			refuses(c, "2 Insufficient luck", 16*time.Minute)
+		}},
+		{name: "refused for its NUMA nodes", code: answer.Fits, exit: 3, first: "not evaluated: how what is free on a node is divided among its NUMA nodes", wantText: []string{"n1 .single-numa-node.: no NUMA node of it has 8 GPUs free: 4, 4"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 cannot align container.", 5*time.Second)
+			zone := map[string]any{"name": "node-0", "type": "Node", "resources": []any{map[string]any{"name": "nvidia.com/gpu", "available": "4"}, map[string]any{"name": "cpu", "available": "48"}}}
+			c.Object(map[string]any{"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": map[string]any{"name": "n1"}, "attributes": []any{map[string]any{"name": "topologyManagerPolicy", "value": "single-numa-node"}},
+				"zones": []any{zone, zone}})
+		}},
+		{name: "a file has what Koordinator keeps for others", code: answer.Fits, exit: 3, first: "not evaluated: the Reservations of Koordinator", wantText: []string{"Reservation kept keeps 6 GPUs on n1 for pods that it names", "get reservations.scheduling.koordinator.sh"}, not: []string{"elsewhere", "they are not read"}, build: func(c *clustertest.Cluster) {
+			for name, node := range map[string]string{"kept": "n1", "elsewhere": "n9"} {
+				c.Object(map[string]any{"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation", "metadata": map[string]any{"name": name}, "status": map[string]any{"phase": "Available", "nodeName": node,
+					"allocatable": map[string]any{"nvidia.com/gpu": "8"}, "allocated": map[string]any{"nvidia.com/gpu": "2"}}})
+			}
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler")))
 		}},
 		{name: "KAI cannot bind it", code: answer.FitsNotPlaced, exit: 5, first: "has for 8m, but scheduler kai-scheduler refuses it, last 5s ago: Failed to bind pod team/gang-worker-0 to node n1", wantText: []string{"Pod gpu-reservation/r has failed: UnexpectedAdmissionError: no runtime"}, build: func(c *clustertest.Cluster) {
 			c.Object(map[string]any{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": map[string]any{"name": "q"}, "spec": map[string]any{}})

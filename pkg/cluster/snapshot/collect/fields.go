@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // lastApplied is the annotation in which kubectl keeps the whole object a second time.
@@ -78,7 +79,7 @@ func jobFields() prune.Fields {
 func customFields(kind schema.GroupKind) prune.Fields {
 	f := fields(always)
 	f["metadata"]["annotations"] = prune.Fields{lastApplied: nil}
-	if slices.Contains(runtimeKinds(), kind) {
+	if slices.Contains(trainjob.RuntimeKinds(), kind) {
 		f["spec"] = nil // of a runtime it counts that it is there: what it comes to is in the JobSet
 	}
 	return f

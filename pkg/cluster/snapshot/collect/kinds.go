@@ -9,15 +9,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
-	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
 // scope is where a kind is read.
@@ -35,25 +29,7 @@ func custom(served []metav1.APIResource) []resource {
 	for _, r := range kinds.Readers() {
 		requiredKinds[r.GroupKind] = r.Group != "batch"
 	}
-	for _, r := range dialect.Readers() {
-		for _, k := range r.Kinds {
-			requiredKinds[k.GroupKind] = true
-		}
-	}
-	for _, kind := range []schema.GroupKind{native.CompositeKind(), volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor"),
-		kueue.Kind("AdmissionCheck"), kueue.Kind("MultiKueueCluster"), kueue.RequestKind(), kueue.Kind("WorkloadPriorityClass")} {
-		requiredKinds[kind] = true
-	}
-	for _, k := range networktopology.Kinds() {
-		requiredKinds[k.GroupKind] = true
-	}
-	for _, kind := range slices.Concat(view.KarpenterKinds(), schedulerplugins.QuotaKinds()) {
-		requiredKinds[kind] = true
-	}
-	for _, group := range kubebatch.Groups() {
-		requiredKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true
-	}
-	for _, kind := range runtimeKinds() {
+	for _, kind := range view.AuxiliaryKinds() {
 		requiredKinds[kind] = true
 	}
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
@@ -71,11 +47,6 @@ func custom(served []metav1.APIResource) []resource {
 			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, decode: untyped(r.Version, kind)})
 	}
 	return all
-}
-
-// runtimeKinds are what TrainJobs name their runtimes of.
-func runtimeKinds() []schema.GroupKind {
-	return []schema.GroupKind{{Group: trainjob.Group, Kind: trainjob.ClusterRuntimeKind}, {Group: trainjob.Group, Kind: trainjob.RuntimeKind}}
 }
 
 // crdGroups are API groups under k8s.io that are not built in.

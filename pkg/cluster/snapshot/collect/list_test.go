@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 )
 
 // writeProtobuf answers as API servers do to who requests it.
@@ -159,7 +160,7 @@ func TestTrainingRuntimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := got.Custom[runtimeKinds()[0]]
+	list := got.Custom[trainjob.RuntimeKinds()[0]]
 	if len(list) != 1 || list[0].GetName() != "torch" || list[0].Object["spec"] != nil || got.CanList("trainingruntimes.trainer.kubeflow.org", "team") {
 		t.Errorf("got %v, denied %v", list, got.Denied)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/koordinator"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -66,10 +65,14 @@ func placed(c *stage.Context) string {
 // notTried adds when the scheduler tried the gang last, or that it does not, though the gang fits, and what was not evaluated of it.
 func notTried(c *stage.Context, f *stage.Finding) {
 	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace)
-	since, attempt := view.Later(c.UnchangedSince(), scheduler.AliveSince), lastAttempt(c)
+	since, last := view.Later(view.Later(c.UnchangedSince(), roomGiven(c)), scheduler.AliveSince), lastReport(c)
+	attempt, again := last.at, ""
+	if retries := component.Retries(c.View, c.Gang.Scheduler); retries != "" {
+		again = "; it tries again " + retries
+	}
 	switch {
 	case !attempt.IsZero():
-		f.Detail("the scheduler last tried %s ago", phrase.Age(c.View.Age(attempt)))
+		f.Detail("the scheduler last tried %s ago%s", phrase.Age(c.View.Age(attempt)), again)
 	case !c.Gang.Meta.CreationTimestamp.IsZero():
 		f.Detail("submitted %s ago; the scheduler has not reported anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}
@@ -78,23 +81,24 @@ func notTried(c *stage.Context, f *stage.Finding) {
 	if queueing.Gated(c.Gang) {
 		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
 	}
-	unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled)
-	but := ""
-	if silent && c.View.Age(since) > stage.ActsWithin {
+	unknown := slices.Concat(c.Unmodelled, c.Placement.Unmodelled, reservations(c, f), unaligned(c, f, last.message))
+	but, has := "", "has for"
+	if fitted, patience := roomyFor(c, f, since, last); silent && fitted > patience {
 		but = "does not place it"
+		if attempt.After(since) {
+			since, has = attempt, "may have for up to"
+		}
 	} else if from, e := refused(c, since); e != nil {
 		since, but = from, fmt.Sprintf("refuses it, last %s ago: %s", phrase.Age(c.View.Age(e.Last)), strings.TrimRight(e.Message, ". "))
 		failed(c, f, e)
-		if c.Gang.Scheduler == koordinator.SchedulerName && strings.Contains(e.Message, "Insufficient ") {
-			f.Detail("Reservations of Koordinator hold room that shows as free here: they are not read").Run(command.Kubectl("", "get", "reservations.scheduling.koordinator.sh"))
-		}
+		unreadReservations(c, f, e.Message)
 	}
 	if but == "" {
 		lastTryFailed(c, f)
 	}
 	if but != "" && absent == 0 {
 		f.Become(answer.FitsNotPlaced)
-		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s %s", phrase.Age(c.View.Age(since)), c.Gang.Scheduler, but)
+		f.Message += fmt.Sprintf(", and %s %s, but scheduler %s %s", has, phrase.Age(c.View.Age(since)), c.Gang.Scheduler, but)
 		f.SinceTime(since)
 		for _, d := range scheduler.Deployments {
 			f.Run(command.DeploymentLog(d))
@@ -107,6 +111,43 @@ func notTried(c *stage.Context, f *stage.Finding) {
 	default:
 		f.Message += "; not evaluated: " + phrase.Names(unknown)
 	}
+}
+
+// Where the scheduler refused the gang after all that is known to have changed, what it lacked then has come since, and nothing shows when: a taint that is lifted leaves no time, nor does a
+// pod that is gone. It may have been just now, and a scheduler that works tries again within triesWithin. Of one that repeats nothing, as kube-scheduler does for up to half an hour, the last
+// report may be as old as repeatsWithin.
+const (
+	triesWithin   = 2 * stage.ActsWithin
+	repeatsWithin = 36 * time.Minute
+)
+
+// roomyFor is for how long the gang may have fitted at most, and for how long its scheduler may leave it alone before that is strange. It adds what the scheduler reported last that has
+// passed.
+func roomyFor(c *stage.Context, f *stage.Finding, since time.Time, last report) (fitted, patience time.Duration) {
+	if !last.at.After(since) {
+		return c.View.Age(since), stage.ActsWithin
+	}
+	if passed := lifted(c, last.message); passed != "" {
+		f.Detail("%s, as it was at that try: it is not recorded when that changed, and it may have been just now", passed)
+		return c.View.Age(last.at), repeatsWithin
+	}
+	return c.View.Age(last.at), triesWithin
+}
+
+// lifted is what a scheduler reported of nodes and is so of none any more: a taint, or a cordon. It is empty where none of what it reported shows that.
+func lifted(c *stage.Context, message string) string {
+	nodes := c.View.Snap.Nodes
+	for _, taint := range stage.UntoleratedTaints(message) {
+		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+			return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Value == taint.Value })
+		}) {
+			return "no node has taint " + stage.TaintName(taint)
+		}
+	}
+	if strings.Contains(message, "node(s) were unschedulable") && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Spec.Unschedulable }) {
+		return "no node is cordoned"
+	}
+	return ""
 }
 
 // failed adds what befell the pods that a scheduler's report names, as one does that KAI runs on a node to reserve a GPU: a pod is named as namespace/name.
@@ -199,23 +240,35 @@ func domain(c *stage.Context, f *stage.Finding) {
 	}
 }
 
-// lastAttempt is when the scheduler last reported that it tried.
-func lastAttempt(c *stage.Context) time.Time {
-	var last time.Time
+// report is when the scheduler last reported that it tried, and what of it; zero if it has not.
+type report struct {
+	at      time.Time
+	message string
+}
+
+// later has the later of two reports.
+func (r *report) later(at time.Time, message string) {
+	if at.After(r.at) {
+		r.at, r.message = at, message
+	}
+}
+
+// lastReport is what the scheduler last reported of a try.
+func lastReport(c *stage.Context) (last report) {
 	for _, e := range c.View.PodEvents(c.Gang) {
 		if e.Refuses() {
-			last = view.Later(last, e.Last)
+			last.later(e.Last, e.Message)
 		}
 	}
 	if d := c.Gang.Decl; d != nil {
 		for _, w := range d.Conditions {
-			last = view.Later(last, w.At)
+			last.later(w.At, w.Message)
 		}
 		for _, e := range c.View.GroupEvents(d) {
-			last = view.Later(last, e.Last)
+			last.later(e.Last, e.Message)
 		}
 	}
-	if !last.IsZero() {
+	if !last.at.IsZero() {
 		return last
 	}
 	for _, m := range c.Gang.Members {
@@ -223,7 +276,7 @@ func lastAttempt(c *stage.Context) time.Time {
 			continue
 		}
 		if cond := gang.Refusal(m.Pod); cond != nil {
-			last = view.Later(last, cond.LastTransitionTime.Time)
+			last.later(cond.LastTransitionTime.Time, cond.Message)
 		}
 	}
 	return last

@@ -56,7 +56,7 @@ func assigned(c *stage.Context, out *stage.Result, from int) {
 func admittedAgain(g *gang.Gang, wl *unstructured.Unstructured) stage.Fix {
 	fix := stage.Fix{
 		Action: answer.Action{
-			Kind: answer.Fix, By: answer.User, Text: "have Kueue evict Workload " + wl.GetName() + " and admit it again, to nodes that are free", Change: map[string]any{"workload": wl.GetName(), "active": []bool{false, true}},
+			Kind: answer.Fix, By: queueing.ChangesWorkloads, Text: "have Kueue evict Workload " + wl.GetName() + " and admit it again, to nodes that are free", Change: map[string]any{"workload": wl.GetName(), "active": []bool{false, true}},
 			Command: command.Then(queueing.SetActive(wl, false),
 				command.Kubectl(wl.GetNamespace(), "wait", "workload."+kueue.Group, wl.GetName(), "--for=condition=Evicted", "--timeout=5m"), queueing.SetActive(wl, true)),
 		},

@@ -3,11 +3,12 @@ package placement
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -71,7 +72,7 @@ func unreadyPool(c *stage.Context) bool {
 // unable reports whether an autoscaler has found that no node which it may add has enough of a resource: neither another pool of it nor the user changes that.
 func unable(c *stage.Context) bool {
 	return slices.ContainsFunc(ordersOf(c).refusals, func(e view.Event) bool {
-		return !untoleratedByNew.MatchString(e.Message) && (strings.Contains(e.Message, " Insufficient ") || strings.Contains(e.Message, "no instance type has enough resources"))
+		return len(stage.UntoleratedTaints(e.Message)) == 0 && (strings.Contains(e.Message, " Insufficient ") || strings.Contains(e.Message, "no instance type has enough resources"))
 	})
 }
 
@@ -91,27 +92,27 @@ func nodePools(c *stage.Context, f *stage.Finding, orders orders) {
 	}
 }
 
-// untoleratedByNew is how the cluster autoscaler names the taint of nodes that it would add: 1 node(s) had untolerated taint {nvidia.com/gpu: present}.
-var untoleratedByNew = regexp.MustCompile(`untolerated taint\(?s?\)? \{([^:{}\s]+)(?:: ?([^{}]*))?\}`)
-
 // wouldTolerate adds that members do not tolerate the taint of the nodes that an autoscaler would add, and with what toleration they would. That is no way out to offer: what such
 // nodes have is not seen, so that nothing can be tried.
 func wouldTolerate(c *stage.Context, f *stage.Finding, refusal string) {
-	m := untoleratedByNew.FindStringSubmatch(refusal)
-	if m == nil || placement.ProblemTaint(corev1.Taint{Key: m[1]}) || slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool {
-		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == m[1] })
+	taints := stage.UntoleratedTaints(refusal)
+	if len(taints) == 0 {
+		return
+	}
+	taint := taints[0]
+	if placement.ProblemTaint(taint) || slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool {
+		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key })
 	}) {
 		return // it may be about a node that is there
 	}
-	taint := m[1]
-	if m[2] != "" {
-		taint += "=" + m[2]
-	}
-	f.Detail("it would add nodes with taint %s, which members do not tolerate: with toleration %s it may add them, if their owner agrees", taint, m[1])
+	f.Detail("it would add nodes with taint %s, which members do not tolerate: with toleration %s it may add them, if their owner agrees", stage.TaintName(taint), taint.Key)
 }
 
-// groupLimits adds how large the autoscaler's node groups may become.
-func groupLimits(c *stage.Context, f *stage.Finding) {
+// groupLimit is how large the autoscaler may make a node group, as its arguments have it.
+type groupLimit struct{ name, least, most string }
+
+// limitsOf are the node groups that the cluster autoscaler is given by its arguments.
+func limitsOf(c *stage.Context) (all []groupLimit) {
 	for _, d := range component.Running(c.View, component.Autoscaler(), func(image string) bool { return strings.Contains(imagename.Base(image), "cluster-autoscaler") }) {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(imagename.Base(container.Image), "cluster-autoscaler") {
@@ -119,26 +120,55 @@ func groupLimits(c *stage.Context, f *stage.Finding) {
 			}
 			for _, spec := range argv.Values(container, "nodes") {
 				if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
-					f.Detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], len(groupNodes(c.View, parts[2])))
+					all = append(all, groupLimit{name: parts[2], least: parts[0], most: parts[1]})
 				}
 			}
 		}
 	}
+	return all
 }
 
-// atMaximum adds the node groups that the cluster autoscaler has made as large as they may be.
+// groupLimits adds how large the autoscaler's node groups may become.
+func groupLimits(c *stage.Context, f *stage.Finding) {
+	for _, g := range limitsOf(c) {
+		f.Detail("node group %s may have %s to %s nodes and has %d", g.name, g.least, g.most, len(groupNodes(c.View, g.name)))
+	}
+}
+
+// atMaximum adds the node groups that the cluster autoscaler has made as large as they may be, and that are so still.
 func atMaximum(c *stage.Context, f *stage.Finding) {
 	var lines []string
+	known := sets.New[string]() // the latest counts
 	for _, e := range c.View.PodEvents(c.Gang) {
 		if e.Reason != scaleUp {
 			continue
 		}
 		for _, m := range scaled.FindAllStringSubmatch(e.Message, -1) {
-			line := fmt.Sprintf("node group %s was made as large as it may be, of %s nodes: more come only when its maximum is raised", m[1], m[4])
-			if m[3] == m[4] && !slices.Contains(lines, line) {
-				lines = append(lines, line)
+			if group, to, most := m[1], m[3], m[4]; !known.Has(group) && to == most && isFull(c, e, group, most) {
+				lines = append(lines, fmt.Sprintf("node group %s was made as large as it may be, of %s nodes, %s ago: more come only when its maximum is raised", group, most, phrase.Age(c.View.Age(e.Last))))
 			}
+			known.Insert(m[1])
 		}
 	}
 	stage.DetailEach(f, lines, func(line string) string { return line })
+}
+
+// maximumReached is how the cluster autoscaler reports that no group which would help may become larger.
+const maximumReached = "max node group size reached"
+
+// isFull reports whether a group which an event had made as large as it may be is so still: it may have lost nodes since, or be given more.
+func isFull(c *stage.Context, e view.Event, group, most string) bool {
+	if slices.ContainsFunc(limitsOf(c), func(g groupLimit) bool { return g.name == group && g.most != most }) {
+		return false
+	}
+	limit, _ := strconv.Atoi(most) // the expression matches digits only
+	switch there := len(groupNodes(c.View, group)); {
+	case there >= limit:
+		return true
+	case c.View.Age(e.Last) <= scalingTakes: // those that are ordered count
+		return groupFailure(c, group, e.Last) == ""
+	case there > 0:
+		return false
+	}
+	return slices.ContainsFunc(ordersOf(c).refusals, func(r view.Event) bool { return strings.Contains(r.Message, maximumReached) })
 }

@@ -81,6 +81,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	from := len(out.Findings)
 	lacking(c, coming, out)
 	assigned(c, out, from)
+	ownRoom(c, out, from)
 	return stage.OK(fitted)
 }
 

@@ -272,8 +272,11 @@ func release(f *stage.Finding, claim *corev1.PersistentVolumeClaim, v *corev1.Pe
 func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
 	f := stage.Found(answer.PVCUnbound, "%s", problem).
 		Fact("claim", name).Fact("role", phrase.Role(role.Name))
+	if set := claimMaker(c.Gang, name); claim == nil && set != "" {
+		return f.Fact("statefulSet", set).Detail("StatefulSet %s makes it of its volumeClaimTemplates, also for a pod that waits for it: its events have why it has not", set).Run(c.Kubectl("describe", "statefulset", set))
+	}
 	if claim == nil {
-		f.Run(command.Pipe("echo "+shell.Quote(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":%q},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"SIZE"}}}}`, name)),
+		f.Detail("nothing makes a claim that a pod names: it comes with the manifest of the job, or is made before").Run(command.Pipe("echo "+shell.Quote(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":%q},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"SIZE"}}}}`, name)),
 			c.Kubectl("create", "-f", "-")))
 		var have []string
 		for _, other := range c.View.Snap.Claims {
@@ -303,8 +306,8 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 	}
 	if desired == "" && claim.Spec.StorageClassName == nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" && len(have) > 0 {
 		f.Fix(defaultClass(claim, have))
-		if ofSet(c.Gang, name) {
-			return f.As(answer.Blocked, answer.Admin).Detail("%s would make the claim again as it is", c.Gang.Maker.By())
+		if set := claimMaker(c.Gang, name); set != "" {
+			return f.As(answer.Blocked, answer.Admin).Detail("StatefulSet %s would make the claim again as it is", set)
 		}
 	}
 	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
@@ -336,9 +339,14 @@ func defaultClass(claim *corev1.PersistentVolumeClaim, have []string) stage.Fix 
 	return stage.Fix{Action: x, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, have[0]) }}
 }
 
-// ofSet reports whether a claim is the one that a StatefulSet makes for a pod of the gang, from a template of its own.
-func ofSet(g *gang.Gang, claim string) bool {
-	return g.Maker != nil && g.Maker.Controller.Kind.Kind == "StatefulSet" && slices.ContainsFunc(g.Bare, func(p *corev1.Pod) bool { return strings.HasSuffix(claim, "-"+p.Name) })
+// claimMaker is the StatefulSet that makes a claim for a pod of the gang, from a template of its own; empty for any other claim.
+func claimMaker(g *gang.Gang, claim string) string {
+	for _, p := range g.ExistingPods() {
+		if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == "StatefulSet" && strings.HasSuffix(claim, "-"+p.Name) {
+			return ref.Name
+		}
+	}
+	return ""
 }
 
 // otherClaim mounts another claim in place of one.

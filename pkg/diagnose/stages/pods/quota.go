@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -145,7 +146,9 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 		}
 	}
 	f.Fix(refusal.RaiseQuota(q, key, total))
-	if f.Code == answer.NSQuota && !countsJobs(c, f, q, key) {
+	over := total.DeepCopy()
+	over.Sub(limit)
+	if f.Code == answer.NSQuota && !countsJobs(c, f, q, key, over) {
 		goesOn(c, q, key, users, used, limit)
 		lasting(c, f, users, own, used, total, limit)
 	}
@@ -157,12 +160,16 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, total, limit resource.Quantity) {
 	known, after, cleared := own.DeepCopy(), total.DeepCopy(), total.DeepCopy()
 	var ended []*corev1.Pod
+	var of []*gang.Job
 	for _, u := range users {
 		known.Add(u.charge)
 		switch {
 		case u.ended:
 			cleared.Sub(u.charge)
 			ended = append(ended, u.pods...)
+			if job := c.View.JobWithUID(c.Gang.Meta.Namespace, u.of); job != nil {
+				of = append(of, job)
+			}
 		case u.ends:
 			after.Sub(u.charge)
 			cleared.Sub(u.charge)
@@ -174,24 +181,29 @@ func lasting(c *stage.Context, f *stage.Finding, users []quotaUser, own, used, t
 	f.As(answer.Blocked, answer.Admin)
 	if len(ended) == 0 || cleared.Cmp(limit) > 0 {
 		if fixes := withoutStuck(c, f, users, after, limit); len(fixes) > 0 {
-			f.As(answer.Blocked, answer.User).Fixes = append(fixes, f.Fixes...)
+			if slices.ContainsFunc(fixes, func(x stage.Fix) bool { return x.By == answer.User }) {
+				f.As(answer.Blocked, answer.User)
+			}
+			f.Fixes = append(fixes, f.Fixes...)
 			return
 		}
 		f.Detail("no end of a job frees enough of it")
 		return
 	}
-	names, do := c.PodNames(ended), ""
+	names := c.PodNames(ended)
+	a := answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which have ended", Cost: "their logs are gone", Change: map[string]any{"pods": names}}
 	if len(names) <= command.MaxObjects {
-		do = c.Kubectl(append([]string{"delete", "pod"}, names...)...)
+		a.Command = c.Kubectl(append([]string{"delete", "pod"}, names...)...)
 	}
-	f.As(answer.Blocked, answer.User).Detail("pods that have ended count until they are deleted").Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which have ended", Cost: "their logs are gone", Change: map[string]any{"pods": names}, Command: do},
+	byOwners(c, &a, of)
+	f.As(answer.Blocked, a.By).Detail("pods that have ended count until they are deleted").Fix(stage.Fix{
+		Action: a,
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, ended) },
 	})
 }
 
-// ownCharge is what the gang's own pods are charged already, with those of the members that helpers run alongside, and of helpers that run alongside members.
-func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) (sum resource.Quantity) {
+// ownPods are the gang's own pods, with those of the members that helpers run alongside, and of helpers that run alongside members.
+func ownPods(c *stage.Context) []*corev1.Pod {
 	pods := c.Gang.ExistingPods()
 	if whole := c.Gang.Helps; whole != nil && len(whole.Alongside) > 0 {
 		pods = append(pods, c.View.Gang(whole).ExistingPods()...)
@@ -201,6 +213,16 @@ func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 			pods = append(pods, h.ExistingPods()...)
 		}
 	}
+	return pods
+}
+
+// ownCharge is what the gang's own pods are charged already.
+func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) resource.Quantity {
+	return held(q, key, ownPods(c))
+}
+
+// held is what a quota is charged for pods.
+func held(q *corev1.ResourceQuota, key corev1.ResourceName, pods []*corev1.Pod) (sum resource.Quantity) {
 	for _, p := range pods {
 		if quota.Applies(q, p) {
 			sum.Add(quota.Held(p)[key])
@@ -218,6 +240,8 @@ type quotaUser struct {
 	ends, ended bool
 	// of is the job behind pods with a node, or the controller of those that have ended; empty for none.
 	of types.UID
+	// by is what has pods with a node.
+	by *view.Consumer
 	// job is the one behind pods without a node, and why, if that was found, why they have none.
 	job *gang.Job
 	why *stage.Diagnosis
@@ -242,7 +266,24 @@ func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNa
 			return u.ended != ended || u.of != "" && own
 		})
 	}
-	return slices.Concat(others(false), unplacedUsers(c, q, key), others(true))
+	return slices.Concat(withoutOwn(c, q, key, others(false)), unplacedUsers(c, q, key), others(true))
+}
+
+// withoutOwn leaves out of users with pods on nodes what is the gang's own: pods of it that no job owns. The rest of the application of which it is a part does not end before it.
+func withoutOwn(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName, users []quotaUser) (all []quotaUser) {
+	own := sets.New(ownPods(c)...)
+	for _, u := range users {
+		if u.by.Makes(c.Gang) || slices.ContainsFunc(u.pods, own.Has) {
+			u.pods = slices.DeleteFunc(slices.Clone(u.pods), own.Has)
+			u.charge = held(q, key, u.pods)
+			u.ends = u.ends && !slices.ContainsFunc(u.pods, func(p *corev1.Pod) bool { return !c.EndsBefore(u.by, p) })
+			u.line = fmt.Sprintf("%s %s, of which it is a part, is charged %s for other pods", u.by.Kind, u.by.Name, u.charge.String())
+		}
+		if !u.charge.IsZero() {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // placedUsers are all that are charged for pods with a node.
@@ -251,7 +292,7 @@ func placedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceN
 		if h.Namespace != q.Namespace {
 			continue
 		}
-		goes, stays := quotaUser{ends: h.Ends}, quotaUser{} // a job may leave some of its pods when it ends
+		goes, stays := quotaUser{ends: h.Ends, by: h}, quotaUser{by: h} // a job may leave some of its pods when it ends
 		if h.Job != nil {
 			goes.of, stays.of = h.Job.Meta.UID, h.Job.Meta.UID
 		}
@@ -265,7 +306,7 @@ func placedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceN
 			}
 			u.pods = append(u.pods, p)
 			u.charge.Add(quota.Held(p)[key])
-			u.ends = u.ends || c.EndsBefore(h, p)
+			u.ends = u.ends || c.EndsAlone(h, p) // whichever gang it is found for
 		}
 		if !goes.charge.IsZero() {
 			goes.line = fmt.Sprintf("%s %s is charged %s", h.Kind, h.Name, goes.charge.String())

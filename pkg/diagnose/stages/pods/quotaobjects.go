@@ -27,6 +27,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // The resources of objects, besides pods, that controllers create for members.
@@ -82,37 +83,70 @@ func ofAll(g *gang.Gang, r refusal.Refusal) bool {
 }
 
 // countsJobs reports whether a quota counts jobs of a kind, which count until they are deleted, and makes the finding that it is used up one that no wait helps. Those that have ended are for
-// the user to delete.
-func countsJobs(c *stage.Context, f *stage.Finding, q *corev1.ResourceQuota, key corev1.ResourceName) bool {
+// the user to delete, and those of other users for these.
+func countsJobs(c *stage.Context, f *stage.Finding, q *corev1.ResourceQuota, key corev1.ResourceName, over resource.Quantity) bool {
 	reader, known := kinds.ByResource(schema.ParseGroupResource(strings.TrimPrefix(string(key), "count/")))
 	if !known || reader.GroupKind == batchjob.Reader().GroupKind {
 		return false
 	}
 	f.As(answer.Blocked, answer.Admin).Detail("they count until they are deleted, those that have ended, too")
 	ended := endedOf(c, reader, q.Namespace)
-	if len(ended) == 0 {
-		return true
+	own := slices.DeleteFunc(slices.Clone(ended), func(job *gang.Job) bool { return anotherUser(c, job) != "" })
+	if len(own) > 0 {
+		f.Fix(deletion(c, own, q, key))
 	}
+	if over.CmpInt64(int64(len(own))) <= 0 {
+		f.As(answer.Blocked, answer.User)
+	} else if len(own) < len(ended) {
+		f.Fix(deletion(c, ended, q, key))
+	}
+	return true
+}
+
+// deletion is the fix that jobs which have ended are deleted, by their users: an administrator has others do that.
+func deletion(c *stage.Context, ended []*gang.Job, q *corev1.ResourceQuota, key corev1.ResourceName) stage.Fix {
 	var names, commands []string
 	var owners []gang.Identity
 	for _, job := range ended {
 		names, owners, commands = append(names, job.Meta.Name), append(owners, gang.IdentityOf(&job.Meta)), append(commands, command.Delete(job))
 	}
-	do := ""
-	if len(names) <= command.MaxObjects {
-		do = command.Then(commands...)
-	}
-	f.As(answer.Blocked, answer.User).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which " + phrase.Verb(len(names), "has", "have") + " ended", Cost: "what is left of " + phrase.Verb(len(names), "it", "them") + " is gone",
-			Change: map[string]any{"jobs": names[:min(len(names), command.MaxObjects)]}, Command: do},
+	a := answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which " + phrase.Verb(len(names), "has", "have") + " ended", Cost: "what is left of " + phrase.Verb(len(names), "it", "them") + " is gone",
+		Change: map[string]any{"jobs": names[:min(len(names), command.MaxObjects)]}, Command: command.ForEach(commands...)}
+	byOwners(c, &a, ended)
+	return stage.Fix{
+		Action: a,
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			used := q.Status.Used[key].DeepCopy()
 			used.Sub(*resource.NewQuantity(int64(len(names)), resource.DecimalSI))
 			return whatif.QuotaUsed(whatif.Gone(s, nil, owners...), q, key, used)
 		},
-	})
-	return true
+	}
 }
+
+// byOwners makes of the deletion of what is left of some jobs one that an administrator sees to, if other users have submitted any of them: these decide on what is theirs.
+func byOwners(c *stage.Context, a *answer.Action, jobs []*gang.Job) {
+	var of []string
+	for _, job := range jobs {
+		if user := anotherUser(c, job); user != "" && !slices.Contains(of, user) {
+			of = append(of, user)
+		}
+	}
+	if len(of) > 0 {
+		slices.Sort(of)
+		a.By, a.How = answer.Admin, "agree on it with "+phrase.Names(of)+", who submitted some of it"
+	}
+}
+
+// anotherUser is who has submitted a job, as it keeps that, if that is not who has submitted that of the gang; "" where nothing shows another.
+func anotherUser(c *stage.Context, job *gang.Job) string {
+	if user := job.Meta.Annotations[provenance.UserAnnotation]; user != c.Gang.Meta.Annotations[provenance.UserAnnotation] {
+		return phrase.Shorten(user, maxUser)
+	}
+	return ""
+}
+
+// maxUser is how much of the name of a user is shown: who may write the job may write it.
+const maxUser = 100
 
 // endedOf are the jobs of a kind and a namespace that have ended, and that nothing else owns.
 func endedOf(c *stage.Context, reader gang.JobReader, namespace string) []*gang.Job {

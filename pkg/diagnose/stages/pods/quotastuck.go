@@ -26,7 +26,7 @@ func unplacedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.Resourc
 		if h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
-		u := quotaUser{ends: h.Ends || c.View.Going(h), pods: h.Pods}
+		u := quotaUser{ends: h.Ends && !h.Makes(c.Gang) || c.View.Going(h), pods: h.Pods} // the application of which the gang is a part does not end before it
 		if !c.View.Going(h) {
 			u.job = h.Job
 		}
@@ -132,17 +132,17 @@ func deleteJobs(c *stage.Context, users ...quotaUser) stage.Fix {
 	var names []string
 	var pods []*corev1.Pod
 	var owners []gang.Identity
+	var of []*gang.Job
 	do := ""
 	for _, u := range users {
-		names = append(names, u.job.Meta.Name)
+		names, of = append(names, u.job.Meta.Name), append(of, u.job)
 		pods = append(pods, c.View.Gang(u.job).ExistingPods()...)
 		owners = append(owners, gang.IdentityOf(&u.job.Meta))
 		do = command.Then(do, command.Delete(u.job))
 	}
 	verb, start := phrase.Verb(len(names), "loses its place", "lose their places"), phrase.Verb(len(names), "it does not start", "they do not start")
-	return stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete or suspend " + phrase.And(names), Cost: fmt.Sprintf("%s %s; %s anyway", phrase.And(names), verb, start),
-			Change: map[string]any{"jobs": names}, Command: do},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owners...) },
-	}
+	a := answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete or suspend " + phrase.And(names), Cost: fmt.Sprintf("%s %s; %s anyway", phrase.And(names), verb, start),
+		Change: map[string]any{"jobs": names}, Command: do}
+	byOwners(c, &a, of)
+	return stage.Fix{Action: a, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, owners...) }}
 }

@@ -318,7 +318,7 @@ func noEnd(f *stage.Finding, lasting []string) {
 // holds makes a finding one that no wait helps: what nothing gives back is in the way by itself.
 func (k *kept) holds(c *stage.Context, f *stage.Finding) {
 	c.BringBackNodes(f, k.pods)
-	f.As(answer.Blocked, answer.Admin) // Kueue lets administrators alone change Workloads
+	f.As(answer.Blocked, queueing.ChangesWorkloads)
 	var of []string
 	if k.gone {
 		of = append(of, "what is left of jobs that are gone")
@@ -373,7 +373,7 @@ func (k *kept) release(c *stage.Context) stage.Fix {
 		commands = nil
 	}
 	return stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: phrase.And(texts), Change: change, Command: command.Then(commands...)},
+		Action: answer.Action{Kind: answer.Fix, By: queueing.ChangesWorkloads, Text: phrase.And(texts), Change: change, Command: command.Then(commands...)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			return withoutAdmission(c, whatif.WithoutObjects(s, kueue.Kind("Workload"), k.left), slices.Concat(k.stuck, workloadsOf(k.hanging)))
 		},

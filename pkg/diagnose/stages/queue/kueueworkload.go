@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -83,16 +84,29 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 			f.Detail("%s", text)
 		}
 	}
-	out.Add(f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: queueing.SetActive(u, true)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
-				whatif.Set(w, true, "spec", "active")
-				whatif.DropCondition(w, "DeactivationTarget")
-			})
-		},
-	}))
+	out.Add(switchOn(c, f, u))
 	return true
+}
+
+// switchOn adds how a Workload that is switched off is switched on, and how its user has the job admitted without that.
+func switchOn(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) *stage.Finding {
+	apply := func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
+			whatif.Set(w, true, "spec", "active")
+			whatif.DropCondition(w, "DeactivationTarget")
+		})
+	}
+	if g := c.Gang; g.Bare == nil && !g.Reader.Unmanaged {
+		f.Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "submit it again under another name: the Workload of that is switched on", Change: map[string]any{"name": g.Meta.Name + "-again"},
+				Command: shell.Join("gangctl", "resubmit", g.Reader.Argument(g.Meta.Name), "--name", g.Meta.Name+"-again", "-n", g.Meta.Namespace)},
+			Apply: apply,
+		})
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: queueing.ChangesWorkloads, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: queueing.SetActive(u, true)},
+		Apply:  apply,
+	})
 }
 
 // causes are what it means that Kueue has switched a Workload off for one of its own reasons.

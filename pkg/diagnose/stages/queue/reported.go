@@ -130,7 +130,7 @@ func quotaReported(c *stage.Context, out *stage.Result) bool {
 	if !reported {
 		return false
 	}
-	f := stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), e.Message).
+	f := stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), yunikorn.Readable(e.Message, amountsOf)).
 		SinceTime(e.First).Fact("quotas", quotas)
 	f.Reported = true
 	if queue := queueing.YuniKornQueue(c.Gang); queue != "" && c.Gang.Scheduler == yunikorn.SchedulerName {
@@ -139,6 +139,18 @@ func quotaReported(c *stage.Context, out *stage.Result) bool {
 	out.Add(f)
 	out.Unmodelled = append(out.Unmodelled, "the limits of "+phrase.And(quotas))
 	return true
+}
+
+// amountsOf are the amounts of a list of resources, devices first: 8 GPUs and 64Gi memory.
+func amountsOf(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.SortedFunc(maps.Keys(list), devicesFirst) {
+		parts = append(parts, phrase.Amount(name, request.Amount(name, list[name])))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return phrase.And(parts)
 }
 
 // unseenQuota records the quota that the gang names, and whose limits are not known.

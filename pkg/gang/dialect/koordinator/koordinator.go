@@ -34,6 +34,11 @@ const (
 	TopologyAnnotation = "gang.scheduling.koordinator.sh/network-topology-spec"
 )
 
+// ReservationKind is the kind by which Koordinator keeps room on a node for pods to come.
+func ReservationKind() schema.GroupKind {
+	return schema.GroupKind{Group: "scheduling.koordinator.sh", Kind: "Reservation"}
+}
+
 // NameOf returns the gang that a pod names: the first of two labels and an annotation.
 func NameOf(pod metav1.Object) (string, bool) {
 	for _, name := range []string{pod.GetLabels()[groupLabel], pod.GetLabels()[lightLabel], pod.GetAnnotations()[nameKey]} {

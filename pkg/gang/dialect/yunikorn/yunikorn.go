@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -63,6 +66,35 @@ const Skipped = "SchedulingSkipped"
 func Refusals() []string {
 	return []string{"does not fit in queue", "exceeds the available user quota", "Unschedulable request"}
 }
+
+// amounts is how YuniKorn writes what a request has and a queue is left: map[memory:8589934592 nvidia.com/gpu:8 vcore:4000].
+var amounts = regexp.MustCompile(`map\[([^\[\]]*)\]`)
+
+// Readable is a report of YuniKorn with the amounts in it written in another way.
+func Readable(message string, write func(corev1.ResourceList) string) string {
+	return amounts.ReplaceAllStringFunc(message, func(found string) string {
+		list := corev1.ResourceList{}
+		for _, field := range strings.Fields(strings.TrimSuffix(strings.TrimPrefix(found, "map["), "]")) {
+			at := strings.LastIndexByte(field, ':')
+			n, err := strconv.ParseInt(field[at+1:], 10, 64)
+			if at < 0 || err != nil {
+				return found
+			}
+			switch name := corev1.ResourceName(field[:at]); name {
+			case vcore:
+				list[corev1.ResourceCPU] = *resource.NewMilliQuantity(n, resource.DecimalSI)
+			case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+				list[name] = *resource.NewQuantity(n, resource.BinarySI)
+			default:
+				list[name] = *resource.NewQuantity(n, resource.DecimalSI)
+			}
+		}
+		return write(list)
+	})
+}
+
+// vcore is what YuniKorn calls cpu, of which it counts thousandths.
+const vcore corev1.ResourceName = "vcore"
 
 func isPlaceholder(pod metav1.Object) bool {
 	return pod.GetAnnotations()[prefix+placeholder] == "true" || pod.GetLabels()[placeholder] == "true"

@@ -143,6 +143,16 @@ func withSurge(f *gang.Fields, replicas, size int32) int32 {
 	return replicas
 }
 
+// Surges reports whether a replica is one that the controller adds while it updates the others, and takes away again after that.
+func Surges(job *gang.Job, replica int32) bool {
+	f := &gang.Fields{Object: job.Object}
+	var s spec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.Map("spec"), &s); err != nil {
+		return false
+	}
+	return gang.IsTrue(job.Object, "UpdateInProgress") && replica >= ptr.Deref(s.Replicas, 1)
+}
+
 // podAnnotations are those that the controller gives the pods of a LeaderWorkerSet with some annotations.
 func podAnnotations(s spec, size int32, of map[string]string) map[string]string {
 	annotations := map[string]string{SizeAnnotation: strconv.Itoa(int(size))}

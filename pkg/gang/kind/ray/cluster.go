@@ -23,6 +23,8 @@ const (
 	// ClusterKind and JobKind are the kinds, and ClusterResource and JobResource the plurals under which they are served.
 	ClusterKind, ClusterResource = "RayCluster", "rayclusters"
 	JobKind, JobResource         = "RayJob", "rayjobs"
+	// ServiceKind is the kind of what serves from a RayCluster, and replaces it by another one when its spec changes.
+	ServiceKind = "RayService"
 	// ControllerName is who manages an object that names no other controller.
 	ControllerName = "ray.io/kuberay-operator"
 	// GangLabel on a RayCluster or RayJob leaves its gang to the operator, if that runs with --batch-scheduler.

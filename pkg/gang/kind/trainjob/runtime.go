@@ -22,6 +22,11 @@ const (
 	RuntimeKind        = "TrainingRuntime"
 )
 
+// RuntimeKinds are what TrainJobs name their runtimes of.
+func RuntimeKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: Group, Kind: ClusterRuntimeKind}, {Group: Group, Kind: RuntimeKind}}
+}
+
 // ancestorLabel is on the replicated job of a runtime whose step of a TrainJob it is.
 const ancestorLabel = "trainer.kubeflow.org/trainjob-ancestor-step"
 
