@@ -28,7 +28,7 @@ const (
 	NotDue      State = "NotDue"      // it has no pod, and none is made before other members are so far
 	Gated       State = "Gated"       // a scheduling gate holds its pod
 	Terminating State = "Terminating" // its pod is being deleted
-	Lost        State = "Lost"        // its node is gone or not Ready
+	Lost        State = "Lost"        // its node is gone or not Ready, or, where nodes are not read, does not report
 )
 
 func memberState(pod *corev1.Pod, nodeLost func(string) bool) State {
@@ -45,7 +45,7 @@ func memberState(pod *corev1.Pod, nodeLost func(string) bool) State {
 		return Gated
 	case pod.Spec.NodeName == "":
 		return Pending
-	case nodeLost != nil && nodeLost(pod.Spec.NodeName):
+	case nodeLost != nil && nodeLost(pod.Spec.NodeName), nodeLost == nil && Unreported(pod):
 		return Lost
 	case pod.Status.Phase == corev1.PodRunning && ready(pod):
 		return Running
@@ -69,6 +69,23 @@ func ready(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Waiting != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
 	})
+}
+
+// Unreported reports whether a pod itself shows that its kubelet does not report any more: the node controller has taken its readiness back, and nothing but that. A kubelet
+// takes that of the containers back, too; a readiness gate decides on that of the pod alone.
+func Unreported(pod *corev1.Pod) bool {
+	_, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady)
+	_, containers := podutil.GetPodCondition(&pod.Status, corev1.ContainersReady)
+	return pod.Status.Phase == corev1.PodRunning && len(pod.Spec.ReadinessGates) == 0 &&
+		ready != nil && ready.Status == corev1.ConditionFalse && containers != nil && containers.Status == corev1.ConditionTrue
+}
+
+// StuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
+const StuckAfter = 2 * time.Minute
+
+// Overdue reports whether a pod that is being deleted is long past its grace period. The API's deletionTimestamp is the end of that.
+func Overdue(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > StuckAfter
 }
 
 // loopRestarts is how often a container has restarted before it counts as one that does so again and again; loopLife is how long one runs that is in no

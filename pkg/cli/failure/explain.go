@@ -65,9 +65,30 @@ func explain(e *Error, op *opError) {
 // namespace.
 var refused = regexp.MustCompile(`(?:exceeded quota: |failed quota: )([a-z0-9.-]+)|ValidatingAdmissionPolicy '([a-z0-9.-]+)'|admission webhook "([a-z0-9.-]+)" denied|(because it is being terminated)`)
 
+// unstated recognises a quota that makes a request or a limit mandatory.
+var unstated = regexp.MustCompile(`failed quota: ([a-z0-9.-]+): must specify .*\b(?:cpu|memory)\b`)
+
+// unstatedHint is what can be done about requests and limits that a quota makes mandatory; empty for another error.
+func unstatedHint(op Op, message string) string {
+	by := unstated.FindStringSubmatch(message)
+	if by == nil || op.Namespace == "" {
+		return ""
+	}
+	var flags []string
+	for _, name := range []string{"cpu", "memory"} {
+		if strings.Contains(by[0], name) {
+			flags = append(flags, "--"+name)
+		}
+	}
+	return fmt.Sprintf("state it: of a job, gangctl submit sets the request and the limit with %s; or ask an administrator for a LimitRange with defaults: kubectl -n %s describe resourcequota %s", strings.Join(flags, " and "), op.Namespace, by[1])
+}
+
 // refusalHint is what can be done about a refusal that is not about rights; empty for another error.
 func refusalHint(op *opError) string {
 	answer, _ := status(op.err)
+	if hint := unstatedHint(op.op, answer.Message); hint != "" {
+		return hint
+	}
 	by := refused.FindStringSubmatch(answer.Message)
 	switch {
 	case by == nil:

@@ -3,7 +3,9 @@ package iostreams
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"golang.org/x/term"
@@ -70,10 +72,10 @@ func (s *Screen) Keys() <-chan byte {
 	return s.keys
 }
 
-// Draw shows lines in place of those before; what does not fit below is left out. Lines must not be wider than the terminal.
+// Draw shows lines in place of those before; of what does not fit below, the last line has how much it is. Lines must not be wider than the terminal.
 func (s *Screen) Draw(lines []string) {
-	if h := s.height(); h > 0 && len(lines) > h {
-		lines = lines[:h]
+	if h := s.height(); h > 1 && len(lines) > h {
+		lines = append(slices.Clone(lines[:h-1]), fmt.Sprintf("… %d more lines", len(lines)-h+1))
 	}
 	var b bytes.Buffer
 	b.WriteString(toHome)

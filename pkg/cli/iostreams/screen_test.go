@@ -37,7 +37,7 @@ func TestScreen(t *testing.T) {
 	}
 	screen.Restore()
 	screen.Restore()
-	want := enterScreen + "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J" + leaveScreen
+	want := enterScreen + "\x1b[Hone\x1b[K\r\n… 2 more lines\x1b[K\x1b[J" + leaveScreen
 	if out.String() != want || restored != 1 {
 		t.Errorf("restored %d times, got %q", restored, out)
 	}

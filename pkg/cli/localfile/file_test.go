@@ -127,21 +127,19 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Only a regular file is replaced. What is written through keeps being what it is.
-func TestReplaceable(t *testing.T) {
+// Only a regular file is replaced, and only where that is meant. What is written through keeps being what it is.
+func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	regular, link, pipe := filepath.Join(dir, "regular"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
-	if err := os.WriteFile(regular, []byte("before"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(regular, link); err != nil {
+	dangling, target := filepath.Join(dir, "dangling"), filepath.Join(dir, "target")
+	if err := errors.Join(os.WriteFile(regular, []byte("before"), 0o600), os.Symlink(regular, link), os.Symlink(target, dangling)); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{regular: true, filepath.Join(dir, "absent"): true, link: false, pipe: false, dir: false, os.DevNull: false} {
-		if got, err := Replaceable(path); err != nil || got != want {
+		if got, err := replaceable(path); err != nil || got != want {
 			t.Errorf("%s: got %t, %v", path, got, err)
 		}
 	}
@@ -149,16 +147,44 @@ func TestReplaceable(t *testing.T) {
 		_, err := io.WriteString(out, "after")
 		return err
 	}
-	for _, path := range []string{link, os.DevNull} {
-		if err := WriteThrough(path, write); err != nil {
+	for _, path := range []string{regular, link} {
+		free, err := Free(path), Write(path, false, write)
+		if text, read := os.ReadFile(path); !errors.Is(free, ErrTaken) || !errors.Is(err, ErrTaken) || err.Error() != path+" is there already" || read != nil || string(text) != "before" {
+			t.Errorf("%s: got %v, %v, %s", path, free, err, text)
+		}
+	}
+	for path, overwrite := range map[string]bool{link: true, os.DevNull: false, dangling: false, filepath.Join(dir, "absent"): false} {
+		if err := Write(path, overwrite, write); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	text, err := os.ReadFile(regular)
-	if info, failed := os.Lstat(link); err != nil || failed != nil || string(text) != "after" || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("got %s, %v, %v", text, err, failed)
+	for path, linked := range map[string]string{link: regular, dangling: target} {
+		text, err := os.ReadFile(linked)
+		if info, failed := os.Lstat(path); err != nil || failed != nil || string(text) != "after" || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: got %s, %v, %v", path, text, err, failed)
+		}
 	}
-	if err := WriteThrough(dir, write); err == nil {
+	if err := Write(dir, true, write); err == nil {
 		t.Error("a directory is no file")
+	}
+}
+
+// A file that cannot be written, or has appeared meanwhile, leaves nothing behind.
+func TestWriteLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	failed := errors.New("no space")
+	if err := Write(path, true, func(io.Writer) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
+	}
+	err := Write(path, false, func(io.Writer) error { return os.WriteFile(path, []byte("another's"), 0o600) })
+	if text, read := os.ReadFile(path); !errors.Is(err, ErrTaken) || read != nil || string(text) != "another's" {
+		t.Errorf("got %v, %s", err, text)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	if err := Write(filepath.Join(dir, "absent", "file"), false, func(io.Writer) error { return nil }); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, "absent", "file")+": ") {
+		t.Errorf("got %v", err)
 	}
 }

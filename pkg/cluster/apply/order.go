@@ -23,9 +23,10 @@ const (
 )
 
 // kinds are in the order in which objects are applied; those that are not named come before the workloads. What uses something
-// comes after it, and what decides about others comes last.
+// comes after it, and what decides about others comes last. The ClusterRoleBinding identifies the namespace of an installation: it is there before
+// anything in that namespace, and gone after it, so that what an interrupted command has left is found again.
 var kinds = []string{
-	kindNamespace, kindDefinition, "PriorityClass", "ServiceAccount", kindAdmission, kindAdmissionBinding, "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
+	kindNamespace, kindDefinition, "PriorityClass", kindAdmission, kindAdmissionBinding, "ClusterRole", "ClusterRoleBinding", "ServiceAccount", "Role", "RoleBinding",
 	"Secret", "ConfigMap", "Service", "NetworkPolicy", "PodDisruptionBudget", "", "Deployment",
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }

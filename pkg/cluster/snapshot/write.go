@@ -5,12 +5,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,31 +23,13 @@ import (
 
 // Save writes the snapshot to a file, redacted; a path that ends in .gz is compressed. The file appears whole or not at
 // all, unless the path is a device, a pipe or a link.
-func (s *Snapshot) Save(path string) (err error) {
-	if replaceable, err := localfile.Replaceable(path); err != nil {
-		return fmt.Errorf("save snapshot: %w", err)
-	} else if !replaceable {
-		if err := localfile.WriteThrough(path, func(out io.Writer) error { return s.saveTo(out, strings.HasSuffix(path, ".gz")) }); err != nil {
-			return fmt.Errorf("save snapshot: %w", err)
-		}
-		return nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("save snapshot %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("save snapshot %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-		}
-	}()
-	if err := s.saveTo(f, strings.HasSuffix(path, ".gz")); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+func (s *Snapshot) Save(path string) error { return s.save(path, true) }
+
+// SaveNew is Save to a file that is not there; see [localfile.ErrTaken].
+func (s *Snapshot) SaveNew(path string) error { return s.save(path, false) }
+
+func (s *Snapshot) save(path string, overwrite bool) error {
+	return localfile.Write(path, overwrite, func(out io.Writer) error { return s.saveTo(out, strings.HasSuffix(path, ".gz")) })
 }
 
 func (s *Snapshot) saveTo(f io.Writer, compress bool) error {

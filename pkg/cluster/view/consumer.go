@@ -24,9 +24,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
-const stuckAfter = 2 * time.Minute
-
 // awayAfter is how long the kubelet of a node may not report before its pods wait for it in vain: as long as Kubernetes leaves pods on such a node.
 const awayAfter = 5 * time.Minute
 
@@ -57,9 +54,9 @@ func (h *Consumer) String() string { return h.Namespace + "/" + h.Name }
 func (h *Consumer) UIDs() []types.UID { return placement.PodIDs(h.Pods) }
 
 // Stuck reports whether a pod that is being deleted does not go by itself: it is long past its grace period, or the kubelet of its node has not reported for long, and
-// only that can confirm that it has ended. The API's deletionTimestamp is the end of that period.
+// only that can confirm that it has ended.
 func (w *View) Stuck(p *corev1.Pod) bool {
-	return p.DeletionTimestamp != nil && (w.Age(p.DeletionTimestamp.Time) > stuckAfter || w.away().Has(p.Spec.NodeName))
+	return p.DeletionTimestamp != nil && (gang.Overdue(p, w.Now) || w.away().Has(p.Spec.NodeName))
 }
 
 // away are the nodes whose kubelets have not reported for long. Pods that are being deleted there stay until they do, unless an administrator has declared the node to
@@ -95,7 +92,7 @@ func (w *View) StuckJob(j *batchv1.Job) bool {
 			last = Later(last, p.DeletionTimestamp.Time)
 		}
 	}
-	return w.Age(last) > stuckAfter
+	return w.Age(last) > gang.StuckAfter
 }
 
 // PodsOfJob are the pods of a Job of Kubernetes.

@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func (o *JobOptions) Bind(cmd *cobra.Command, f *Factory, validate func(*cobra.C
 		}
 		hint := "for all jobs: gangctl list"
 		if len(args) == 2 {
-			if _, known := kind.ByName(args[0]); known || args[0] == "job" {
-				hint = fmt.Sprintf("a kind and a name are one argument: %s %s", cmd.CommandPath(), shell.Quote(args[0]+"/"+args[1]))
-			}
+			hint = cmp.Or(kindApart(cmd, args), hint)
 		}
 		return failure.Usagef("%s needs the name of one job, got %d", cmd.Name(), len(args)).WithHint("%s", hint)
 	}
@@ -54,6 +53,32 @@ func (o *JobOptions) Bind(cmd *cobra.Command, f *Factory, validate func(*cobra.C
 		}
 		return run(cmd.Context())
 	}
+}
+
+// kindApart is the hint for KIND NAME, as kubectl has it; empty for arguments that begin with no kind.
+func kindApart(cmd *cobra.Command, args []string) string {
+	if _, known := kind.ByName(args[0]); !known && args[0] != "job" && args[0] != "jobs" {
+		return ""
+	}
+	line := cmd.CommandPath()
+	for _, name := range args[1:] {
+		line += " " + shell.Quote(args[0]+"/"+name)
+	}
+	return "a kind and a name are one argument: " + line
+}
+
+// SeveralJobs takes the arguments of a command about one job or more. KIND NAME is refused: the one job would be done, and the kind be the name of none.
+func SeveralJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return failure.Usagef("%s needs the name of a job", cmd.Name()).WithHint("see them with `gangctl list`")
+	}
+	if len(args) == 1 {
+		return nil
+	}
+	if hint := kindApart(cmd, args); hint != "" {
+		return failure.Usagef("%s %s: %s is a kind, not the name of a job", cmd.Name(), shell.Join(args...), args[0]).WithHint("%s; a job that is called so is job/%s", hint, args[0])
+	}
+	return nil
 }
 
 // Connect returns the client and the namespace that a command works with.

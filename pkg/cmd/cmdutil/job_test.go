@@ -87,3 +87,16 @@ func TestKindAndName(t *testing.T) {
 		}
 	}
 }
+
+// A command about several jobs does none of them where the first name is a kind: each name would be that of a job.
+func TestKindAndNames(t *testing.T) {
+	for args, want := range map[string]string{
+		"job llama": "a kind and a name are one argument: delete job/llama; a job that is called so is job/job", "tfjob llama mistral": "a kind and a name are one argument: delete tfjob/llama tfjob/mistral; a job that is called so is job/tfjob",
+		"jobs llama": "a kind and a name are one argument: delete jobs/llama; a job that is called so is job/jobs", "": "see them with `gangctl list`", "job": "", "llama job": "", "job/llama mistral": "",
+	} {
+		got := failure.From(SeveralJobs(&cobra.Command{Use: "delete"}, strings.Fields(args)))
+		if got == nil && want != "" || got != nil && (got.Hint != want || got.Code != failure.CodeUsage) {
+			t.Errorf("%q: got %+v", args, got)
+		}
+	}
+}

@@ -53,13 +53,8 @@ A job keeps who submitted it with gangctl. Before another user's job is deleted,
 
   # two jobs, without waiting
   gangctl delete llama mistral --wait=false`,
-		SuggestFor: []string{"scancel", "qdel", "kill", "cancel", "remove", "stop"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return failure.Usagef("delete needs the name of a job").WithHint("see them with `gangctl list`")
-			}
-			return nil
-		},
+		SuggestFor:        []string{"scancel", "qdel", "kill", "cancel", "remove", "stop"},
+		Args:              cmdutil.SeveralJobs,
 		ValidArgsFunction: cmdutil.CompleteJobs(f, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			slices.Sort(args)

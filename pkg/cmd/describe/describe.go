@@ -63,7 +63,11 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	s := summary.Of(job, pods, o.IO.Clock.Now())
 	if !o.Output.IsTable() {
-		return cmdutil.Encode(o.IO, &o.Output, newPage(job, s, happened))
+		p := newPage(job, s, happened)
+		if unread != nil {
+			p.Events = nil // which is not that there are none
+		}
+		return cmdutil.Encode(o.IO, &o.Output, p)
 	}
 	return o.print(job, s, happened, unread == nil)
 }

@@ -41,6 +41,9 @@ func TestDescribeWithoutEvents(t *testing.T) {
 	if failed != nil || !strings.Contains(stdout, "Timeline:") || !strings.Contains(stdout, "Events:\nnot known: you may not list events") {
 		t.Errorf("got %+v\n%s", failed, stdout)
 	}
+	if stdout, failed = run(t, s, "llama", "-o", "json"); failed != nil || !strings.Contains(stdout, `"events": null`) {
+		t.Errorf("got %+v\n%s", failed, stdout)
+	}
 }
 
 func after(d time.Duration) metav1.Time { return metav1.NewTime(kubetest.Created.Add(d)) }

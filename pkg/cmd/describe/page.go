@@ -29,7 +29,8 @@ type page struct {
 	Roles      []role   `json:"roles"`
 	Timeline   []moment `json:"timeline"`
 	Pods       []member `json:"pods"`
-	Events     []event  `json:"events"`
+	// Events is null where they could not be read.
+	Events []event `json:"events"`
 	// Progress is how far the job has come, by its own account; absent if it reports nothing.
 	Progress *gang.Progress `json:"progress,omitempty"`
 	// Command is the command line that submitted the job, and Changed whether its spec is another by now; null if unknown.

@@ -25,6 +25,8 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:   "get NAME",
 		Short: "Show one job and its members",
 		Long: `Show one job of any kind, whoever created it: its state, its gang, and each member with its node or with why it has none.
+A member is Lost whose node does not report any more: whether it still runs is not known.
+
 If jobs of several kinds have the name, use KIND/NAME: tfjob/llama.`,
 		Example: `  # the job and its members
   gangctl get llama

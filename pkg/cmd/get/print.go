@@ -24,7 +24,7 @@ func style(s gang.State) iostreams.Style {
 	switch s {
 	case gang.Running, gang.Succeeded:
 		return iostreams.Green
-	case gang.Failed, gang.Degraded:
+	case gang.Failed, gang.Degraded, gang.Lost:
 		return iostreams.Red
 	default:
 		return iostreams.Yellow

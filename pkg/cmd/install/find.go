@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 )
 
 // Installation has the objects of the scheduler that are on a cluster.
@@ -102,11 +103,17 @@ func (i *Installation) Part(objects []*unstructured.Unstructured) (own, foreign 
 	return own, foreign
 }
 
-// Warn names what has the labels of the scheduler and is not part of it.
+// warned is how many objects Warn names: any user may have made some.
+const warned = 10
+
+// Warn names what has the labels of the scheduler and is not part of it, and how it is taken away.
 func (i *Installation) Warn(out io.Writer) {
-	for _, object := range i.Foreign {
-		fmt.Fprintf(out, "note: %s has the labels of the scheduler and is left alone: ClusterRoleBinding %s does not name its namespace\n",
-			apply.Describe(object), install.SchedulerBinding)
+	for _, object := range i.Foreign[:min(len(i.Foreign), warned)] {
+		fmt.Fprintf(out, "note: %s has the labels of the scheduler and is left alone: ClusterRoleBinding %s does not name its namespace; if it is left of an installation: %s\n",
+			apply.Describe(object), install.SchedulerBinding, command.Kubectl(object.GetNamespace(), "delete", apply.Name(object)))
+	}
+	if more := len(i.Foreign) - warned; more > 0 {
+		fmt.Fprintf(out, "note: %d more have the labels of the scheduler and are left alone\n", more)
 	}
 }
 

@@ -43,8 +43,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.SortFlags = false
 	// A flag of its own: the root's is about jobs, and has the context's namespace for a default.
 	flags.StringVarP(&f.namespace, "namespace", "n", install.DefaultNamespace, "Namespace of the scheduler")
-	flags.StringVar(&f.settings.Registry, "registry", defaultRegistry, "Registry and path that hold the image "+imageName)
-	flags.StringVar(&f.settings.Image, "image", "", "Full name of the image, with tag or digest, instead of that of this version in --registry")
+	flags.StringVar(&f.settings.Registry, "registry", defaultRegistry, "Registry and path that hold the image "+imageName+" of this version")
+	flags.StringVar(&f.settings.Image, "image", "", "Full name of another image, with its registry and a tag or digest; goes without --registry")
 	flags.StringSliceVar(&f.settings.PullSecrets, "image-pull-secret", nil, "Secret in the namespace to pull the image with (repeatable)")
 	flags.BoolVar(&f.ha, "ha", false, "Two replicas, spread over nodes, of which one schedules, and a disruption budget")
 	flagvalue.Count(flags, &f.settings.Replicas, "replicas", 1, 1, 9, "How many replicas there are, of which one schedules")

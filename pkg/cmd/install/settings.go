@@ -67,9 +67,11 @@ func (s Settings) image(of string) (string, error) {
 
 // validate returns what is wrong with a setting, naming its flag.
 func (s Settings) validate() error {
-	for _, given := range []struct{ flag, name string }{{"registry", s.Registry}, {"image", s.Image}} {
+	for _, given := range []struct{ flag, name, such string }{
+		{"registry", s.Registry, "registry.example.com/team"}, {"image", s.Image, "registry.example.com/team/" + imageName + ":v1.2.3"},
+	} {
 		if strings.ContainsAny(given.name, " \t\n\"") || strings.Contains(given.name, "://") {
-			return failure.Usagef("--%s %q: must be a name such as registry.example.com/team, without scheme or blanks", given.flag, given.name)
+			return failure.Usagef("--%s %q: must be a name such as %s, without scheme or blanks", given.flag, given.name, given.such)
 		}
 	}
 	if err := cmdutil.CheckImage("image", s.Image); err != nil {

@@ -57,8 +57,8 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs, JAXJobs, TrainJobs, JobSets,
 LeaderWorkerSets, RayJobs, RayClusters, Jobs of Volcano, and Jobs of Kubernetes whose pods are a gang or that gangctl has submitted.
 
-STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
-Suspended. READY counts the members that run. Each replica of a LeaderWorkerSet is a gang: it
+STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot, or are on a node that does not
+report any more), Succeeded, Failed or Suspended. READY counts the members that run. Each replica of a LeaderWorkerSet is a gang: it
 is Starting while some replicas run and others wait. REASON is the scheduler's message on a job that waits.`,
 		Example: `  # the jobs of the context's namespace
   gangctl list

@@ -136,6 +136,12 @@ func TestFileThatIsNone(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, nil, 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, failed := run(t, nil, 0, historytest.Job, "--from", from, "--file", link); failed == nil || failed.Message != "write report: "+link+" is there already" {
+		t.Errorf("a link to a file: %+v", failed)
+	}
+	if _, _, failed := run(t, nil, 0, historytest.Job, "--from", from, "--file", os.DevNull); failed != nil {
+		t.Errorf("a device: %+v", failed)
+	}
 	for _, path := range []string{link, os.DevNull} {
 		if _, _, failed := run(t, nil, 0, historytest.Job, "--from", from, "--file", path, "--overwrite"); failed != nil {
 			t.Errorf("%s: %+v", path, failed)

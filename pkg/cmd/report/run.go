@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/localfile"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -20,8 +22,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
+// writing is what messages call it that --file does.
+const writing = "write report"
+
 func (o *Options) run(ctx context.Context) error {
-	if err := o.free(); err != nil {
+	if err := cmdutil.FreeFile(writing, o.File, o.Overwrite); err != nil {
 		return err
 	}
 	namespace, err := o.Namespace()
@@ -45,7 +50,11 @@ func (o *Options) run(ctx context.Context) error {
 		_, err := out.WriteTo(o.IO.VerbatimOut()) // escaped already
 		return err
 	}
-	if err := o.write(out.Bytes()); err != nil {
+	err = localfile.Write(o.File, o.Overwrite, func(file io.Writer) error {
+		_, err := file.Write(out.Bytes())
+		return err
+	})
+	if err := cmdutil.WrittenFile(writing, err); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.IO.ErrOut, "wrote the report on %s %s/%s to %s\n", r.Job.Kind, r.Job.Namespace, r.Job.Name, o.File)

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,19 +106,17 @@ func grown(g *gang.Gang) *gang.Gang {
 // find finds the job. One that an earlier run has deleted and not made again, with all that it owned, is made first.
 func (o *Options) find(ctx context.Context) (*kube.Client, *gang.Job, error) {
 	client, job, err := o.Job(ctx)
-	var missing *gang.JobNotFoundError
-	if err != nil && !errors.As(err, &missing) {
+	if err != nil && !absent(err) {
 		return nil, nil, failure.NeedingVerb(err, "patch")
 	}
-	namespace, name := "", ""
-	if job != nil {
-		namespace, name = job.Meta.Namespace, job.Meta.Name
-	} else {
-		namespace, name = missing.Namespace, missing.Name
+	namespace, unknown := o.Namespace()
+	if unknown != nil {
+		return nil, nil, unknown
 	}
+	name := o.Name[strings.LastIndex(o.Name, "/")+1:] // of KIND/NAME
 	record, failed := o.kept(ctx, client, namespace, name, job)
 	if failed != nil || record == nil {
-		return client, job, cmp.Or(failed, err)
+		return client, job, cmp.Or(failed, failure.NeedingVerb(err, "patch"))
 	}
 	secret := resize.RecordName(record.Job.GetKind(), name)
 	switch show := o.DryRun != dryRunNone || o.Diff; {
@@ -128,6 +128,12 @@ func (o *Options) find(ctx context.Context) (*kube.Client, *gang.Job, error) {
 			WithHint("complete that: %s", recreating(record))
 	}
 	return nil, nil, cmp.Or(o.complete(ctx, client, record, job != nil), errRemade)
+}
+
+// absent reports whether a job was not found: a cluster may serve no kind but that of the job, or let the user read no other.
+func absent(err error) bool {
+	var missing *gang.JobNotFoundError
+	return errors.As(err, &missing) || failure.NotServed(err) || apierrors.IsForbidden(err)
 }
 
 // errRemade ends a run that made a job again which an earlier one had deleted.

@@ -18,10 +18,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/commandtest"
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -187,5 +190,31 @@ func TestAnotherClientsJobIsNoneOfOurs(t *testing.T) {
 	err := o.remake(t.Context(), to.client, record)
 	if err == nil || !strings.Contains(err.Error(), "another client made one of the name meanwhile") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A job that was deleted to be made again is found by its record, also on a cluster that serves no other kind of job, and by a user who may read no other.
+func TestDeletedJobIsFound(t *testing.T) {
+	record := &resize.Record{Deleted: "uid-1", Job: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "team", "name": "llama"}, "spec": map[string]any{"parallelism": int64(2)}}}}
+	kept, err := record.Secret(batchjob.Reader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
+	for name, forbid := range map[string]bool{"no other kind is served": false, "others may not be read": true} {
+		for _, arg := range []string{"llama", "job/llama"} {
+			s := kubetest.New(t)
+			s.NoJobs()
+			if forbid {
+				s.Refuse("GET /apis/kubeflow.org/v1/namespaces/team/tfjobs/llama", 403, metav1.StatusReasonForbidden, `User "bob" cannot get resource "tfjobs"`, nil)
+			}
+			s.Answer("GET /api/v1/namespaces/team/secrets/"+kept.Name, 200, kept)
+			f, streams := commandtest.Factory("team", time.Time{}, 0, s.Client)
+			_, _, failed := commandtest.Run(t.Context(), NewCommand(f, nil), streams, arg, "--workers", "2")
+			if failed == nil || failed.Message != "resize Job team/llama: it was deleted to be made again, and is not there yet" || failed.Hint != "complete that: gangctl resize batchjob/llama -n team --recreate" {
+				t.Errorf("%s, %s: got %+v", name, arg, failed)
+			}
+		}
 	}
 }

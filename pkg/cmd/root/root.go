@@ -141,7 +141,7 @@ run, or differ between commands, can only be typed: --abort, --all-namespaces, -
 	cmd.SetErr(f.IO.ErrOut)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		f.IO.SetColor(typedColor(f.Args))
-		return failure.Usagef("%w", flagvalue.ExplainParsed(err)).WithHint("see '%s --help'", cmd.CommandPath())
+		return failure.Usagef("%w", flagvalue.ExplainParsed(err)).WithHint("%s", flagHint(cmd, err))
 	})
 	return cmd
 }
@@ -203,14 +203,6 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 		c.GroupID = group
 		parent.AddCommand(c)
 	}
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	err := failure.Usagef("unknown command %q", name)
-	if nearest := cmd.SuggestionsFor(name); len(nearest) > 0 {
-		return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), strings.Join(nearest, "' or '"+cmd.CommandPath()+" "))
-	}
-	return err.WithHint("see '%s --help'", cmd.CommandPath())
 }
 
 // plugin is the program that kubectl looks for when a user types `kubectl gang`.

@@ -99,7 +99,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestSuggestions(t *testing.T) {
-	for typed, want := range map[string]string{"squeue": "list", "sinfo": "top", "sbatch": "submit", "srun": "submit", "scancel": "delete", "versoin": "version"} {
+	for typed, want := range map[string]string{"squeue": "list", "sinfo": "top", "sbatch": "submit", "srun": "submit", "scancel": "delete", "versoin": "version", "lst": "list", "delet": "delete"} {
 		root, f, output := newRoot(t, typed)
 		code := Execute(t.Context(), f, root)
 		if _, stderr := output(); code != failure.CodeUsage || stderr != "error: unknown command \""+typed+"\"\nhint: did you mean 'gangctl "+want+"'?\n" {
@@ -113,6 +113,18 @@ func TestUsageErrorsPointToHelp(t *testing.T) {
 		root, f, output := newRoot(t, strings.Fields(args)...)
 		code := Execute(t.Context(), f, root)
 		if _, stderr := output(); code != failure.CodeUsage || !strings.HasSuffix(stderr, "hint: see '"+command+" --help'\n") {
+			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// A flag that is not known gets those that were probably meant.
+func TestMistypedFlags(t *testing.T) {
+	for args, meant := range map[string]string{"submit tf a --worker 2": "--workers or --worker-cpu or --worker-gpus", "submit tf a --gpu 2": "--gpus or --gpu-resource", "list --namespce x": "--namespace", "delete a --frobnicate": ""} {
+		root, f, output := newRoot(t, strings.Fields(args)...)
+		code := Execute(t.Context(), f, root)
+		_, stderr := output()
+		if hinted := strings.Contains(stderr, "did you mean "+meant+"? see 'gangctl "); code != failure.CodeUsage || hinted != (meant != "") {
 			t.Errorf("%s: %d, %s", args, code, stderr)
 		}
 	}

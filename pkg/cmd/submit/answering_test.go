@@ -32,11 +32,11 @@ func TestSchedulerOfAFile(t *testing.T) {
 		denied      bool
 		groups      []string
 		kind        string // of the PodGroup that is made; empty if the job is refused
-		note        string
+		note        string // or the end of the refusal
 	}{
 		"nobody":                  {deployments: []appsv1.Deployment{deployment("coredns")}},
 		"nothing to be seen":      {kind: "scheduling.x-k8s.io/v1alpha1"},
-		"another":                 {deployments: []appsv1.Deployment{deployment("gang-scheduler", "scheduler")}, leases: []string{"gang-scheduler"}},
+		"another":                 {deployments: []appsv1.Deployment{deployment("gang-scheduler", "scheduler")}, leases: []string{"gang-scheduler"}, note: "; there are: gang-scheduler"},
 		"kube-batch itself":       {deployments: []appsv1.Deployment{deployment("kube-batch")}, groups: []string{"scheduling.incubator.k8s.io"}, kind: "scheduling.incubator.k8s.io/v1alpha1"},
 		"gangctl's":               {deployments: []appsv1.Deployment{deployment("gang-scheduler", "scheduler", "--serve=volcano,kube-batch")}, kind: "scheduling.x-k8s.io/v1alpha1", note: "note: its PodGroup is one of scheduling.x-k8s.io"},
 		"a lease":                 {leases: []string{"kube-batch"}, kind: "scheduling.x-k8s.io/v1alpha1"},
@@ -72,7 +72,7 @@ func TestSchedulerOfAFile(t *testing.T) {
 			path := file(t, old())
 			out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", path, "-o", "yaml")
 			if tt.kind == "" {
-				if failed == nil || failed.Message != path+": its members request scheduler kube-batch, and no scheduler answers to that name" || !strings.Contains(failed.Hint, "gangctl install scheduler --serve kube-batch") {
+				if failed == nil || failed.Message != path+": its members request scheduler kube-batch, and no scheduler answers to that name"+tt.note || !strings.Contains(failed.Hint, "gangctl install scheduler --serve kube-batch") {
 					t.Errorf("got %+v", failed)
 				}
 				if got := creates(s); len(got) > 0 {

@@ -105,8 +105,14 @@ func TestAuto(t *testing.T) {
 			"note: dialect volcano: scheduler volcano runs here and reads it\n", "podgroup.scheduling.volcano.sh/llama created\n", 8},
 		"Kubernetes itself": {[]string{nativeGroups}, nil, "",
 			"note: dialect native: its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen\n", "podgroup.scheduling.k8s.io/llama created\n", 9},
-		"as typed": {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
-		"none":     {nil, nil, "--dialect none", "", "", 3},
+		"a scheduler that is not seen": {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--scheduler nope",
+			"note: no scheduler is seen that answers to nope; there are: gang-scheduler; without one its members wait indefinitely\n" +
+				"note: dialect scheduler-plugins: its PodGroups are served here; whether scheduler nope runs and reads it cannot be seen\n", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
+		"one that is not seen, and a dialect": {[]string{spGroups}, nil, "--scheduler nope --dialect scheduler-plugins",
+			"note: no scheduler is seen that answers to nope; without one its members wait indefinitely\n", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
+		"one that is seen": {[]string{spGroups}, []string{"mine=x"}, "--scheduler mine --dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
+		"as typed":         {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
+		"none":             {nil, nil, "--dialect none", "", "", 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +131,16 @@ func TestAuto(t *testing.T) {
 				t.Errorf("%d requests: %q", len(got), got)
 			}
 		})
+	}
+}
+
+// With -o name each object that was created is a line, the job before what it owns.
+func TestNames(t *testing.T) {
+	s := offering(t, spGroups)
+	running(s, "gang-scheduler=gangctl")
+	out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "tf", "llama", "--image", "i", "-o", "name")
+	if failed != nil || out != "tfjob.kubeflow.org/llama\npodgroup.scheduling.x-k8s.io/llama\n" {
+		t.Errorf("got %v\n%s", failed, out)
 	}
 }
 

@@ -3,17 +3,14 @@ package submit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -23,7 +20,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
 
@@ -65,6 +61,11 @@ func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decision
 	if t.client != nil && facts.Mapper != nil {
 		d.serves = facts.Serves
 		if err := s.refuseUnanswered(ctx, t.client, b); err != nil {
+			return nil, err
+		}
+	}
+	if t.client != nil && t.snapshot == nil {
+		if err := s.noteUnanswered(ctx, t.client, facts, b); err != nil {
 			return nil, err
 		}
 	}
@@ -235,64 +236,4 @@ func visible(kind string, err error) (blind string, failed error) {
 		return strings.ToLower(kind) + "s may not be listed", nil
 	}
 	return "", failure.Op{Verb: "list", Kind: kind}.Wrap(err)
-}
-
-// refuseUnanswered refuses jobs whose members request a scheduler that is not there: they would be pending indefinitely, with
-// nothing to report why. What may not be seen is not taken for absent, nor is a name to which a scheduler outside of the cluster
-// may answer: there is nothing of it but a lease, or no Deployment at all.
-func (s *Submission) refuseUnanswered(ctx context.Context, client *kube.Client, b *batch) error {
-	seen := map[string]bool{}
-	for _, j := range b.jobs {
-		for _, name := range j.schedulers {
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			answered, err := s.answers(ctx, client, name)
-			if err != nil {
-				return err
-			}
-			if !answered {
-				return failure.Errorf("%s: its members request scheduler %s, and no scheduler answers to that name", j.source, name).
-					WithHint("let gangctl's scheduler answer to it: gangctl install scheduler --serve %s\nor leave schedulerName out of the file", name)
-			}
-		}
-	}
-	return nil
-}
-
-// answers reports whether a scheduler answers to a name, or may.
-func (s *Submission) answers(ctx context.Context, client *kube.Client, name string) (bool, error) {
-	snap := &snapshot.Snapshot{At: s.IO.Clock.Now()}
-	deployments, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err == nil {
-		snap.Deployments = paging.Pointers(deployments.Items)
-		for _, lease := range []string{name, schedulerplugins.DefaultScheduler} {
-			selector := fields.OneTermEqualSelector("metadata.name", lease).String()
-			var leases *coordinationv1.LeaseList
-			if leases, err = client.Typed.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: selector}); err != nil {
-				break
-			}
-			snap.Leases = append(snap.Leases, paging.Pointers(leases.Items)...)
-		}
-	}
-	switch {
-	case apierrors.IsForbidden(err):
-		fmt.Fprintf(s.IO.ErrOut, "note: whether a scheduler answers to %s could not be seen: %s\n", name, failure.From(err).Message)
-		return true, nil
-	case err != nil:
-		return false, failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
-	}
-	if err := addPolicy(ctx, client, snap, name, schedulerplugins.DefaultScheduler); err != nil {
-		return false, err
-	}
-	v := view.New(snap)
-	found := component.FindScheduler(v, name, "")
-	return len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(v), nil
-}
-
-// outside reports whether gangctl's scheduler runs where it cannot be seen: it holds its lease, and no Deployment is its.
-func outside(v *view.View) bool {
-	own := component.FindScheduler(v, schedulerplugins.DefaultScheduler, "")
-	return len(own.Leases) > 0 && len(own.Deployments) == 0
 }

@@ -161,3 +161,17 @@ func TestKindRefusals(t *testing.T) {
 		})
 	}
 }
+
+// A kind by the name that its objects have, or by a slip, is not one of a file.
+func TestKindMeant(t *testing.T) {
+	names := []string{"tf", "pytorch", "mpi", "ray", "job", "train"}
+	for typed, want := range map[string]string{"tfjob": "tf", "PyTorchJob": "pytorch", "torch": "pytorch", "pytroch": "pytorch", "trainjob": "train", "jobs": "job", "jobset": "", "xgboost": "", "frobnicate": ""} {
+		if got := kindMeant(typed, names); got != want {
+			t.Errorf("%s: got %q", typed, got)
+		}
+	}
+	_, _, failed := typeLine(t.Context(), nil, "", "submit", "tfjob", "llama")
+	if failed == nil || failed.Hint != "did you mean gangctl submit tf?" {
+		t.Errorf("got %+v", failed)
+	}
+}

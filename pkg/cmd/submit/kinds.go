@@ -8,11 +8,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/gang"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/trainjob"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
@@ -45,6 +48,23 @@ type kind struct {
 
 // kinds are the kinds of job that flags can describe, the most usual first.
 func kinds() []kind { return []kind{tfKind(), pytorchKind(), mpiKind(), rayKind(), jobKind()} }
+
+// kindMeant is the kind, of those that flags can describe, that was probably meant by another name: that of the objects, or a slip; empty for none.
+func kindMeant(typed string, names []string) string {
+	reader, known := jobkinds.ByName(typed)
+	if !known {
+		return append(suggest.Similar(typed, names), "")[0]
+	}
+	for _, k := range kinds() {
+		if k.reader.GroupKind == reader.GroupKind {
+			return k.name
+		}
+	}
+	if reader.GroupKind == trainjob.Reader().GroupKind {
+		return "train"
+	}
+	return ""
+}
 
 // role is the part of the command line about one role.
 type role struct {

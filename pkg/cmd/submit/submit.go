@@ -29,7 +29,11 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	var names []string
 	o := &FileOptions{Submission: Submission{IO: f.IO, Namespace: f.Namespace, Client: f.Client}, Suffix: f.Suffix}
 	unknownKind := func(typed string) error {
-		return failure.Usagef("submit %q: the kinds of job are: %s", typed, strings.Join(names, ", ")).WithHint("jobs of other kinds are submitted from a file: gangctl submit -f FILE")
+		err := failure.Usagef("submit %q: the kinds of job are: %s", typed, strings.Join(names, ", "))
+		if meant := kindMeant(typed, names); meant != "" {
+			return err.WithHint("did you mean gangctl submit %s?", meant)
+		}
+		return err.WithHint("jobs of other kinds are submitted from a file: gangctl submit -f FILE")
 	}
 	cmd := &cobra.Command{
 		Use:   "submit KIND | -f FILE",
@@ -45,7 +49,8 @@ LeaderWorkerSet is a gang of its own, without an object: it is given the schedul
 and left to the API server, which takes it or refuses it.
 
 All that a file holds is created, or nothing: what the jobs need first, then each job and its gang. An object that is there
-already, and is as the file has it, is used.
+already, and is as the file has it, is used. With -o name each is a line of its own, as kubectl prints them: what a job needs, the job,
+and then what it owns, such as its PodGroup.
 
 --dry-run=fit reports whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
 0 where it would. Of several jobs each is judged as if those before it had been submitted: one that starts takes its room, its

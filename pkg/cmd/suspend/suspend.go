@@ -73,12 +73,7 @@ A job keeps who submitted it with gangctl. Before another user's job is resumed,
 }
 
 func newCommand(f *cmdutil.Factory, o *Options, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return failure.Usagef("%s needs the name of a job", cmd.Name()).WithHint("see them with `gangctl list`")
-		}
-		return nil
-	}
+	cmd.Args = cmdutil.SeveralJobs
 	cmd.ValidArgsFunction = cmdutil.CompleteJobs(f, 0, func(job *gang.Job) bool { return job.End == nil && job.Suspended != o.Suspend })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		slices.Sort(args)

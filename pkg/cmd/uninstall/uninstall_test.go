@@ -28,13 +28,19 @@ const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgrou
 func installed(t *testing.T, args ...string) *kubetest.Store {
 	t.Helper()
 	s := kubetest.NewStore(t)
-	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := install.NewSchedulerCommand(&cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: "v1.2.3"}}, nil)
-	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...))
-	if err := cmd.ExecuteContext(t.Context()); err != nil {
+	if err := installInto(t, s, args...); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// installInto types `install scheduler` against a store.
+func installInto(t *testing.T, s *kubetest.Store, args ...string) error {
+	t.Helper()
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	cmd := install.NewSchedulerCommand(&cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: "v1.2.3"}}, nil)
+	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...))
+	return cmd.ExecuteContext(t.Context())
 }
 
 // run types `uninstall` against a store, with a user who answers; without answers there is none.
@@ -82,6 +88,61 @@ func TestUninstall(t *testing.T) {
 	out, stderr, failed = run(t, s, nil)
 	if failed != nil || out != "" || !strings.HasPrefix(stderr, "nothing of gangctl is installed on this cluster, except for CustomResourceDefinition podgroups") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+// Whatever an interrupted install or uninstall has left goes, also from a namespace that gangctl did not make, and that only the binding names.
+func TestAfterAnInterruption(t *testing.T) {
+	const namespacePath = "/api/v1/namespaces/ml"
+	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
+		for done, interrupted := 0, true; interrupted; done++ {
+			s, left := kubetest.NewStore(t), done
+			s.Put(namespacePath, thing("v1", "Namespace", "ml", nil))
+			interrupt := func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != method {
+					return false
+				}
+				if left--; left < 0 {
+					kubetest.Write(w, 401, kubetest.Status(401, metav1.StatusReasonUnauthorized, "the login has ended", nil))
+				}
+				return left < 0
+			}
+			if method == http.MethodPatch {
+				s.Hook(interrupt)
+				interrupted = installInto(t, s, "--namespace", "ml") != nil
+			} else {
+				if err := installInto(t, s, "--namespace", "ml"); err != nil {
+					t.Fatal(err)
+				}
+				s.Hook(interrupt)
+				_, _, failed := run(t, s, nil)
+				interrupted = failed != nil
+			}
+			s.Hook(nil)
+			if _, _, failed := run(t, s, nil); failed != nil {
+				t.Fatalf("%s, after %d: %+v", method, done, failed)
+			}
+			if rest := slices.DeleteFunc(s.Paths(), func(at string) bool { return at == crdPath }); !slices.Equal(rest, []string{namespacePath}) {
+				t.Errorf("%s, after %d: left: %q", method, done, rest)
+			}
+		}
+	}
+}
+
+// What any user may have made is left, a few are named, and how each is taken away.
+func TestForeignObjectsStay(t *testing.T) {
+	s := kubetest.NewStore(t)
+	for i := range 12 {
+		name := fmt.Sprintf("theirs-%02d", i)
+		theirs := thing("v1", "ServiceAccount", name, nil)
+		theirs.SetNamespace("team")
+		theirs.SetLabels(map[string]string{"app.kubernetes.io/part-of": "gangctl", "app.kubernetes.io/instance": "gang-scheduler"})
+		s.Put("/api/v1/namespaces/team/serviceaccounts/"+name, theirs)
+	}
+	_, stderr, failed := run(t, s, nil)
+	if failed != nil || len(s.Paths()) != 12 || strings.Count(stderr, "note: ") != 11 ||
+		!strings.Contains(stderr, "; if it is left of an installation: kubectl -n team delete serviceaccount/theirs-09\nnote: 2 more have the labels") {
+		t.Errorf("%+v\n%s", failed, stderr)
 	}
 }
 

@@ -3,7 +3,6 @@ package whypending
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -13,15 +12,23 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// free reports a file that is there already, before anything is read for it. What is no file, such as a pipe, is written to.
-func (o *Options) free() error {
-	if o.Save == "" || o.Overwrite {
+// saving is what messages call it that --save does.
+const saving = "save snapshot"
+
+// save saves what was seen.
+func (o *Options) save(s *snapshot.Snapshot) error {
+	if o.Save == "" {
 		return nil
 	}
-	if there, err := os.Stat(o.Save); err != nil || !there.Mode().IsRegular() {
-		return nil // what keeps it from being written is reported then
+	save := s.SaveNew
+	if o.Overwrite {
+		save = s.Save
 	}
-	return failure.Errorf("save snapshot: %s is there already", o.Save).WithHint("choose another name, or add --overwrite")
+	if err := cmdutil.WrittenFile(saving, save(o.Save)); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.IO.ErrOut, "saved what was seen to %s\n", o.Save)
+	return nil
 }
 
 func (o *Options) run(ctx context.Context) error {
@@ -35,7 +42,7 @@ func (o *Options) run(ctx context.Context) error {
 	if o.Watch {
 		return o.watch(ctx, namespace)
 	}
-	if err := o.free(); err != nil {
+	if err := cmdutil.FreeFile(saving, o.Save, o.Overwrite); err != nil {
 		return err
 	}
 	if a, err := o.fromScheduler(ctx, namespace); err != nil {
@@ -50,11 +57,8 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.Save != "" {
-		if err := s.Save(o.Save); err != nil {
-			return failure.Errorf("%w", err).WithHint("name a file in a directory that you may write to, such as --save cluster.yaml.gz")
-		}
-		fmt.Fprintf(o.IO.ErrOut, "saved what was seen to %s\n", o.Save)
+	if err := o.save(s); err != nil {
+		return err
 	}
 	if o.Name == "" {
 		return o.list(ctx, s, namespace)

@@ -334,8 +334,11 @@ func runs(d *appsv1.Deployment, container corev1.Container, name string) bool {
 // SchedulerNames are the schedulers that give a sign of life, for an answer about a namespace, sorted.
 func SchedulerNames(v *view.View, namespace string) []string {
 	names := map[string]bool{}
-	for _, name := range named(v, Schedulers(), func(_ *appsv1.Deployment, c corev1.Container) []string {
+	for _, name := range named(v, Schedulers(), func(d *appsv1.Deployment, c corev1.Container) []string {
 		all := append([]string{Flag(c, "scheduler-name")}, argv.List(c, "serve")...)
+		if all[0] == "" && runs(d, c, ours) {
+			all = append(all, ours) // which needs no flag
+		}
 		for _, k := range products {
 			if k.is(c) {
 				all = append(all, k.name)

@@ -71,7 +71,7 @@ func (r *Result) Summary(name answer.Stage) answer.StageState {
 	}
 	passing := is(answer.Waiting, answer.Starting, answer.FitsNow)
 	switch {
-	case len(r.Findings) == 0:
+	case !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict != answer.FitsNow }): // that the gang fits stops nothing
 	case slices.ContainsFunc(r.Findings, is(answer.Uncertain)):
 		s.State = answer.StateUnknown
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return !passing(f) }):

@@ -248,6 +248,15 @@ func TestQuota(t *testing.T) {
 				delete(p.Containers[0].Resources.Limits, "memory")
 			})))
 		}},
+		{name: "fields are mandatory that nothing gives a value", code: answer.QuotaNeedsField, exit: 4, first: "must specify limits.cpu for: tensorflow; memory for: tensorflow", wantText: []string{"gangctl submit sets requests and limits with --cpu and --memory"}, build: func(c *clustertest.Cluster) {
+			quota(c, "q", list("limits.cpu", "80", "memory", "2Ti"), nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				for _, resources := range []corev1.ResourceList{p.Containers[0].Resources.Limits, p.Containers[0].Resources.Requests} {
+					delete(resources, "cpu")
+					delete(resources, "memory")
+				}
+			})))
+		}},
 		{name: "a mandatory field that a webhook sets", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			quota(c, "q", list("limits.cpu", "80"), nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { delete(p.Containers[0].Resources.Limits, "cpu") }), func(g *clustertest.Gang) { g.Age = 20 * time.Second }))

@@ -22,9 +22,7 @@ func (w *writer) stages() {
 		text := name + " " + s.State
 		switch s.State {
 		case answer.StateBlocked, answer.StateWaiting:
-			if text = strings.ToUpper(name); w.a.Verdict == answer.FitsNow {
-				text = name + " ok" // that it waits for its turn, which is now, stops nothing
-			}
+			text = strings.ToUpper(name)
 		case answer.StateUnknown:
 			text = name + " unknown"
 		}

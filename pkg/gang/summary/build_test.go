@@ -115,6 +115,21 @@ func terminating(pod *corev1.Pod) {
 	pod.DeletionTimestamp = &now
 }
 
+// unreported has the node controller take back that a pod that runs is ready.
+func unreported(pod *corev1.Pod) {
+	running(pod)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+}
+
+// unready has a container of a pod that runs not be ready.
+func unready(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}
+}
+
+func gatedReadiness(pod *corev1.Pod) {
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/registered"}}
+}
+
 func evicted(pod *corev1.Pod) {
 	bound(pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}

@@ -20,8 +20,10 @@ func reasonOf(m gang.Member, now time.Time) string {
 		return "not made before others are so far"
 	case gang.Failed:
 		return failedReason(m.Pod)
+	case gang.Lost:
+		return fmt.Sprintf("its node %s does not report, so whether it still runs is not known", m.Node())
 	case gang.Terminating:
-		return "being deleted"
+		return deletedReason(m.Pod, now)
 	case gang.Pending, gang.Gated:
 		return unscheduledReason(m.Pod)
 	case gang.Starting:
@@ -31,6 +33,17 @@ func reasonOf(m gang.Member, now time.Time) string {
 		return waitingReason(m.Pod)
 	}
 	return ""
+}
+
+// deletedReason is how far the deletion of a pod has come, as far as the pod shows it.
+func deletedReason(pod *corev1.Pod, now time.Time) string {
+	switch {
+	case gang.Unreported(pod):
+		return fmt.Sprintf("being deleted, and its node %s does not report that it has ended", pod.Spec.NodeName)
+	case gang.Overdue(pod, now):
+		return "being deleted, and long past its grace period"
+	}
+	return "being deleted"
 }
 
 // unscheduledReason is the scheduler's message on a pod that has no node.

@@ -205,7 +205,7 @@ func (s *Summary) firstReason() string {
 	if s.Bound == 0 && s.count(gang.Pending)+s.count(gang.Gated) > 0 {
 		return s.pendingReason()
 	}
-	for _, state := range []gang.State{gang.Failed, gang.Terminating, gang.Pending, gang.Gated, gang.Starting, gang.Missing, gang.NotDue} {
+	for _, state := range []gang.State{gang.Failed, gang.Lost, gang.Terminating, gang.Pending, gang.Gated, gang.Starting, gang.Missing, gang.NotDue} {
 		for _, m := range s.Rows {
 			if m.State == state && m.Reason != "" {
 				return m.Name() + ": " + m.Reason

@@ -60,6 +60,16 @@ func TestSummarize(t *testing.T) {
 			"Degraded 1/2 2 worker-0: Evicted: low on memory"},
 		{"being replaced", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running, terminating)},
 			"Degraded 1/2 2 worker-0: being deleted"},
+		{"its node does not report", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", unreported)},
+			"Degraded 1/2 2 worker-0: its node node-1 does not report, so whether it still runs is not known"},
+		{"no node reports", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", unreported), makePod("worker", "0", unreported)},
+			"Degraded 0/2 2 ps-0: its node node-1 does not report, so whether it still runs is not known"},
+		{"deleted from a node that does not report", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", unreported, terminating)},
+			"Degraded 1/2 2 worker-0: being deleted, and its node node-1 does not report that it has ended"},
+		{"one above the minimum is lost", makeJob(2, withMin(2)), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unreported)},
+			"Degraded 2/3 3 worker-1: its node node-1 does not report, so whether it still runs is not known"},
+		{"a container is not ready", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running, unready)}, "Starting 1/2 2 worker-0: not ready"},
+		{"a readiness gate", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", unreported, gatedReadiness)}, "Starting 1/2 2 worker-0: not ready"},
 		{"crash loop", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", waiting("CrashLoopBackOff", "back-off", 3))},
 			"Degraded 1/2 2 worker-0: CrashLoopBackOff: back-off"},
 		{"a pod is missing", makeJob(1), []*corev1.Pod{makePod("ps", "0", running)}, "Degraded 1/2 1 worker-0: no pod"},
@@ -120,6 +130,25 @@ func TestCrashLoopWhileUp(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// A pod that should have gone long ago is distinguished from one that has time left.
+func TestOverdue(t *testing.T) {
+	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		since time.Duration
+		want  string
+	}{
+		{-time.Minute, "worker-0: being deleted"},
+		{gang.StuckAfter, "worker-0: being deleted"},
+		{time.Hour, "worker-0: being deleted, and long past its grace period"},
+	} {
+		leaves := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now.Add(-tt.since)} }
+		s := Of(read(t, makeJob(1)), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running, leaves)}, now)
+		if s.State != gang.Degraded || s.Reason != tt.want {
+			t.Errorf("%s: got %s %s", tt.since, s.State, s.Reason)
+		}
 	}
 }
 

@@ -2,12 +2,14 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -49,8 +51,24 @@ func unstated(c *stage.Context, q *corev1.ResourceQuota, role string, pod *corev
 	}
 	if settable {
 		respect(c, f, limits)
+	} else if flags := statedBy(c, role, lacks); len(flags) > 0 {
+		f.Detail("gangctl submit sets requests and limits with %s", phrase.And(flags))
 	}
 	return f
+}
+
+// statedBy are the flags of submit that set what a role does not state; none for containers that they are not for.
+func statedBy(c *stage.Context, role string, lacks []quota.Unstated) (flags []string) {
+	r := c.Gang.RoleByName(role)
+	for _, u := range lacks {
+		if r == nil || !slices.Equal(u.Containers, []string{r.Main}) {
+			return nil
+		}
+		if flag := "--" + string(quota.Resource(u.Key)); !slices.Contains(flags, flag) { // cpu and memory alone are mandatory
+			flags = append(flags, flag)
+		}
+	}
+	return flags
 }
 
 func quotaNeedsField(c *stage.Context, r refusal.Refusal) *stage.Finding {
