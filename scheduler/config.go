@@ -153,7 +153,7 @@ func addProfiles(profiles []schedulerconfig.KubeSchedulerProfile, names []string
 	return profiles, nil
 }
 
-// filterTimeout is how long the engine looks for the devices of one pod on one node, unless the configuration says. Upstream's 10 s are as
+// filterTimeout is how long the engine looks for the devices of one pod on one node, unless the configuration sets it. Upstream's 10 s are as
 // long as nothing else is scheduled.
 const filterTimeout = 250 * time.Millisecond
 

@@ -39,8 +39,8 @@ import (
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// cluster is where gangs are read and reported.
-type cluster struct {
+// gangsConfig is where gangs are read and reported, and by what they are ordered and named.
+type gangsConfig struct {
 	client       kubernetes.Interface
 	dynamic      dynamic.Interface
 	follow       explainer.Follow
@@ -75,7 +75,7 @@ type gangs struct {
 
 // newGangs puts together the gangs of the pods that have one of our names. Its order is that of the arrows of data: what
 // is decided, what there is, what acts on both, what the engine sees of them.
-func newGangs(c cluster) (*gangs, error) {
+func newGangs(c gangsConfig) (*gangs, error) {
 	synced, changes, leading, refused := &syncs{}, &topic{}, &topic{}, &topic{}
 	decided := c.newDecisions(refused)
 	panics := engine.NewPanics()
@@ -118,7 +118,7 @@ type decisions struct {
 }
 
 // newDecisions returns decisions on no gang yet. Each gang that is refused is published.
-func (c cluster) newDecisions(refused *topic) decisions {
+func (c gangsConfig) newDecisions(refused *topic) decisions {
 	handle := engine.NewHandle()
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
 	ledger, history := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames), order.NewHistory()
@@ -146,7 +146,7 @@ type inventory struct {
 }
 
 // newInventory returns an inventory that fills once its informers run. Each gang that may have changed is published.
-func (c cluster) newInventory(why *reasons.Store, assumed *engine.AssumedPods, changes *topic, panics *engine.Panics) (inventory, error) {
+func (c gangsConfig) newInventory(why *reasons.Store, assumed *engine.AssumedPods, changes *topic, panics *engine.Panics) (inventory, error) {
 	virtualGroups := engine.NewVirtualGroups()
 	known := gangcache.New(planner.GroupSink{VirtualGroups: virtualGroups, Reasons: why}, c.priority)
 	groupView := engine.NewGroupView(cache.NewSharedIndexInformer(virtualGroups, &schedulingv1beta1.PodGroup{}, 0,
@@ -187,7 +187,7 @@ type controllers struct {
 	places    *replacement.Tracker
 }
 
-func (c cluster) newControllers(
+func (c gangsConfig) newControllers(
 	d decisions, known inventory, statuses *engine.PodStatusWriter, next func(gang.Key) bool, synced *syncs, panics *engine.Panics,
 ) (controllers, error) {
 	activate := func(pod *corev1.Pod) {
@@ -223,7 +223,7 @@ type engineAccess struct {
 	factory informers.SharedInformerFactory
 }
 
-func (c cluster) newEngineAccess(d decisions, known inventory, reports *status.Controller) engineAccess {
+func (c gangsConfig) newEngineAccess(d decisions, known inventory, reports *status.Controller) engineAccess {
 	client := engine.StatusClient(c.client, planner.NewConditions(known.virtualGroups, d.reasons, reports.ReportDecision, reports.Touch))
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
 	engine.WatchDevices(factory, client, c.informerName)
@@ -235,7 +235,7 @@ func (c cluster) newEngineAccess(d decisions, known inventory, reports *status.C
 }
 
 // newExplainer returns one that looks at the gangs.
-func (c cluster) newExplainer(
+func (c gangsConfig) newExplainer(
 	known inventory, factory informers.SharedInformerFactory, next func(gang.Key) bool, panics *engine.Panics,
 ) *explainer.Explainer {
 	instance, err := os.Hostname()

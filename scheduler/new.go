@@ -89,7 +89,7 @@ func New(ctx context.Context, c Config) (*Scheduler, error) {
 	}
 	binder := engine.NewBinder(clock.RealClock{})
 	recorder := record.New(c.Client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
-	g, err := newGangs(cluster{
+	g, err := newGangs(gangsConfig{
 		client: c.Client, dynamic: c.Dynamic, follow: explainer.FollowCluster, names: names, namespace: c.Namespace,
 		recorder: recorder, idle: binder.Idle, busy: binder.Busy, informerName: c.InformerName,
 		priority: c.Priority, policy: policy, foreignNames: foreignNames,

@@ -97,7 +97,7 @@ func newRig(t *testing.T, serving ...string) *rig {
 	unread := func(context.Context, *kube.Client, collect.Options) (explainer.Mirror, error) {
 		return nil, errors.New("an API server in memory has no snapshot")
 	}
-	if r.gangs, err = newGangs(cluster{
+	if r.gangs, err = newGangs(gangsConfig{
 		client: r.server, dynamic: r.groups, follow: unread, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {}, busy: func() bool { return false },
 		priority: gangcache.MemberPriority, policy: order.HighestResponseRatio,
 	}); err != nil {

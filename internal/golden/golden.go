@@ -1,4 +1,4 @@
-// Package golden compares what a test made with files that people have looked at. `go test PACKAGE -update` writes them anew.
+// Package golden compares what a test made with files that people have looked at. `go test PACKAGE -update` writes them again.
 package golden
 
 import (

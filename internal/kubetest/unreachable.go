@@ -28,7 +28,7 @@ func Away(t *testing.T) map[string]func() (*kube.Client, error) {
 }
 
 // Refusing returns an address, HOST:PORT, that refuses connections until the test ends. A port that was listened at and closed would be
-// free for others: here it belongs to the client's side of a connection, where nobody listens.
+// free for others: here it belongs to the client's side of a connection, where nothing listens.
 func Refusing(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-// Package leastscheduler is a scheduler that does the least that any has to do: it watches the pods of the cluster, as nobody can tell before which of
+// Package leastscheduler is a scheduler that does the least that any has to do: it watches the pods of the cluster, as it is not known before which of
 // them name it, and binds the members of a gang as soon as it has seen them all. It thinks about nothing. How long it takes is how long the API server
 // takes, on this machine and at this time: the floor for all others.
 package leastscheduler
@@ -69,7 +69,7 @@ func Start(ctx context.Context, config *rest.Config, gangs Gangs) error {
 	return nil
 }
 
-// bind tries until it succeeds or ctx ends: who measures waits for what is bound, and says what is not.
+// bind tries until it succeeds or ctx ends: who measures waits for what is bound, and reports what is not.
 func bind(ctx context.Context, client kubernetes.Interface, p *corev1.Pod, node string) {
 	for ctx.Err() == nil {
 		err := client.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})

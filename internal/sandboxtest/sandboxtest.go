@@ -29,7 +29,7 @@ const ServerEnv = "GANGCTL_API_SERVER"
 type Options struct {
 	// Args are further flags of `gangctl-sandbox up`, such as "--gpus=8".
 	Args []string
-	// Env is the environment of all components, "NAME=value", beside the test's own.
+	// Env is the environment of all components, "NAME=value", alongside the test's own.
 	Env []string
 	// DataDir is a directory of the test's own choice; a fresh one if empty.
 	DataDir string

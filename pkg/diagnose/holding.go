@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// holding is how many devices the members of a gang that does not run hold in vain, and since when, where that shows.
+// holding is how many devices the members of a gang that does not run hold for nothing, and since when, where that shows.
 func holding(w *view.View, r *stage.Diagnosis) (h answer.Holding) {
 	n, up := stage.IdleDevices(r.Gang)
 	if n == 0 || !stage.RunAgain(r.Gang).IsZero() || r.Primary != nil && r.Primary.Code == answer.ContainersStarting && busy(r.Gang) {

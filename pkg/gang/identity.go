@@ -2,6 +2,7 @@ package gang
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -22,6 +23,11 @@ func ControllerOf(obj metav1.Object) (id Identity, ok bool) {
 		return Identity{}, false
 	}
 	return Identity{obj.GetNamespace(), ref.UID}, true
+}
+
+// OwnerKind is the kind of what a reference names, with its API group: several groups have a Job.
+func OwnerKind(ref *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
 // Named is the object of a namespace and name in a list; nil if there is none.

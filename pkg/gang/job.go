@@ -137,7 +137,7 @@ func (r Role) MainContainer() int {
 	return slices.IndexFunc(r.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == r.Main })
 }
 
-// Stays reports whether a pod of the job stays when the job ends, until somebody deletes the job.
+// Stays reports whether a pod of the job stays when the job ends, until the job is deleted.
 func (j *Job) Stays(pod *corev1.Pod) bool { return j.LeftFor == 0 && j.leaves(pod) }
 
 // Left is how long after its end the job is deleted with a pod that would stay otherwise; 0 for a pod that goes with the end, or stays.

@@ -48,7 +48,7 @@ func (j *Job) Owns(pod *corev1.Pod) bool {
 	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false
 	}
-	if j.MadeAs != "" && ref.Kind == j.Reader.Makes.Kind && ref.Name == j.MadeAs {
+	if j.MadeAs != "" && ref.Name == j.MadeAs && OwnerKind(ref) == j.Reader.Makes {
 		return true
 	}
 	return ref.UID == j.Meta.UID || j.Reader.OwnsPart != nil && j.Reader.OwnsPart(&j.Meta, pod, ref)

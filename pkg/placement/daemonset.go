@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // DaemonSetPod reports whether a DaemonSet controls the pod; such pods stay indefinitely. Mirror pods of static manifests, owned by
@@ -16,13 +18,13 @@ func DaemonSetPod(p *corev1.Pod) bool {
 	if ref == nil {
 		return false
 	}
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) || StaticPod(p)
+	return gang.OwnerKind(ref) == (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) || StaticPod(p)
 }
 
 // StaticPod reports whether a pod mirrors a static manifest of its node.
 func StaticPod(p *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(p)
-	if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != (schema.GroupKind{Kind: "Node"}) {
+	if ref == nil || gang.OwnerKind(ref) != (schema.GroupKind{Kind: "Node"}) {
 		return false
 	}
 	_, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]

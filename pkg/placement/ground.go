@@ -51,7 +51,7 @@ func (c *counted) free() (sum int) {
 	return sum
 }
 
-// mostRoom is as much room as a node is said to have: sums of it do not overflow, and more than that nobody can use.
+// mostRoom is as much room as a node is counted with: sums of it do not overflow, and no gang can use more.
 const mostRoom = 1 << 40
 
 // roomOn is the room of a candidate.

@@ -35,7 +35,7 @@ func antiAffinityCheck(c *Cluster, pod *corev1.Pod) check {
 }
 
 // repelled reports whether required anti-affinity of a pod that is there selects the pod, or of one that a what-if took away. Most clusters have pods with
-// anti-affinity, to each other: nobody else is to pay for them.
+// anti-affinity, to each other: no other pod is to pay for them.
 func (c *Cluster) repelled(pod *corev1.Pod) bool {
 	namespace := c.namespaceLabels(pod.Namespace)
 	if c.indexed() && c.index.antiAffinity.repels(pod, namespace) {

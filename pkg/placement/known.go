@@ -72,7 +72,7 @@ func (k Known) same(obj *corev1.Node, pods []*corev1.Pod) *node {
 	return k.nodes[at]
 }
 
-// numberAs numbers the resources of a cluster. Where they are others than before, or in another order, no vector is kept: what is said of a cluster does
+// numberAs numbers the resources of a cluster. Where they are others than before, or in another order, no vector is kept: what is known of a cluster does
 // not depend on what was there earlier.
 func (k Known) numberAs(c *Cluster) {
 	c.names = newNames()

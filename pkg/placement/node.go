@@ -174,18 +174,18 @@ func first[T any](list []T) *T {
 	return &list[0]
 }
 
-// ready is the status of the Ready condition; a node that does not report one counts as ready, as for the scheduler.
-func ready(n *corev1.Node) corev1.ConditionStatus {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status
+// NotReadyCondition is the condition by which a node is reported not to be Ready; nil for one that is. A node without the condition counts as ready, as for the scheduler.
+func NotReadyCondition(n *corev1.Node) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c
 		}
 	}
-	return corev1.ConditionTrue
+	return nil
 }
 
 // NodeReady reports whether a node is ready.
-func NodeReady(n *corev1.Node) bool { return ready(n) == corev1.ConditionTrue }
+func NodeReady(n *corev1.Node) bool { return NotReadyCondition(n) == nil }
 
 func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 

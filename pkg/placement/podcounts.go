@@ -77,7 +77,7 @@ func (c *Cluster) unsettled(priority int32) map[int]bool {
 	return found
 }
 
-// PodsBeside goes through the pods of the nodes that have one of a lower priority, or one that is being deleted: no other node has somebody who makes
+// PodsBeside goes through the pods of the nodes that have one of a lower priority, or one that is being deleted: no other node has a pod that makes
 // room for a pod of that priority. It adds those of some others by name. The order is that of the nodes.
 func (c *Cluster) PodsBeside(priority int32, others ...string) iter.Seq2[string, *corev1.Pod] {
 	at := c.unsettled(priority)

@@ -258,15 +258,18 @@ func (r *rules) notReadyReason(n *corev1.Node) string {
 	if t, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return ProblemTaint(*t) }); found {
 		return t.Key
 	}
-	status := ready(n)
-	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
-	if status == corev1.ConditionUnknown {
-		taint.Key = corev1.TaintNodeUnreachable
-	}
-	if status == corev1.ConditionTrue || r.tolerates(taint) {
+	down := NotReadyCondition(n)
+	if down == nil {
 		return ""
 	}
-	return "Ready=" + string(status)
+	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	if down.Status == corev1.ConditionUnknown {
+		taint.Key = corev1.TaintNodeUnreachable
+	}
+	if r.tolerates(taint) {
+		return ""
+	}
+	return "Ready=" + string(down.Status)
 }
 
 func (r *rules) tolerates(t corev1.Taint) bool {

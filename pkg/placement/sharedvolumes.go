@@ -108,7 +108,7 @@ func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken
 	})
 }
 
-// blame has a bound say that what some roles use together is what limits one of them, where nothing else does.
+// blame has a bound report that what some roles use together is what limits one of them, where nothing else does.
 func (t *task) blame(bound *Bound, users []bool, by Constraint) {
 	if bound == nil || bound.Constraint != "" {
 		return

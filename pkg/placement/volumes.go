@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
+	storageutil "k8s.io/kubernetes/pkg/apis/storage/util"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 
@@ -100,14 +102,23 @@ func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaim
 	return k
 }
 
-// defaultClass is the newest StorageClass that is annotated as the default one, nil if there is none.
-func (o *Objects) defaultClass() *string {
-	var best *storagev1.StorageClass
-	for _, class := range o.StorageClasses {
-		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (best == nil || best.CreationTimestamp.Before(&class.CreationTimestamp)) {
+// DefaultStorageClass is the class that claims get which name none: the newest of those that are annotated as the default one, and of several of one time the first by name. It is nil
+// if there is none.
+func DefaultStorageClass(classes []*storagev1.StorageClass) (best *storagev1.StorageClass) {
+	for _, class := range classes {
+		if !storageutil.IsDefaultAnnotation(class.ObjectMeta) {
+			continue
+		}
+		if best == nil || cmp.Or(class.CreationTimestamp.Compare(best.CreationTimestamp.Time), strings.Compare(best.Name, class.Name)) > 0 {
 			best = class
 		}
 	}
+	return best
+}
+
+// defaultClass is the name of the default StorageClass; nil if there is none.
+func (o *Objects) defaultClass() *string {
+	best := DefaultStorageClass(o.StorageClasses)
 	if best == nil {
 		return nil
 	}

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -128,5 +130,31 @@ func TestUnmodelledStorageCapacity(t *testing.T) {
 	want := []string{"storage capacity of CSI driver csi.example.com for claim data"}
 	if got := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 2, aPod("w", nil, using("data")))}}, Options{}).Unmodelled; !cmp.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Of several default classes claims get the newest, as from the API server, in whatever order they are read.
+func TestDefaultStorageClass(t *testing.T) {
+	now := time.Now()
+	classOf := func(name, annotation string, age time.Duration) *storagev1.StorageClass {
+		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age)), Annotations: map[string]string{annotation: "true"}}}
+	}
+	const byDefault, beta = "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"
+	for want, classes := range map[string][]*storagev1.StorageClass{
+		"":       {classOf("other", "x", 0)},
+		"newest": {classOf("old", byDefault, time.Hour), classOf("newest", byDefault, time.Minute), classOf("other", "x", 0)},
+		"a":      {classOf("a", byDefault, time.Minute), classOf("b", byDefault, time.Minute)},
+		"beta":   {classOf("beta", beta, time.Minute)},
+	} {
+		for range 2 {
+			got := ""
+			if class := DefaultStorageClass(classes); class != nil {
+				got = class.Name
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			slices.Reverse(classes)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // controllers are those of kube-controller-manager that a sandbox has a use for;
-// there are no clouds or networks to control, and volumes only where they are asked for.
+// there are no clouds or networks to control, and volumes only where they are requested.
 const controllers = "serviceaccount-token-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller," +
 	"job-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller,disruption-controller," +
 	"pod-garbage-collector-controller,ttl-after-finished-controller,node-lifecycle-controller,taint-eviction-controller," +

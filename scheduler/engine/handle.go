@@ -33,7 +33,7 @@ type Handle struct {
 	listers   *listers // made when they are first needed
 }
 
-// listers read what the informers know. The engine's factory of informers makes a new one each time that it is asked.
+// listers read what the informers know. The engine's factory of informers makes a new one for each call.
 type listers struct {
 	pods   corelisters.PodLister
 	nodes  corelisters.NodeLister

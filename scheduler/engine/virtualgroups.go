@@ -193,7 +193,7 @@ func withoutConditions(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.Pod
 	return &view
 }
 
-// SameTerms reports whether two states of a virtual group say the same about how its members are placed.
+// SameTerms reports whether two states of a virtual group state the same about how its members are placed.
 func SameTerms(a, b *schedulingv1beta1.PodGroup) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
-// redacted stands for a value that is a secret. No API server takes it, so that a command with it acts for nobody else.
+// redacted stands for a value that is a secret. No API server takes it, so that a command with it acts for no other user.
 const redacted = "REDACTED"
 
 // elsewhere stands for a file with what was read of standard input.
@@ -203,7 +203,7 @@ var notCarried = []string{"namespace", "request-timeout"}
 // identity are the flags that are about who makes the requests.
 var identity = []string{"client-certificate", "client-key", "token", "as", "as-uid", "as-group", "user"}
 
-// impersonation are those of them with which the requests are another one's: of a command that says who, all are its own.
+// impersonation are those of them with which the requests are another one's: of a command that names a user, all are its own.
 var impersonation = []string{"as", "as-uid", "as-group"}
 
 // anyCluster are the flags that mean the same with another context.

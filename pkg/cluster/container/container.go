@@ -3,6 +3,7 @@ package container
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -22,6 +23,17 @@ func Status(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 // Started reports whether a container has a log: it runs, or has run.
 func Started(s *corev1.ContainerStatus) bool {
 	return s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil)
+}
+
+// Run is when the present run of a container began and ended; the end is zero while it goes on, and both where the container waits.
+func Run(s *corev1.ContainerStatus) (started, ended time.Time) {
+	switch {
+	case s.State.Running != nil:
+		return s.State.Running.StartedAt.Time, time.Time{}
+	case s.State.Terminated != nil:
+		return s.State.Terminated.StartedAt.Time, s.State.Terminated.FinishedAt.Time
+	}
+	return time.Time{}, time.Time{}
 }
 
 // Ended is how the run ended whose log is the current one; nil while it goes on. A container that waits to be started again

@@ -92,5 +92,5 @@ func ownerOf(obj metav1.Object) (kind schema.GroupKind, name string) {
 	if ref == nil {
 		return schema.GroupKind{}, ""
 	}
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
+	return gang.OwnerKind(ref), ref.Name
 }

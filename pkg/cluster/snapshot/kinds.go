@@ -136,7 +136,7 @@ func sorted[P metav1.Object](list []P) []P {
 	}
 	slices.SortFunc(all, func(a, b named) int {
 		if c := cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name)); c != 0 {
-			return c // most are told apart by that, and versions are parsed
+			return c // most are distinguished by that, and versions are parsed
 		}
 		return cmp.Or(cmp.Compare(revision(b.obj), revision(a.obj)), cmp.Compare(a.obj.GetUID(), b.obj.GetUID()), cmp.Compare(a.read, b.read))
 	})

@@ -36,7 +36,7 @@ type Snapshot struct {
 	Denied []Denial
 	// Skipped are the documents of its file that are no objects of Kubernetes, a line each.
 	Skipped []string
-	// Partial reports that it was read from a file without a header and without nodes: somebody chose what is in it, and left out the nodes.
+	// Partial reports that it was read from a file without a header and without nodes: a user chose what is in it, and left out the nodes.
 	Partial bool
 	// Probes are the answers to creates with dryRun=All, made when the snapshot was taken.
 	Probes []Probe

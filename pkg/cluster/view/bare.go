@@ -91,7 +91,7 @@ func (w *View) endOfBare(pods []*corev1.Pod) *gang.End {
 	end := &gang.End{Failed: true}
 	for _, p := range pods {
 		ref := metav1.GetControllerOfNoCopy(p)
-		if p.Status.Phase != corev1.PodFailed || p.DeletionTimestamp != nil || ref != nil && replaces(kindOf(ref).Group) {
+		if p.Status.Phase != corev1.PodFailed || p.DeletionTimestamp != nil || ref != nil && replaces(gang.OwnerKind(ref).Group) {
 			return nil
 		}
 		if at := w.EndedAt(p); end.Reason == "" || at.After(end.At) {

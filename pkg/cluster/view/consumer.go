@@ -18,13 +18,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// awayAfter is how long the kubelet of a node may not report before its pods wait for it in vain: as long as Kubernetes leaves pods on such a node.
+// awayAfter is how long the kubelet of a node may not report before its pods are not expected to end any more: as long as Kubernetes leaves pods on such a node.
 const awayAfter = 5 * time.Minute
 
 // Consumer is a job or a service, as a whole, that uses nodes.
@@ -50,6 +51,16 @@ type Consumer struct {
 // String is NAMESPACE/NAME.
 func (h *Consumer) String() string { return h.Namespace + "/" + h.Name }
 
+// GroupKind is its kind with the API group.
+func (h *Consumer) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: h.Group, Kind: h.Kind}
+}
+
+// Is reports whether it is the same job or service as another one, which may be of another view.
+func (h *Consumer) Is(other *Consumer) bool {
+	return h.Namespace == other.Namespace && h.Name == other.Name && h.GroupKind() == other.GroupKind()
+}
+
 // UIDs are those of its pods, as the simulation knows them.
 func (h *Consumer) UIDs() []types.UID { return placement.PodIDs(h.Pods) }
 
@@ -66,9 +77,8 @@ func (w *View) away() sets.Set[string] {
 	return Once(w, awayNodes{}, func() sets.Set[string] {
 		away := sets.New[string]()
 		for _, n := range w.Snap.Nodes {
-			silent := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-			})
+			down := placement.NotReadyCondition(n)
+			silent := down != nil && down.Status == corev1.ConditionUnknown
 			served := !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 			if silent && served && w.Age(placement.ReadyChangedAt(n)) > awayAfter {
 				away.Insert(n.Name)
@@ -120,7 +130,7 @@ func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil && 
 // Makes reports whether it is the application of a gang's pods, which no job owns: the gang is a part of it.
 func (h *Consumer) Makes(g *gang.Gang) bool {
 	m := g.Maker
-	return m != nil && h.Kind == m.Kind.Kind && h.Name == m.Name && h.Namespace == g.Meta.Namespace
+	return m != nil && h.GroupKind() == m.Kind && h.Name == m.Name && h.Namespace == g.Meta.Namespace
 }
 
 // Keeps reports whether a pod stays whatever ends: the consumer does not, or leaves this pod when it does.
@@ -214,7 +224,7 @@ func (w *View) Consumers() []*Consumer { return w.consumers().all }
 // Includes reports whether a pod, which may use no node yet, is of the job or service that a consumer is.
 func (w *View) Includes(h *Consumer, pod *corev1.Pod) bool {
 	root := rootOf(pod, Once(w, ofOwners{}, w.owners))
-	return h.Kind == root.kind.Kind && h.Name == root.name && h.Namespace == pod.Namespace
+	return h.GroupKind() == root.kind && h.Name == root.name && h.Namespace == pod.Namespace
 }
 
 // ConsumerOf is the consumer that a pod belongs to; nil if the pod consumes nothing.
@@ -286,7 +296,7 @@ func (w *View) consumersOf(match func(*corev1.Pod) bool) consumerIndex {
 		}
 	}
 	slices.SortFunc(x.all, func(a, b *Consumer) int {
-		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group))
 	})
 	return x
 }
@@ -317,10 +327,10 @@ func (w *View) owners() map[gang.Identity]owner {
 		add(statefulSet(), o)
 	}
 	for _, o := range w.Snap.Jobs {
-		add(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), o)
+		add(batchjob.GroupKind(), o)
 	}
 	for _, o := range w.makingPods() {
-		add(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), o)
+		add(podKind(), o)
 	}
 	for kind, list := range w.Snap.Custom {
 		for _, u := range list {
@@ -360,9 +370,9 @@ func (w *View) makingPods() (all []*corev1.Pod) {
 func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || placement.StaticPod(pod) {
-		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
+		return owner{kind: podKind(), name: pod.Name, uid: pod.UID}
 	}
-	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}
+	at := owner{kind: gang.OwnerKind(ref), name: ref.Name, uid: ref.UID}
 	var job *owner
 	for range 8 { // owners do not nest deeper; a cycle must not hang
 		known, ok := owners[gang.Identity{Namespace: pod.Namespace, UID: at.uid}]
@@ -372,14 +382,14 @@ func rootOf(pod *corev1.Pod, owners map[gang.Identity]owner) owner {
 		if isJob(at.kind) {
 			job = &owner{kind: at.kind, name: at.name, uid: at.uid}
 		}
-		at = owner{kind: schema.FromAPIVersionAndKind(known.above.APIVersion, known.above.Kind).GroupKind(), name: known.above.Name, uid: known.above.UID}
+		at = owner{kind: gang.OwnerKind(known.above), name: known.above.Name, uid: known.above.UID}
 	}
 	if job != nil && !isJob(at.kind) {
 		return *job
 	}
-	if hash := pod.Labels["pod-template-hash"]; at.kind.Kind == "ReplicaSet" && hash != "" {
+	if hash := pod.Labels["pod-template-hash"]; at.kind == replicaSet() && hash != "" {
 		if name, ok := strings.CutSuffix(at.name, "-"+hash); ok {
-			at.kind.Kind, at.name = "Deployment", name
+			at.kind, at.name = deployment(), name
 		}
 	}
 	return at

@@ -213,7 +213,7 @@ func (w *View) objectsOf(job *gang.Job, names []gang.Key, precedence gang.Preced
 	return found
 }
 
-// ownedBy reports whether a group object is a job's, or that of an earlier one of its kind and name, or nobody's.
+// ownedBy reports whether a group object is a job's, or that of an earlier one of its kind and name, or no object's.
 func (w *View) ownedBy(d *gang.Declaration, job *gang.Job) bool {
 	return d.Owner == "" || d.Owner == job.Meta.UID || w.OfPredecessor(d, job)
 }
@@ -225,7 +225,7 @@ func (w *View) OfPredecessor(d *gang.Declaration, job *gang.Job) bool {
 		return false
 	}
 	ref := metav1.GetControllerOf(u)
-	return ref != nil && kindOf(ref) == job.Kind.GroupKind() && ref.Name == job.Meta.Name
+	return ref != nil && gang.OwnerKind(ref) == job.Kind.GroupKind() && ref.Name == job.Meta.Name
 }
 
 // intended adds to the group objects that a job owns, and that its pods do not name, those that are intended for them: their name is that of the job, or the

@@ -40,7 +40,7 @@ func (d *decoded) job(key any) *gang.Job {
 		return nil
 	}
 	job := *before
-	job.SharesName = false // which is for each snapshot to say
+	job.SharesName = false // which depends on the snapshot
 	d.jobs[key] = &job
 	return &job
 }

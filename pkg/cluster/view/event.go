@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/occurrence"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 )
 
@@ -94,14 +94,14 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Events are the messages about objects of a name, the latest first: of an earlier one, too.
-func (w *View) Events(kind, namespace, name string) []Event {
-	return w.events()[eventKey{kind, namespace, name}]
+// EventsNamed are the messages about all objects that had a name, the latest first: of one that is not read, and of those before it.
+func (w *View) EventsNamed(kind schema.GroupKind, namespace, name string) []Event {
+	return w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: namespace, Name: name})
 }
 
 // EventsAbout are the messages about an object, the latest first: not about one of its name that another API group has, as Volcano has a Job, nor about an earlier one.
 func (w *View) EventsAbout(kind schema.GroupKind, o metav1.Object) []Event {
-	all := w.Events(kind.Kind, o.GetNamespace(), o.GetName())
+	all := w.events()[eventKey{kind.Kind, o.GetNamespace(), o.GetName()}]
 	another := func(e Event) bool {
 		switch {
 		case e.apiVersion != "" && schema.FromAPIVersionAndKind(e.apiVersion, kind.Kind).Group != kind.Group:
@@ -143,18 +143,18 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 		all = append(all, w.EventsAbout(u.GroupVersionKind().GroupKind(), u)...)
 	}
 	for _, part := range parts {
-		all = append(all, w.EventsAbout(schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, w.batchJobs().all[part])...)
+		all = append(all, w.EventsAbout(batchjob.GroupKind(), w.batchJobs().all[part])...)
 	}
 	if s.Kind.GroupKind() == leaderworkerset.Reader().GroupKind { // its StatefulSets, which have the names of the job and of the leaders
-		all = append(all, w.Events("StatefulSet", s.Meta.Namespace, s.Meta.Name)...)
+		all = append(all, w.EventsNamed(statefulSet(), s.Meta.Namespace, s.Meta.Name)...)
 		for _, p := range w.podsOf(s) {
-			all = append(all, w.Events("StatefulSet", p.Namespace, p.Name)...)
+			all = append(all, w.EventsNamed(statefulSet(), p.Namespace, p.Name)...)
 		}
 	}
 	if m := s.Maker; m != nil {
-		all = append(all, w.Events(m.Controller.Kind.Kind, s.Meta.Namespace, m.Controller.Name)...)
+		all = append(all, w.EventsNamed(m.Controller.Kind, s.Meta.Namespace, m.Controller.Name)...)
 		if m.Kind != m.Controller.Kind {
-			all = append(all, w.Events(m.Kind.Kind, s.Meta.Namespace, m.Name)...)
+			all = append(all, w.EventsNamed(m.Kind, s.Meta.Namespace, m.Name)...)
 		}
 	}
 	if len(all) == len(own) {
@@ -168,7 +168,17 @@ func (w *View) MakerEvents(s *gang.Job) []Event {
 
 // EventsOfPod are the messages about a pod, the latest first.
 func (w *View) EventsOfPod(p *corev1.Pod) []Event {
-	return w.EventsAbout(schema.GroupKind{Kind: "Pod"}, p)
+	return w.EventsAbout(podKind(), p)
+}
+
+// EventsOfMember are the messages about the pods that a member of a job had one after the other, which all have its name, the latest first: not those about an earlier job. What no job
+// owns has nothing that is older than its pods, so that all of the name count.
+func (w *View) EventsOfMember(job *gang.Job, pod string) []Event {
+	all := w.EventsNamed(podKind(), job.Meta.Namespace, pod)
+	if job.Bare != nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(e Event) bool { return e.Last.Before(job.Meta.CreationTimestamp.Time) })
 }
 
 // GroupEvents are the messages about the object that declares a gang, the latest first; none where it is declared without one.
@@ -177,7 +187,7 @@ func (w *View) GroupEvents(d *gang.Declaration) []Event {
 	if u := w.Object(kind, d.Key.Namespace, d.Key.Name); u != nil {
 		return w.EventsAbout(kind, u)
 	}
-	return w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: d.Key.Namespace, Name: d.Key.Name})
+	return w.EventsNamed(kind, d.Key.Namespace, d.Key.Name)
 }
 
 // PodEvents are the messages about the present pods of a gang, the latest first.

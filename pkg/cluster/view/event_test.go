@@ -1,14 +1,17 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // A Job of Kubernetes and one of Volcano may have one name: each has its own events, and those of which the group is not reported. So has each of two that had a name one after
@@ -36,6 +39,25 @@ func TestEventsAbout(t *testing.T) {
 	run := &metav1.ObjectMeta{Namespace: "team", Name: "run", UID: "own", CreationTimestamp: clustertest.Ago(2 * time.Minute)}
 	if got := w.EventsAbout(schema.GroupKind{Group: "batch", Kind: "Job"}, run); len(got) != 1 || got[0].Reason != "Own" {
 		t.Errorf("events of an earlier object of the name: got %v", got)
+	}
+}
+
+// A member's pods may have one name, one after the other; those of an earlier job had it, too. Pods that no job owns had no other.
+func TestEventsOfMember(t *testing.T) {
+	c := clustertest.New()
+	for reason, ago := range map[string]time.Duration{"Earlier": time.Hour, "Now": time.Minute} {
+		c.Event("Pod", "team", "gang-0", "x", reason, reason, ago).InvolvedObject.UID = types.UID(reason)
+	}
+	w := New(c.Done())
+	for name, job := range map[string]*gang.Job{"Now": {}, "Now Earlier": {Bare: []*corev1.Pod{}}} {
+		job.Meta = metav1.ObjectMeta{Namespace: "team", Name: "gang", CreationTimestamp: clustertest.Ago(10 * time.Minute)}
+		var got []string
+		for _, e := range w.EventsOfMember(job, "gang-0") {
+			got = append(got, e.Reason)
+		}
+		if strings.Join(got, " ") != name {
+			t.Errorf("got %q, want %q", got, name)
+		}
 	}
 }
 

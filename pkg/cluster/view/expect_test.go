@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -61,6 +62,29 @@ func TestExpect(t *testing.T) {
 				t.Errorf("got %v, %q; want %v, %q", end, from, tt.want, tt.from)
 			}
 		})
+	}
+}
+
+// A Job of Volcano runs for as long as earlier ones of its own kind, not as Jobs of Kubernetes of a like name.
+func TestHabitsOfTwoKindsOfOneName(t *testing.T) {
+	for kind, want := range map[string]time.Duration{"Job": 30 * time.Minute, clustertest.VolcanoJob: 0} {
+		c := clustertest.New()
+		for i := range 5 {
+			c.Add(clustertest.Gang{Name: fmt.Sprintf("gang-%d", i), Kind: "Job", Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, BatchJob: func(j *batchv1.Job) {
+				began, ended := clustertest.Ago(24*time.Hour), clustertest.Ago(24*time.Hour-30*time.Minute)
+				j.Status.StartTime, j.Status.CompletionTime = &began, &ended
+				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: ended}}
+			}})
+		}
+		w := view.New(c.Add(clustertest.Gang{Name: "gang-9", Kind: kind, Workers: 1, NoGroup: true}).Done())
+		job, err := w.Find(view.Query{Namespace: "team", Name: "gang-9"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, _ := w.Expect(job, clustertest.Now)
+		if want == 0 && !end.IsZero() || want > 0 && !end.Equal(clustertest.Now.Add(want)) {
+			t.Errorf("a %s is expected to end at %v", kind, end)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 
 // family is the name that the runs of one job share.
 func family(s *gang.Job) string {
-	return s.Kind.Kind + "/" + s.Meta.Namespace + "/" + runSuffix.ReplaceAllString(s.Meta.Name, "")
+	return s.Kind.GroupKind().String() + "/" + s.Meta.Namespace + "/" + runSuffix.ReplaceAllString(s.Meta.Name, "")
 }
 
 // habits are the median durations of jobs that have succeeded often enough, by family, and from how many runs.

@@ -260,7 +260,7 @@ func (w *View) kindsNamed(namespace, name string) []schema.GroupKind {
 // madeUnder are the kinds of what controls a pod, at once or at the top, and has a name.
 func (w *View) madeUnder(p *corev1.Pod, name string) (all []schema.GroupKind) {
 	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Name == name {
-		all = append(all, kindOf(ref))
+		all = append(all, gang.OwnerKind(ref))
 	}
 	if root := rootOf(p, Once(w, ofOwners{}, w.owners)); root.name == name {
 		all = append(all, root.kind)
@@ -292,7 +292,7 @@ func (w *View) insteadOf(kind schema.GroupKind, q Query) string {
 	if made := w.jobsMadeBy(kind, q); len(made) > 0 {
 		return ", which has made " + strings.Join(made, ", ")
 	}
-	for _, e := range w.EventsAbout(kind, &metav1.ObjectMeta{Namespace: q.Namespace, Name: q.Name}) {
+	for _, e := range w.EventsNamed(kind, q.Namespace, q.Name) {
 		if e.Warning {
 			return ", which has no pods; " + e.By + " reported of it: " + e.Reason + ": " + e.Message
 		}
@@ -306,7 +306,7 @@ func (w *View) jobsMadeBy(kind schema.GroupKind, q Query) (made []string) {
 	for _, s := range w.Jobs() {
 		ref := metav1.GetControllerOfNoCopy(&s.Meta)
 		switch {
-		case ref == nil || s.Meta.Namespace != q.Namespace || ref.Name != q.Name || kindOf(ref) != kind:
+		case ref == nil || s.Meta.Namespace != q.Namespace || ref.Name != q.Name || gang.OwnerKind(*ref) != kind:
 		case w.Gang(s).Count(gang.Pending, gang.Missing, gang.Gated) > 0:
 			waiting = append(waiting, s.Reader.Argument(s.Meta.Name))
 		default:

@@ -129,6 +129,11 @@ func (w *View) NodeClaim(name string) (claim *NodeClaim, known bool) {
 	return nil, (served || len(claims.all) > 0) && w.Snap.CanList(resource, "")
 }
 
+// NodeClaimEvents are the messages about NodeClaims of a name, whether there is one or not. What has no namespace has its events in the default one.
+func (w *View) NodeClaimEvents(name string) []Event {
+	return slices.Concat(w.EventsNamed(nodeClaimKind(), "", name), w.EventsNamed(nodeClaimKind(), metav1.NamespaceDefault, name))
+}
+
 // nodeClaims are those that can be read.
 type nodeClaims struct {
 	all    []*NodeClaim
@@ -214,7 +219,7 @@ func (n *NodeClaim) Failure() string {
 	return ""
 }
 
-// Node is the node as the claim promises it; nil where it does not say what the node will have.
+// Node is the node as the claim promises it; nil where it does not state what the node will have.
 func (n *NodeClaim) Node() *corev1.Node {
 	if len(n.Status.Allocatable) == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mergeLabelKeys writes matchLabelKeys and mismatchLabelKeys of a pod into the label selectors beside them, with the values of its own labels. The API server
+// mergeLabelKeys writes matchLabelKeys and mismatchLabelKeys of a pod into the label selectors alongside them, with the values of its own labels. The API server
 // does that to pods, not to their templates (MatchLabelKeysInPodAffinity), and the scheduler reads the selectors alone. Keys of topology spread constraints
 // the simulation reads itself.
 func mergeLabelKeys(pod *corev1.Pod) {

@@ -26,8 +26,8 @@ func (w *View) addMaker(s *gang.Job, grouped bool) {
 	}) {
 		return
 	}
-	s.Maker = &gang.Maker{Kind: root.kind, Name: root.name, Controller: gang.MakerPart{Kind: kindOf(ref), Name: ref.Name}}
-	set := w.statefulSetOf(kindOf(ref), s.Meta.Namespace, ref.Name)
+	s.Maker = &gang.Maker{Kind: root.kind, Name: root.name, Controller: gang.MakerPart{Kind: gang.OwnerKind(ref), Name: ref.Name}}
+	set := w.statefulSetOf(gang.OwnerKind(ref), s.Meta.Namespace, ref.Name)
 	id, _ := gang.ControllerOf(s.Bare[0])
 	made := withoutReplaced(w.byController().of(id))
 	if !grouped {
@@ -39,7 +39,7 @@ func (w *View) addMaker(s *gang.Job, grouped bool) {
 	if len(made) != len(s.Bare) || slices.ContainsFunc(s.Bare, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, &metav1.ObjectMeta{UID: ref.UID}) }) {
 		return // others of its pods are in no gang, or in another: which one it makes next is not known
 	}
-	replicas := w.replicasOf(kindOf(ref), s.Meta.Namespace, ref.Name)
+	replicas := w.replicasOf(gang.OwnerKind(ref), s.Meta.Namespace, ref.Name)
 	if replicas == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (w *View) Outdated(p *corev1.Pod) *appsv1.StatefulSet {
 	if ref == nil || p.DeletionTimestamp != nil {
 		return nil
 	}
-	set := w.statefulSetOf(kindOf(ref), p.Namespace, ref.Name)
+	set := w.statefulSetOf(gang.OwnerKind(ref), p.Namespace, ref.Name)
 	of := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	if set == nil || of == "" || set.Status.UpdateRevision == "" || of == set.Status.UpdateRevision || podutil.IsPodReady(p) {
 		return nil
@@ -129,11 +129,14 @@ func statefulSet() schema.GroupKind {
 	return schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
 }
 
+// podKind is the kind of pods.
+func podKind() schema.GroupKind { return schema.GroupKind{Kind: "Pod"} }
+
 // withoutReplaced leaves out pods that are being deleted and whose ReplicaSet, or that after it in a rollout, counts them no more; but not all pods.
 func withoutReplaced(pods []*corev1.Pod) []*corev1.Pod {
 	replaced := func(p *corev1.Pod) bool {
 		ref := metav1.GetControllerOfNoCopy(p)
-		return p.DeletionTimestamp != nil && ref != nil && kindOf(ref) == replicaSet()
+		return p.DeletionTimestamp != nil && ref != nil && gang.OwnerKind(ref) == replicaSet()
 	}
 	if !slices.ContainsFunc(pods, replaced) {
 		return pods
@@ -142,11 +145,6 @@ func withoutReplaced(pods []*corev1.Pod) []*corev1.Pod {
 		return left
 	}
 	return pods
-}
-
-// kindOf is the kind of what a reference names.
-func kindOf(ref *metav1.OwnerReference) schema.GroupKind {
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
 // ofOwners is the key of what [View.owners] returns.

@@ -128,13 +128,9 @@ func (w *View) EndedAt(pod *corev1.Pod) time.Time {
 
 // NodeLostAt is since when a node has not been Ready; zero for one that is, or is gone.
 func (w *View) NodeLostAt(name string) time.Time {
-	node := w.Cluster().Node(name)
-	if node == nil {
-		return time.Time{}
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
+	if node := w.Cluster().Node(name); node != nil {
+		if down := placement.NotReadyCondition(node); down != nil {
+			return down.LastTransitionTime.Time
 		}
 	}
 	return time.Time{}

@@ -18,7 +18,7 @@ func networkObjects(s *snapshot.Snapshot) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// network is what the objects of a snapshot say of the nodes.
+// network is what the objects of a snapshot state about the nodes.
 type network struct {
 	domains *networktopology.Domains
 	// labelled has the nodes with their labels, by what they were and by what they are.

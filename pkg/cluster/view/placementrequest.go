@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -59,64 +60,23 @@ func (p PlacementRequest) Member(role string, i int32) gang.Member {
 // differ (another volume each, for example) are several.
 func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	p := PlacementRequest{Members: map[string][]gang.Member{}, roles: map[string]string{}}
-	if done := g.Count(gang.Succeeded); g.Min > 0 { // as the schedulers have it: members that have ended lower the minimum, but not to none
-		p.MinMember = min(max(1, min(g.Min, g.Total())-done), g.Total()-done-g.Count(gang.NotDue))
-	}
-	names, selected := map[string]string{}, w.selectedLabels(g)
 	p.Topology = Topology(g)
-	podSets := g.Decl == nil && len(p.Topology.Parts) > 0
-	if g.Decl == nil && len(p.Topology.AllRequired()) > 0 {
-		p.MinMember = g.Total() // the domain is for all that Kueue admits, even where members start one by one
-		if g.MinMember != nil {
-			p.MinMember = min(*g.MinMember, p.MinMember)
-		}
-	}
+	p.MinMember = minMember(g, p.Topology)
 	p.KeepDevices = g.Decl != nil && g.Decl.Key.Dialect == gang.Native && p.Topology.Required != ""
-	var exclusions []exclusion
-	exclusions, p.Unmodelled = w.exclusions(g)
-	for _, x := range exclusions {
-		p.Topology.Parts = append(slices.Clip(p.Topology.Parts), x.Rule)
-	}
-	parts := p.Topology.Divide()
-	role := func(m gang.Member, pod *corev1.Pod) (name string) {
-		for _, x := range exclusions {
-			pod = x.applied(pod)
-		}
-		if podSets {
-			pod = kueue.InPodSet(m.Role, pod)
-		}
-		shape := signature(m.Role, pod, selected) + w.ownClaims(pod) + parts(pod)
-		name, known := names[shape]
-		if !known {
-			name = m.Role
-			if _, taken := p.Members[name]; taken {
-				name = fmt.Sprintf("%s#%d", m.Role, len(names)+1)
-			}
-			names[shape], p.Members[name], p.roles[name] = name, nil, m.Role
-			p.Roles = append(p.Roles, placement.Role{Name: name, Pod: pod})
-		}
-		return name
-	}
+	alike := w.roleFinder(g, &p)
 	for _, m := range g.Members {
 		switch m.State {
 		case gang.Starting, gang.Running:
 			p.Bound = append(p.Bound, m.Pod.UID)
-			continue
 		case gang.Succeeded, gang.NotDue:
-			continue
 		default: // the others need a place
+			name := alike.of(m, w.unplaced(g, m))
+			p.Members[name] = append(p.Members[name], m)
 		}
-		pod := m.Pod
-		if pod == nil || m.State == gang.Failed || m.State == gang.Terminating || m.State == gang.Lost {
-			pod = w.Virtual(g, m) // the replacement
-		}
-		pod = w.reassigned(g, m.Role, pod)
-		name := role(m, pod)
-		p.Members[name] = append(p.Members[name], m)
 	}
 	for i, pod := range w.Unreplaced(g) {
 		m := gang.Member{Role: g.Roles[0].Name, Index: int(g.Total()) + i, State: gang.Missing}
-		name := role(m, kept(pod))
+		name := alike.of(m, kept(pod))
 		p.Members[name] = append(p.Members[name], m)
 		p.MinMember = gang.Sum(p.MinMember, 1)
 	}
@@ -124,7 +84,7 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	for _, r := range g.Roles {
 		if n := g.Unlisted[r.Name]; n > 0 && g.Unmade(r.Name) == gang.Missing {
 			m := gang.Member{Role: r.Name, Index: int(r.Replicas - 1)}
-			unlisted[role(m, w.Virtual(g, m))] += n
+			unlisted[alike.of(m, w.Virtual(g, m))] += n
 		}
 	}
 	for i := range p.Roles {
@@ -132,8 +92,80 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
 		r.Min = w.roleMin(g, r.Name)
 	}
-	p.Shape, p.members = p.shape(names, g, w.tied)
+	p.Shape, p.members = p.shape(alike.names, g, w.tied)
 	return p
+}
+
+// minMember is how many of the members that have not ended the gang needs.
+func minMember(g *gang.Gang, topology gang.Topology) (n int32) {
+	if done := g.Count(gang.Succeeded); g.Min > 0 { // as the schedulers have it: members that have ended lower the minimum, but not to none
+		n = min(max(1, min(g.Min, g.Total())-done), g.Total()-done-g.Count(gang.NotDue))
+	}
+	if g.Decl == nil && len(topology.AllRequired()) > 0 {
+		n = g.Total() // the domain is for all that Kueue admits, even where members start one by one
+		if g.MinMember != nil {
+			n = min(*g.MinMember, n)
+		}
+	}
+	return n
+}
+
+// unplaced is the pod for which a member needs a place: its own, or the one that replaces that.
+func (w *View) unplaced(g *gang.Gang, m gang.Member) *corev1.Pod {
+	pod := m.Pod
+	if pod == nil || m.State == gang.Failed || m.State == gang.Terminating || m.State == gang.Lost {
+		pod = w.Virtual(g, m)
+	}
+	return w.reassigned(g, m.Role, pod)
+}
+
+// roleFinder puts the members of a gang that are alike into one simulated role of its request.
+type roleFinder struct {
+	view    *View
+	request *PlacementRequest
+	// names are those of the simulated roles, by what is equal for their members.
+	names map[string]string
+	// selected are the labels that distinguish members, parts is what the rules of the topology for parts of the gang do by.
+	selected sets.Set[string]
+	parts    func(metav1.Object) string
+	// exclusions are the topology domains that parts of the gang have for themselves.
+	exclusions []exclusion
+	// podSets is whether the rules for parts are about what Kueue counts together.
+	podSets bool
+}
+
+// roleFinder adds to a request the rules about the topology domains that parts of the gang have for themselves, and what of them it has not.
+func (w *View) roleFinder(g *gang.Gang, p *PlacementRequest) *roleFinder {
+	f := &roleFinder{view: w, request: p, names: map[string]string{}, selected: w.selectedLabels(g), podSets: g.Decl == nil && len(p.Topology.Parts) > 0}
+	f.exclusions, p.Unmodelled = w.exclusions(g)
+	for _, x := range f.exclusions {
+		p.Topology.Parts = append(slices.Clip(p.Topology.Parts), x.Rule)
+	}
+	f.parts = p.Topology.Divide()
+	return f
+}
+
+// of is the simulated role of a member that needs a place for a pod. It is added to the request if there is none.
+func (f *roleFinder) of(m gang.Member, pod *corev1.Pod) string {
+	for _, x := range f.exclusions {
+		pod = x.applied(pod)
+	}
+	if f.podSets {
+		pod = kueue.InPodSet(m.Role, pod)
+	}
+	shape := signature(m.Role, pod, f.selected) + f.view.ownClaims(pod) + f.parts(pod)
+	name, known := f.names[shape]
+	if known {
+		return name
+	}
+	p := f.request
+	name = m.Role
+	if _, taken := p.Members[name]; taken {
+		name = fmt.Sprintf("%s#%d", m.Role, len(f.names)+1)
+	}
+	f.names[shape], p.Members[name], p.roles[name] = name, nil, m.Role
+	p.Roles = append(p.Roles, placement.Role{Name: name, Pod: pod})
+	return name
 }
 
 // reassigned is the pod of a member whose node is not healthy, and for which Kueue looks for another: without the node.

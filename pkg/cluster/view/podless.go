@@ -48,7 +48,7 @@ func (w *View) madeOfGroup(d gang.Declaration, owner *metav1.OwnerReference) *ga
 	s.Kind, s.Meta = d.Kind, metav1.ObjectMeta{Namespace: d.Key.Namespace, Name: d.Key.Name, UID: d.UID, CreationTimestamp: metav1.NewTime(d.Created)}
 	if owner != nil {
 		s.Kind, s.Meta.Name, s.Meta.UID = schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID
-		s.Maker = &gang.Maker{Kind: kindOf(owner), Name: owner.Name, Controller: gang.MakerPart{Kind: kindOf(owner), Name: owner.Name}}
+		s.Maker = &gang.Maker{Kind: gang.OwnerKind(owner), Name: owner.Name, Controller: gang.MakerPart{Kind: gang.OwnerKind(owner), Name: owner.Name}}
 	}
 	share, stated := corev1.ResourceList{}, d.MinResources
 	if d.MinMember == 1 && owner != nil {

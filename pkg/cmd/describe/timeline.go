@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
@@ -57,13 +58,7 @@ func whole(s summary.Summary, when func(*corev1.Pod) time.Time) time.Time {
 func started(p *corev1.Pod) time.Time {
 	var last time.Time
 	for _, c := range p.Status.ContainerStatuses {
-		var at time.Time
-		switch {
-		case c.State.Running != nil:
-			at = c.State.Running.StartedAt.Time
-		case c.State.Terminated != nil:
-			at = c.State.Terminated.StartedAt.Time
-		}
+		at, _ := container.Run(&c)
 		if at.IsZero() {
 			return time.Time{}
 		}

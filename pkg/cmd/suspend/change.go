@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/volcanojob"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
@@ -45,14 +45,8 @@ func (o *Options) change(ctx context.Context, who *cmdutil.Caller, namespace, na
 		return nil, "", failure.NeedingVerb(err, "patch")
 	}
 	op := jobs.Op(job, o.verb())
-	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
+	if refused := o.refuse(op, job); refused != nil {
 		return nil, "", refused
-	}
-	if refused := refusePart(op, job); refused != nil {
-		return nil, "", refused
-	}
-	if suspension.FieldOf(job.Kind.Group) == nil {
-		return nil, "", o.refuseUnsuspendable(op, job)
 	}
 	if suspension.Suspended(job.Object) == o.Suspend {
 		if by := job.Meta.Labels[suspension.Label]; by != "" && o.Suspend {
@@ -60,44 +54,60 @@ func (o *Options) change(ctx context.Context, who *cmdutil.Caller, namespace, na
 		}
 		return job, "unchanged", nil
 	}
-	if !o.Suspend {
-		if _, begun := job.Meta.Annotations[resize.Annotation]; begun {
-			return nil, "", failure.Errorf("%s: it is in the middle of a change: as it is, it may not start", op).
-				WithHint("complete that, which resumes it: gangctl resize %[1]s -n %[2]s\nor take it back, which does too: gangctl resize %[1]s -n %[2]s --abort", resize.Named(job), job.Meta.Namespace)
-		}
-		if err := leftover(ctx, client, op, job); err != nil {
-			return nil, "", err
-		}
+	if o.Suspend {
+		err = refuseForbidden(op, job)
+	} else {
+		err = refuseUnready(ctx, client, op, job)
 	}
-	if why := suspension.Forbidden(job.Object); o.Suspend && why != "" {
-		return nil, "", failure.Errorf("%s: %s", op, why).
-			WithHint("only `gangctl delete %s -n %s` frees what it holds; set shutdownAfterJobFinishes in the file that you submit next", resize.Named(job), job.Meta.Namespace)
+	if err != nil {
+		return nil, "", err
 	}
 	if err := who.May(ctx, job); err != nil {
 		return nil, "", err
 	}
+	if err := o.write(ctx, client, op, job); err != nil {
+		return nil, "", err
+	}
+	return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
+}
+
+// write sets the field of the job, and reports where the cluster did not keep it.
+func (o *Options) write(ctx context.Context, client *kube.Client, op failure.Op, job *gang.Job) error {
 	patch, err := o.patch(job)
 	if err != nil {
-		return nil, "", failure.Errorf("%s: %w", op, err)
+		return failure.Errorf("%s: %w", op, err)
 	}
 	changed, err := client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Patch(ctx, job.Meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if errors.Is(err, context.Canceled) {
-		return nil, "", cmdutil.Sent(op)
+		return cmdutil.Sent(op)
 	}
 	if err != nil {
-		return nil, "", op.Wrap(err)
+		return op.Wrap(err)
 	}
 	field := strings.Join(suspension.FieldOf(job.Kind.Group), ".")
 	switch {
 	case suspension.Suspended(changed) == o.Suspend:
-		return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
+		return nil
 	case o.Suspend:
-		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
+		return failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
 			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", resize.Named(job), job.Meta.Namespace)
-	default:
-		return nil, "", failure.Errorf("%s: the cluster keeps %s: true, whatever is requested: something in it, such as Kueue, decides on the job", op, field).
-			WithHint("see what changes jobs when they are written: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies")
 	}
+	return failure.Errorf("%s: the cluster keeps %s: true, whatever is requested: something in it, such as Kueue, decides on the job", op, field).
+		WithHint("see what changes jobs when they are written: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies")
+}
+
+// refuse reports why a job is not ours to suspend or to resume, or cannot be; nil if it is.
+func (o *Options) refuse(op failure.Op, job *gang.Job) error {
+	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
+		return refused
+	}
+	if refused := refusePart(op, job); refused != nil {
+		return refused
+	}
+	if suspension.FieldOf(job.Kind.Group) == nil {
+		return o.refuseUnsuspendable(op, job)
+	}
+	return nil
 }
 
 // Refuse reports why a job is not ours to suspend or, where active is true, to resume; nil if it is.
@@ -177,11 +187,30 @@ func Leftover(pods []*corev1.Pod) []*corev1.Pod {
 	var left []*corev1.Pod
 	for _, pod := range pods {
 		owner := metav1.GetControllerOf(pod)
-		if !podutil.IsPodTerminal(pod) || owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
+		if !podutil.IsPodTerminal(pod) || owner == nil || !batchjob.Controls(owner) {
 			left = append(left, pod)
 		}
 	}
 	return left
+}
+
+// refuseForbidden reports that the spec of a job forbids to suspend it; nil for any other.
+func refuseForbidden(op failure.Op, job *gang.Job) error {
+	why := suspension.Forbidden(job.Object)
+	if why == "" {
+		return nil
+	}
+	return failure.Errorf("%s: %s", op, why).
+		WithHint("only `gangctl delete %s -n %s` frees what it holds; set shutdownAfterJobFinishes in the file that you submit next", resize.Named(job), job.Meta.Namespace)
+}
+
+// refuseUnready refuses to resume a job that would not run as it is: it is in the middle of a change, or has pods from before.
+func refuseUnready(ctx context.Context, client *kube.Client, op failure.Op, job *gang.Job) error {
+	if _, begun := job.Meta.Annotations[resize.Annotation]; begun {
+		return failure.Errorf("%s: it is in the middle of a change: as it is, it may not start", op).
+			WithHint("complete that, which resumes it: gangctl resize %[1]s -n %[2]s\nor take it back, which does too: gangctl resize %[1]s -n %[2]s --abort", resize.Named(job), job.Meta.Namespace)
+	}
+	return leftover(ctx, client, op, job)
 }
 
 // leftover refuses to resume a job that still has pods from before: the operator would take those that end for new ones that

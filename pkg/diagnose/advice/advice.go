@@ -202,7 +202,7 @@ func (s *search) alternatives(behind bool) {
 	s.part(answer.Fix, uncordoner{s}.repair)
 	s.part(answer.Move, mover{s}.move)
 	fits := slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.FitsNotPlaced })
-	if (!again || behind) && !fits { // it has room, and more of that has nobody place it
+	if (!again || behind) && !fits { // it has room, and with more of that it is not placed either
 		s.part(answer.AddNodes, func() {
 			if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
 				nodeAdder{s}.addNodes()

@@ -23,7 +23,7 @@ func (s evictor) evict() {
 	mine := stage.TermsOf(s.g, s.base.Request)
 	partner := s.base.Primary.Partner
 	victims := s.otherConsumers(func(h *view.Consumer) bool {
-		if h.Namespace == s.g.Meta.Namespace && slices.ContainsFunc(s.g.Job.Bare, func(p *corev1.Pod) bool { return s.w.Includes(h, p) }) || partner != nil && h.String() == partner.String() {
+		if h.Namespace == s.g.Meta.Namespace && slices.ContainsFunc(s.g.Job.Bare, func(p *corev1.Pod) bool { return s.w.Includes(h, p) }) || partner != nil && h.Is(partner) {
 			return false // the pods of the gang would go with it; and the finding that they wait for each other offers it
 		}
 		return s.naming().Evictable(h) && (!h.Ends || s.base.Stalled(h) || stage.Lower(h, mine) != "")

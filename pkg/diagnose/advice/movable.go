@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -31,8 +32,7 @@ func (s mover) movable(p *corev1.Pod, h *view.Consumer) bool {
 			return false
 		}
 	}
-	switch h.Kind {
-	case "Deployment", "StatefulSet", "ReplicaSet":
+	if h.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, h.Kind) {
 		return !isMember(p)
 	}
 	if h.Job == nil || h.Leftover() || h.Job.Total() != 1 || len(h.Pods) != 1 || h.Job.Meta.UID == s.g.Meta.UID || !s.alone(h.Job) {

@@ -119,6 +119,9 @@ func TestMove(t *testing.T) {
 		{"it has claimed a device", webPod(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} }), nil},
 		{"it is one of a gang", webPod(func(p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "serving-gang" }), nil},
 		{"no controller would create it again", webPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil},
+		{"of another group's StatefulSet it is not known what becomes", webPod(func(p *corev1.Pod) {
+			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps.kruise.io/v1beta1", "StatefulSet"
+		}), nil},
 		{"a DaemonSet's stays", webPod(func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }), nil},
 		{"a static pod stays", webPod(func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name = "Node", p.Spec.NodeName }), nil},
 		{"a job of one pod that is restarted", func(c *clustertest.Cluster) {

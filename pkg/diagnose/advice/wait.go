@@ -54,7 +54,7 @@ func (s waiter) needsDevices() bool {
 func (s waiter) ending() (jobs []*view.Consumer) {
 	partner := s.base.Primary.Partner
 	for _, h := range s.otherConsumers(func(h *view.Consumer) bool {
-		deadlocked := partner != nil && h.String() == partner.String()
+		deadlocked := partner != nil && h.Is(partner)
 		return h.Ends && !deadlocked && !slices.ContainsFunc(h.Pods, s.w.Stuck) && !s.base.Stalled(h) && !h.Makes(s.g)
 	}) {
 		if part := h.Ending(s.needsDevices()); part != nil {

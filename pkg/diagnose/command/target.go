@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // Target is the job that commands change.
@@ -67,7 +68,7 @@ func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok 
 
 // IsBatch reports whether a kind is the Job of Kubernetes itself.
 func IsBatch(kind schema.GroupVersionKind) bool {
-	return kind.Group == batchv1.GroupName && kind.Kind == "Job"
+	return kind.GroupKind() == batchjob.GroupKind()
 }
 
 // Steps are the changes of roles, and further ones, as one JSON patch of the job. ok is false for a kind whose fields are not known.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -142,7 +143,7 @@ func (d *draft) pod(p *corev1.Pod, main string) {
 	}
 	d.phase(Pending, bound, false)
 	s := status(p, main)
-	if s == nil || !began(s) {
+	if !container.Started(s) {
 		d.last(Starting, p)
 		return
 	}
@@ -161,7 +162,7 @@ func (d *draft) pod(p *corev1.Pod, main string) {
 
 // now adds the present run of a container.
 func (d *draft) now(p *corev1.Pod, s *corev1.ContainerStatus) {
-	started, ended := runOf(s)
+	started, ended := container.Run(s)
 	if s.LastTerminationState.Terminated != nil {
 		d.phase(Down, started, false)
 	} else {
@@ -173,7 +174,7 @@ func (d *draft) now(p *corev1.Pod, s *corev1.ContainerStatus) {
 		if t.ExitCode != 0 {
 			kind = Died
 		}
-		d.mark(kind, ended, exit(t))
+		d.mark(kind, ended, container.Exit(t))
 		return
 	}
 	ready, since := readiness(p)

@@ -22,20 +22,6 @@ func status(p *corev1.Pod, main string) *corev1.ContainerStatus {
 	return nil
 }
 
-// began reports whether a container runs or has run.
-func began(s *corev1.ContainerStatus) bool { return container.Started(s) }
-
-// runOf is when the present run of a container began and ended; the end is zero while it goes on.
-func runOf(s *corev1.ContainerStatus) (started, ended time.Time) {
-	switch {
-	case s.State.Running != nil:
-		return s.State.Running.StartedAt.Time, time.Time{}
-	case s.State.Terminated != nil:
-		return s.State.Terminated.StartedAt.Time, s.State.Terminated.FinishedAt.Time
-	}
-	return time.Time{}, time.Time{}
-}
-
 // placedAt is when a pod got its node, as well as that is known.
 func placedAt(p *corev1.Pod) time.Time {
 	if at := gang.PlacedAt(p); !at.IsZero() || p.Status.StartTime == nil {
@@ -79,12 +65,9 @@ func waits(p *corev1.Pod) string {
 	return ""
 }
 
-// exit describes how a run of a container ended.
-func exit(t *corev1.ContainerStateTerminated) string { return container.Exit(t) }
-
 // restartNote describes how the run before ended, and of how many runs nothing is known any more.
 func restartNote(s *corev1.ContainerStatus, before *corev1.ContainerStateTerminated) string {
-	text := exit(before)
+	text := container.Exit(before)
 	if s.RestartCount > 1 {
 		text += fmt.Sprintf("; restart %d: of the earlier runs nothing is left", s.RestartCount)
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -44,7 +45,7 @@ func steps(g *gang.Gang, r *Report) []Step {
 		})},
 		{"started", whole(g, func(p *corev1.Pod) time.Time {
 			if s := status(p, ""); s != nil {
-				at, _ := runOf(s)
+				at, _ := container.Run(s)
 				return at
 			}
 			return time.Time{}

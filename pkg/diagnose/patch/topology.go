@@ -123,7 +123,7 @@ func layers(d *gang.Declaration, to string) string {
 	return koordinator.GatherStrategy(t)
 }
 
-// merged edits an object by a merge patch. What cannot be merged stays as it is, and helps nobody.
+// merged edits an object by a merge patch. What cannot be merged stays as it is, and does not help.
 func merged(patch map[string]any) func(metav1.Object) {
 	return func(object metav1.Object) {
 		u, ok := object.(*unstructured.Unstructured)

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // JobOf is the job that owns a Workload; nil if it is not seen.
@@ -82,7 +83,7 @@ func gone(v *view.View, namespace string, ref metav1.OwnerReference) bool {
 	if podsAndOwners(v)[gang.Identity{Namespace: namespace, UID: ref.UID}] {
 		return false
 	}
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	kind := gang.OwnerKind(&ref)
 	if kind.Kind == "Pod" && kind.Group == "" {
 		return listed(v, schema.GroupResource{Resource: "pods"}, kind, namespace)
 	}
@@ -114,7 +115,7 @@ func listed(v *view.View, resource schema.GroupResource, kind schema.GroupKind, 
 			for _, p := range v.Snap.Pods {
 				all[p.Namespace] = true
 			}
-		case schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}:
+		case batchjob.GroupKind():
 			for _, j := range v.Snap.Jobs {
 				all[j.Namespace] = true
 			}

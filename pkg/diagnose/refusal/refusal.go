@@ -262,7 +262,7 @@ func Unanswered(c *stage.Context, out *stage.Result, kind, what string) bool {
 	return len(reasons) > 0
 }
 
-// assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not tell: they are of whole
+// assumedNew reports whether the job is only assumed to be submitted, or to be submitted again. The times of events do not show that: they are of whole
 // seconds, and of another clock.
 func assumedNew(v *view.View, g *gang.Gang) bool {
 	if v.Present() == v {

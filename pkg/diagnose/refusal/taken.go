@@ -103,7 +103,7 @@ func unmade(g *gang.Gang) (all []Refusal) {
 		switch {
 		case g.Reader.PodName != nil:
 			name := g.PodName(m)
-			if ofJobs && g.Reader.OwnsPart(&g.Meta, nil, &metav1.OwnerReference{Kind: "Job", Name: name}) { // the launcher of an MPIJob, whose pod has a random name then
+			if ofJobs && g.Reader.OwnsPart(&g.Meta, nil, &metav1.OwnerReference{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Name: name}) { // the launcher of an MPIJob, whose pod has a random name then
 				add(m, "jobs.batch", name)
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -113,7 +114,10 @@ func (c *Context) own(is func(*view.Consumer) bool) map[*view.Consumer][]*view.C
 
 // ofJob are the consumers that may be the gang's job, or what makes its pods.
 func (c *Context) ofJob() []*view.Consumer {
-	type made struct{ kind, namespace, name string }
+	type made struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
 	type byJob struct {
 		jobs   map[types.UID][]*view.Consumer
 		makers map[made][]*view.Consumer
@@ -124,7 +128,7 @@ func (c *Context) ofJob() []*view.Consumer {
 			if h.Job != nil {
 				x.jobs[h.Job.Meta.UID] = append(x.jobs[h.Job.Meta.UID], h)
 			}
-			at := made{h.Kind, h.Namespace, h.Name}
+			at := made{h.GroupKind(), h.Namespace, h.Name}
 			x.makers[at] = append(x.makers[at], h)
 		}
 		return x
@@ -134,12 +138,12 @@ func (c *Context) ofJob() []*view.Consumer {
 		all = slices.Clip(x.jobs[uid])
 	}
 	if m := c.Gang.Maker; m != nil {
-		all = append(all, x.makers[made{m.Kind.Kind, c.Gang.Meta.Namespace, m.Name}]...)
+		all = append(all, x.makers[made{m.Kind, c.Gang.Meta.Namespace, m.Name}]...)
 	}
 	return all
 }
 
-// Lowest is the lowest priority of a pod that uses a node: where it is not below that of a gang, nobody has to be looked at.
+// Lowest is the lowest priority of a pod that uses a node: where it is not below that of a gang, no consumer has to be looked at.
 func (c *Context) Lowest() int32 {
 	type lowest struct{}
 	return view.Once(c.View, lowest{}, func() int32 {

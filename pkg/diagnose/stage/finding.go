@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Finding is a reason, with the ways to remove it.
@@ -116,6 +117,11 @@ func (f *Finding) See(apiVersion, kind string, obj metav1.Object, path string) *
 func (f *Finding) SeeRef(ref, path string) *Finding {
 	f.Evidence = append(f.Evidence, answer.Evidence{Ref: ref, Path: path})
 	return f
+}
+
+// SeeGroup adds a field of the object that declares a gang as evidence.
+func (f *Finding) SeeGroup(d gang.Declaration, path string) *Finding {
+	return f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, path)
 }
 
 // SinceTime sets since when it has been so, if that is known.

@@ -3,7 +3,6 @@ package stage
 import (
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/ray"
@@ -43,7 +43,7 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 			"is suspended, and starts again when its Workload is active again"}
 	case kind.Group == "apps" && kind.Kind != "DaemonSet":
 		return scaleDown(h, resource)
-	case kind.Group == batchv1.GroupName && kind.Kind == "Job", kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
+	case kind == batchjob.GroupKind(), kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
 		kind == trainjob.Reader().GroupKind:
 		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"}
 	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job, h.Pods):
@@ -68,5 +68,5 @@ func kindOf(h *view.Consumer) schema.GroupKind {
 	if h.Job != nil {
 		return h.Job.Kind.GroupKind()
 	}
-	return schema.GroupKind{Group: h.Group, Kind: h.Kind}
+	return h.GroupKind()
 }

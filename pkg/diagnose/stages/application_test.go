@@ -124,6 +124,12 @@ func TestStatefulSets(t *testing.T) {
 			p.Status.Phase, p.Status.Conditions = corev1.PodPending, nil
 			waits("ImagePullBackOff", "Back-off pulling image")(p)
 		}},
+		{name: "preempted, and made again by its StatefulSet", code: answer.Insufficient("cpu"), exit: 3, wantText: []string{"it ran before: .* was lost, 5m ago: preempted: Preempted by"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0)
+			ownedPod(c, "k-0", "batch/v1", "Job", "k", "90", "n1")
+			ownedPod(c, "x-0", "apps/v1", "StatefulSet", setOf(c, "x", 1, "48").Name, "48", "").CreationTimestamp = clustertest.Ago(4 * time.Minute)
+			c.Event("Pod", "team", "x-0", "default-scheduler", "Preempted", "Preempted by pod team/k-0", 5*time.Minute)
+		}},
 		{name: "not Ready, and the next waits for it", code: answer.ContainersStarting, exit: 4, wantText: []string{"StatefulSet x makes a pod only when those before it are Ready.*: 2 further pods wait for it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 0)
 			upFor(29*time.Minute, func(*corev1.ContainerStatus) {})(ownedPod(c, "x-0", "apps/v1", "StatefulSet", setOf(c, "x", 3, "8").Name, "8", "n1"))

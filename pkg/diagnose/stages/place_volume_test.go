@@ -213,6 +213,14 @@ func TestVolumes(t *testing.T) {
 			class(c, "standard", "csi.example.com", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
+		{name: "no class, and two default ones", code: answer.PVCUnbound, exit: 4, first: "waits for a volume of class newest, which no provisioner serves", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "", corev1.ClaimPending).Spec.StorageClassName = nil
+			for i, name := range []string{"older", "newest"} {
+				sc := class(c, name, []string{"csi.example.com", "kubernetes.io/no-provisioner"}[i], wait)
+				sc.Annotations, sc.CreationTimestamp = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}, clustertest.Ago(time.Duration(2-i)*time.Hour)
+			}
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
 		{name: "a volume of each pod's own, of no class that exists", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast".*scratch`, build: func(c *clustertest.Cluster) {
 			class(c, "slow", "csi.example.com", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, ephemeral("fast")))

@@ -9,7 +9,7 @@ import (
 )
 
 // Leave takes the pods of a template out of all gangs that it names, in any dialect. A gang that its labels and annotations declare by themselves,
-// in a dialect that gangctl does not write, gets the name that rename makes of its own instead: nobody would declare it again.
+// in a dialect that gangctl does not write, gets the name that rename makes of its own instead: nothing would declare it again.
 func Leave(template *corev1.PodTemplateSpec, rename func(name string) string) {
 	kept := ""
 	if reader, ok := onlyRead(template); ok {

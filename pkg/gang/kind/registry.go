@@ -61,7 +61,7 @@ func WholeOf(part metav1.Object) (*metav1.OwnerReference, gang.JobReader) {
 	if ref == nil {
 		return nil, gang.JobReader{}
 	}
-	reader, known := ByKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+	reader, known := ByKind(gang.OwnerKind(ref))
 	if !known {
 		return nil, gang.JobReader{}
 	}

@@ -79,7 +79,7 @@ func aGang(name string, members int32, cpus int) Candidate {
 	}
 }
 
-// onNodes fills a node with pods of one cpu, the first of which ends first.
+// onNode fills a node with pods of one cpu, the first of which ends first.
 func onNode(node string, pods int, change ...func(*corev1.Pod)) (all []*corev1.Pod) {
 	for i := range pods {
 		all = append(all, aPod(fmt.Sprintf("%s-%d", node, i), node, 1, append([]func(*corev1.Pod){startedAt(noon.Add(time.Duration(i-10) * time.Minute))}, change...)...))

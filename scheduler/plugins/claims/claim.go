@@ -167,7 +167,7 @@ func (l *Ledger) Limit(pod *corev1.Pod) (limit time.Duration, enforced, ok bool)
 // trusted reports whether the promises of a namespace count. The lock is held.
 func (l *Ledger) trusted(namespace string) bool { return !l.clock.Now().Before(l.broken[namespace]) }
 
-// promise is what a pod with a node has promised. Its annotation may say something else by now.
+// promise is what a pod with a node has promised. Its annotation may have another value by now.
 type promise struct {
 	limit time.Duration // the shortest that it ever had
 	seen  bool          // since the last time that all pods were observed

@@ -24,7 +24,7 @@ type wants struct {
 
 // wantedRole is a role of a gang that waits.
 type wantedRole struct {
-	pod       *corev1.Pod // a member, without what says nothing of its place: it may be gone
+	pod       *corev1.Pod // a member, without what does not affect its place: it may be gone
 	signature string      // equal for pods of equal requirements
 	charge    placement.Charge
 	preempts  bool // pods of a lower priority may make room for it

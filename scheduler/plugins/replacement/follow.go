@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
@@ -111,12 +112,8 @@ func (t *Tracker) over(pod *corev1.Pod) {
 
 // takenOnPurpose reports whether a pod is deleted to give its place to others.
 func takenOnPurpose(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == ReasonGiven
-		}
-	}
-	return false
+	c := gang.Disruption(pod)
+	return c != nil && (c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == ReasonGiven)
 }
 
 // reserve enters the place that was decided on for a member, and strikes out

@@ -76,18 +76,14 @@ func ofGroup(c *stage.Context) (e evictions) {
 	return e
 }
 
-// ofPods are those of the member that was evicted most often, where its pods have one name: not those of an earlier job.
+// ofPods are those of the member that was evicted most often, where its pods have one name.
 func ofPods(c *stage.Context) (most evictions) {
 	for _, m := range c.Gang.Members {
 		if m.Pod == nil {
 			continue
 		}
-		all := c.View.Events("Pod", m.Pod.Namespace, m.Pod.Name)
-		if c.Gang.Bare == nil { // what is of no job has nothing that is older than its pods
-			all = slices.DeleteFunc(slices.Clone(all), func(x view.Event) bool { return x.Last.Before(c.Gang.Meta.CreationTimestamp.Time) })
-		}
 		var e evictions
-		if e.add(all); e.n > most.n {
+		if e.add(c.View.EventsOfMember(c.Gang.Job, m.Pod.Name)); e.n > most.n {
 			most = e
 		}
 	}
@@ -120,7 +116,7 @@ func ofFailed(c *stage.Context) (most evictions) {
 			continue
 		}
 		reported := evictions{}
-		reported.add(c.View.Events("Pod", latest.Namespace, latest.Name))
+		reported.add(c.View.EventsOfPod(latest))
 		e.how = cmp.Or(reported.how, gang.Disruption(latest).Message, gang.Disruption(latest).Reason)
 		most = e
 	}

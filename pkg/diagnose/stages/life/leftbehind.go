@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// stuckMembers are the members whose pods should have gone long ago. Those that are leaving in time hold nothing in vain.
+// stuckMembers are the members whose pods should have gone long ago. Those that are leaving in time do not count.
 func stuckMembers(c *stage.Context) (all []lostMember) {
 	for _, m := range c.Gang.Members {
 		if m.State == gang.Terminating && c.View.Stuck(m.Pod) {

@@ -113,9 +113,9 @@ func remember(c *stage.Context, l *lostMember) {
 		name = l.Pod.Name
 	}
 	rememberPod(c, l)
-	for _, e := range c.View.Events("Pod", c.Gang.Meta.Namespace, name) {
-		if e.Last.Before(c.Gang.Meta.CreationTimestamp.Time) || l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
-			continue // about a pod of an earlier job, or the one that is there now
+	for _, e := range c.View.EventsOfMember(c.Gang.Job, name) {
+		if l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
+			continue // about the one that is there now
 		}
 		if m := boundTo.FindStringSubmatch(e.Message); m != nil && l.node == "" && e.Reason == "Scheduled" {
 			l.node = m[1]
@@ -174,14 +174,12 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 		if l.node != "" && n.Name != l.node || l.node == "" && (placement.NodeReady(n) || taken[n.Name]) || !l.since.IsZero() && n.CreationTimestamp.After(l.since) {
 			continue
 		}
-		for _, cond := range n.Status.Conditions {
-			if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(started) {
-				if l.State != gang.Failed || l.how == "" { // else its status has how it ended, and when
-					l.node, l.since = n.Name, cond.LastTransitionTime.Time
-					l.how = fmt.Sprintf("node %s is not ready", n.Name)
-				}
-				return
+		if down := placement.NotReadyCondition(n); down != nil && !down.LastTransitionTime.Time.Before(started) {
+			if l.State != gang.Failed || l.how == "" { // else its status has how it ended, and when
+				l.node, l.since = n.Name, down.LastTransitionTime.Time
+				l.how = fmt.Sprintf("node %s is not ready", n.Name)
 			}
+			return
 		}
 	}
 	if l.node != "" && c.Cluster().Node(l.node) == nil {

@@ -55,7 +55,7 @@ func arriving(c *stage.Context) *arrivals {
 	return a
 }
 
-// addOrders adds the nodes that were ordered and have not come yet: of groups that have a node already, and of NodeClaims that say what they will have.
+// addOrders adds the nodes that were ordered and have not come yet: of groups that have a node already, and of NodeClaims that state what they will have.
 func (a *arrivals) addOrders(c *stage.Context) {
 	var more further
 	most := int(c.Gang.Total()) // more nodes than it has members change nothing

@@ -187,7 +187,7 @@ func devicesWhere(d placement.DeviceCount) string {
 	return wholeCluster
 }
 
-// devicesThere is how many devices there are; where a selector leaves out some of the class, of how many. A selector that fails for a device gives nobody any.
+// devicesThere is how many devices there are; where a selector leaves out some of the class, of how many. A selector that fails for a device gives no claim any.
 func devicesThere(d placement.DeviceCount) string {
 	if d.Selector == "" || d.Total == d.OfClass {
 		return fmt.Sprintf("%s %d", devicesWhere(d), d.Total)

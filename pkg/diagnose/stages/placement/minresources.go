@@ -89,7 +89,7 @@ func gap(c *stage.Context, name corev1.ResourceName, stated, need, free, total i
 	f.Detail("the scheduler compares minResources with what is left of all nodes before it looks at any pod").
 		Detail("requested %s, free %s, total %s (%s)", text(stated), text(free), text(total), name).
 		Fact("resource", string(name)).Fact("requested", stated).Fact("available", free).Fact("total", total).
-		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minResources")
+		SeeGroup(d, ".spec.minResources")
 	if need < stated {
 		f.Fix(patch.LowerMinResources(c.View, c.Gang, name, need)).Fact("overstated", need <= free)
 	}

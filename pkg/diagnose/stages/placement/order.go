@@ -114,11 +114,8 @@ func failing(c *stage.Context, o order) order {
 	switch claim, known := c.View.NodeClaim(o.claim); {
 	case claim == nil && known:
 		o.failure = "NodeClaim " + o.claim + " does not exist any more"
-		for _, namespace := range []string{"", "default"} { // where events about what has no namespace are
-			if events := c.View.Events("NodeClaim", namespace, o.claim); len(events) > 0 {
-				o.failure += ": " + events[0].Message
-				break
-			}
+		if events := c.View.NodeClaimEvents(o.claim); len(events) > 0 {
+			o.failure += ": " + events[0].Message
 		}
 	case claim == nil:
 	case c.View.NodeOf(claim) != nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/disruption"
 )
 
-// preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would in vain.
+// preemption adds which jobs and services of a lower priority are in the way, and why they are still there: the gang's scheduler has not preempted them, may not, or would gain nothing.
 func preemption(c *stage.Context, f *stage.Finding) {
 	if name, ok := f.Facts["resource"].(string); ok {
 		if text := queueing.Deserved(c.View, c.Gang, corev1.ResourceName(name)); text != "" {

@@ -132,11 +132,9 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 
 // unfit is what is wrong with a node: its Ready condition, or else its taints.
 func unfit(c *stage.Context, n *corev1.Node) string {
-	for _, cond := range n.Status.Conditions {
-		if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
-			why := cmp.Or(strings.TrimSpace(cond.Reason+" "+cond.Message), "no reason was given")
-			return fmt.Sprintf("%s is not ready for %s: %s", n.Name, phrase.Age(c.View.Age(cond.LastTransitionTime.Time)), why)
-		}
+	if down := placement.NotReadyCondition(n); down != nil {
+		why := cmp.Or(strings.TrimSpace(down.Reason+" "+down.Message), "no reason was given")
+		return fmt.Sprintf("%s is not ready for %s: %s", n.Name, phrase.Age(c.View.Age(down.LastTransitionTime.Time)), why)
 	}
 	var taints []string
 	for _, t := range n.Spec.Taints {

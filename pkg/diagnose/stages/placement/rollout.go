@@ -1,6 +1,7 @@
 package placement
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -42,7 +43,7 @@ func rolledOver(c *stage.Context) (old []*corev1.Pod) {
 	own := c.Gang.Bare[0]
 	id, _ := gang.ControllerOf(own)
 	for _, h := range c.Others() {
-		if h.Kind != "Deployment" || !c.View.Includes(h, own) {
+		if h.Group != appsv1.GroupName || h.Kind != "Deployment" || !c.View.Includes(h, own) {
 			continue
 		}
 		for _, p := range h.Pods {

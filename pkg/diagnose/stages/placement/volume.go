@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,18 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/cli/shell"
-	"github.com/gangctl/gangctl/pkg/cli/suggest"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/audience"
-	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -190,8 +181,6 @@ const (
 	provisioningTakes = 30 * time.Second
 	// noProvisioner stands in a StorageClass of which volumes are made by hand.
 	noProvisioner = "kubernetes.io/no-provisioner"
-	// defaultAnnotation makes a StorageClass that of claims which name none.
-	defaultAnnotation = "storageclass.kubernetes.io/is-default-class"
 )
 
 // classOf is the name of the StorageClass that a claim names, or gets by default; the class, if it exists; and all names.
@@ -201,13 +190,14 @@ func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired str
 	}
 	for _, sc := range c.View.Snap.StorageClasses {
 		have = append(have, sc.Name)
-		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations[defaultAnnotation] == "true"
-		if desired != "" && sc.Name == desired || class == nil && byDefault {
+		if desired != "" && sc.Name == desired {
 			class = sc
 		}
 	}
-	if desired == "" && class != nil {
-		desired = class.Name
+	if claim.Spec.StorageClassName == nil {
+		if class = placement.DefaultStorageClass(c.View.Snap.StorageClasses); class != nil {
+			desired = class.Name
+		}
 	}
 	return desired, class, have
 }
@@ -255,127 +245,4 @@ func releasedVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class
 		return nil
 	}
 	return c.View.Snap.Volumes[i]
-}
-
-// release makes of the finding that a claim has no volume that one is kept for an earlier claim, and has an administrator release it.
-func release(f *stage.Finding, claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, class string) *stage.Finding {
-	f.Message = fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s: %s fits it, but is Released: its claimRef is still an earlier claim of this name", claim.Name, class, v.Name)
-	f.As(answer.Blocked, answer.Admin).Fact("volume", v.Name).See("v1", "PersistentVolume", v, ".spec.claimRef").
-		Detail("the volume keeps the data of the earlier claim: who clears the claimRef lets this claim have it")
-	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "clear the claimRef of volume " + v.Name, Cost: "the data on it is the claim's then", Change: map[string]any{"volume": v.Name},
-			Command: command.MergePatch("", "pv", v.Name, map[string]any{"spec": map[string]any{"claimRef": nil}})},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, class) },
-	})
-}
-
-func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
-	f := stage.Found(answer.PVCUnbound, "%s", problem).
-		Fact("claim", name).Fact("role", phrase.Role(role.Name))
-	if set := claimMaker(c.Gang, name); claim == nil && set != "" {
-		return f.Fact("statefulSet", set).Detail("StatefulSet %s makes it of its volumeClaimTemplates, also for a pod that waits for it: its events have why it has not", set).Run(c.Kubectl("describe", "statefulset", set))
-	}
-	if claim == nil {
-		f.Detail("nothing makes a claim that a pod names: it comes with the manifest of the job, or is made before").Run(command.Pipe("echo "+shell.Quote(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":%q},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"SIZE"}}}}`, name)),
-			c.Kubectl("create", "-f", "-")))
-		var have []string
-		for _, other := range c.View.Snap.Claims {
-			if other.Namespace == c.Gang.Meta.Namespace {
-				have = append(have, other.Name)
-			}
-		}
-		if nearest := suggest.Nearest(name, have); nearest != "" {
-			f.Detail("did you mean %s?", nearest).Fix(otherClaim(c, name, nearest))
-		}
-		return f
-	}
-	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase").Run(c.Kubectl("describe", "pvc", name))
-	for _, e := range eventsOf(c, claim) {
-		if e.Warning {
-			f.Detail("%s reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).SinceTime(e.First)
-			break
-		}
-	}
-	if v := volumeOf(c, claim); v != nil && taken(v, claim) {
-		of := c.Reader.Title(audience.New("claim", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name))
-		f.See("v1", "PersistentVolume", v, ".spec.claimRef").Detail("volume %s is %s, of %s", v.Name, v.Status.Phase, of)
-	}
-	desired, class, have := classOf(c, claim)
-	if v := releasedVolume(c, claim, desired); v != nil && class != nil && class.Provisioner == noProvisioner && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" {
-		return release(f, claim, v, desired)
-	}
-	if desired == "" && claim.Spec.StorageClassName == nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" && len(have) > 0 {
-		f.Fix(defaultClass(claim, have))
-		if set := claimMaker(c.Gang, name); set != "" {
-			return f.As(answer.Blocked, answer.Admin).Detail("StatefulSet %s would make the claim again as it is", set)
-		}
-	}
-	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
-	switch {
-	case claim.DeletionTimestamp != nil:
-		text, cost, commands = fmt.Sprintf("make claim %s again once it is gone", name), "the data of its volume goes with it, unless the volume is retained", c.Kubectl("describe", "pvc", name)
-	case claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound:
-		text, cost = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"
-	case claim.Spec.VolumeName != "":
-		text = fmt.Sprintf("make claim %s again for a volume that is free, or free volume %s", name, claim.Spec.VolumeName)
-	case class != nil && class.Provisioner == noProvisioner:
-		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", desired, name), "", c.Kubectl("describe", "pvc", name)
-	case class != nil:
-		text, cost, commands = fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", class.Provisioner, name), "", c.Kubectl("describe", "pvc", name)
-	}
-	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Text: text, Cost: cost, Command: commands},
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, desired) },
-	})
-}
-
-// defaultClass has an administrator make a StorageClass that there is the default one: claims that name none are given it, those that wait already, too.
-func defaultClass(claim *corev1.PersistentVolumeClaim, have []string) stage.Fix {
-	x := answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "make one of the StorageClasses " + phrase.Names(have) + " the default one, which claims get that name none", Change: map[string]any{"claim": claim.Name}}
-	if len(have) == 1 {
-		x.Text = "make StorageClass " + have[0] + " the default one, which claims get that name none"
-		x.Command = command.Kubectl("", "annotate", "storageclass", have[0], defaultAnnotation+"=true", "--overwrite")
-	}
-	return stage.Fix{Action: x, Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, have[0]) }}
-}
-
-// claimMaker is the StatefulSet that makes a claim for a pod of the gang, from a template of its own; empty for any other claim.
-func claimMaker(g *gang.Gang, claim string) string {
-	for _, p := range g.ExistingPods() {
-		if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == "StatefulSet" && strings.HasSuffix(claim, "-"+p.Name) {
-			return ref.Name
-		}
-	}
-	return ""
-}
-
-// otherClaim mounts another claim in place of one.
-func otherClaim(c *stage.Context, name, to string) stage.Fix {
-	return patch.Job(c.Gang, answer.Fix, fmt.Sprintf("mount claim %s instead of %s", to, name), map[string]any{"claim": to}, func(spec *whatif.Spec) {
-		for i := range spec.Roles {
-			for _, v := range spec.Roles[i].Template.Spec.Volumes {
-				if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name {
-					v.PersistentVolumeClaim.ClaimName = to
-				}
-			}
-		}
-	})
-}
-
-// bindClaim is the cluster in which a claim is bound to a volume that every node reaches.
-func bindClaim(s *snapshot.Snapshot, claim *corev1.PersistentVolumeClaim, class string) *snapshot.Snapshot {
-	n := s.Clone()
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume-of-" + claim.Name}}
-	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
-	volume.Spec.StorageClassName, volume.Spec.AccessModes, volume.Status.Phase = class, claim.Spec.AccessModes, corev1.VolumeBound
-	n.Volumes = append(n.Volumes, volume)
-	for i, other := range n.Claims {
-		if other.Namespace == claim.Namespace && other.Name == claim.Name {
-			bound := other.DeepCopy()
-			bound.Spec.VolumeName, bound.Status.Phase, bound.DeletionTimestamp = volume.Name, corev1.ClaimBound, nil
-			bound.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
-			n.Claims[i] = bound
-		}
-	}
-	return n
 }

@@ -162,6 +162,6 @@ func ofPredecessor(c *stage.Context, d gang.Declaration) bool {
 
 func belongsToPredecessor(c *stage.Context, d gang.Declaration) *stage.Finding {
 	return stage.Found(answer.PodGroupForeign, "%s belongs to a job that is gone: %s is another one of the same name", stage.DescribeGroup(d), c.Gang.Meta.Name).
-		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".metadata.ownerReferences").
+		SeeGroup(d, ".metadata.ownerReferences").
 		Run(c.Kubectl("delete", strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name))
 }

@@ -30,9 +30,9 @@ func together(c *stage.Context) bool {
 }
 
 // waitsForItself makes of a finding about missing members that the controller makes them only when the others run, and offers what would help.
-func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, what string) {
+func waitsForItself(c *stage.Context, f *stage.Finding, s shortfall) {
 	g := c.Gang
-	f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the others are made only when these run, so it waits for itself", exist, of, what, need)
+	f.Message = fmt.Sprintf("%s: the others are made only when these run, so it waits for itself", s)
 	f.As(answer.Blocked, answer.User).Detail("%s", g.Sequential)
 	if g.Decl.Key.Dialect == g.Reader.Dialect && g.Reader.Dialect != "" {
 		ungroup(c, f)
@@ -44,8 +44,8 @@ func waitsForItself(c *stage.Context, f *stage.Finding, exist, of, need int32, w
 	if kind == mpijob.Reader().GroupKind {
 		launchFirst(c, f)
 	}
-	if d := g.Decl; (kind == mpijob.Reader().GroupKind || kind == volcanojob.GroupKind()) && d.Kind.Kind != "" && exist > 0 {
-		f.Fix(patch.Minimum(g, exist))
+	if d := g.Decl; (kind == mpijob.Reader().GroupKind || kind == volcanojob.GroupKind()) && d.Kind.Kind != "" && s.exist > 0 {
+		f.Fix(patch.Minimum(g, s.exist))
 	}
 }
 

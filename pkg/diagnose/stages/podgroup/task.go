@@ -73,7 +73,7 @@ func noTask(c *stage.Context, task string, n int32, tasks []string) *stage.Findi
 	tasks = tasks[:min(len(tasks), maxTasks)]
 	f := stage.Found(answer.MinMemberTooHigh, "%s wants %s of task %s, and no pod is of that: %s", stage.DescribeGroup(*d), phrase.Count(n, "member"), shown(task), of).
 		Fact("minMember", n).Fact("replicas", 0).Fact("task", shown(task)).Fact("tasks", tasks).
-		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec."+minTaskMember)
+		SeeGroup(*d, ".spec."+minTaskMember)
 	if len(task) > maxTask {
 		return f
 	}
@@ -135,7 +135,7 @@ func roleTooHigh(c *stage.Context, role string, r *gang.Role, total int32) *stag
 	}
 	f.Fixes, f.Evidence = nil, nil
 	f.Fact("minMember", n).Fact("replicas", r.Replicas).Fact("role", r.Name).
-		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec."+minTaskMember)
+		SeeGroup(*d, ".spec."+minTaskMember)
 	fields := gang.Fields{Object: u}
 	for _, task := range slices.Sorted(maps.Keys(fields.Map("spec", minTaskMember))) {
 		if strings.EqualFold(task, role) {

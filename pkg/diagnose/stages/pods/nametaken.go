@@ -3,7 +3,6 @@ package pods
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // taker is an object that has the name of one that the gang is to have: a pod, or a Job that would make pods.
@@ -44,7 +44,7 @@ func takerOf(c *stage.Context, obj metav1.Object) taker {
 
 // goes reports whether it goes for good when it is deleted: nothing makes it again under its name, and it was not deleted before.
 func (t taker) goes() bool {
-	return t.emptied || t.GetDeletionTimestamp() == nil && (t.owner == nil || t.owner.Kind == "ReplicaSet" || t.owner.Kind == "Job" && strings.HasPrefix(t.owner.APIVersion, batchv1.GroupName+"/"))
+	return t.emptied || t.GetDeletionTimestamp() == nil && (t.owner == nil || t.owner.Kind == "ReplicaSet" || batchjob.Controls(t.owner))
 }
 
 // nameTaken finds that pods or Jobs that are none of the gang's have the names of members, or of the Jobs that would make members. It is nil where something

@@ -46,7 +46,7 @@ func unplacedUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.Resourc
 // maxDiagnosed is how many jobs that a quota charges for pods without a node are diagnosed. Of those beyond it is not known that they do not go on.
 const maxDiagnosed = 12
 
-// maxStuck is how many jobs are offered for deletion each by itself, and of how many it is told why they do not start.
+// maxStuck is how many jobs are offered for deletion each by itself, and of how many it is reported why they do not start.
 const maxStuck = 4
 
 // goesOn finds out which of the users without a node get there and end without help. One that is blocked does not; nor do those that lack something of this

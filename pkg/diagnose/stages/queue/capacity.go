@@ -72,7 +72,7 @@ func (s *share) lasts(c *stage.Context, pods []*corev1.Pod, name corev1.Resource
 }
 
 // capacity compares what the gang needs, less what its pods on nodes use, with what each queue from its own to the root allows. Of the first queue that has too little, each resource
-// is found that it is short of: to raise one of them helps nobody.
+// is found that it is short of: to raise one of them does not help.
 func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *unstructured.Unstructured) {
 	need := needs(c)
 	for range queueing.MaxDepth {

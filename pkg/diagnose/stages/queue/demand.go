@@ -124,6 +124,6 @@ func (d demand) explain(c *stage.Context, f *stage.Finding) {
 		return
 	}
 	f.Detail("the scheduler compares minResources with the queue before it looks at any pod").
-		SeeRef(group.Kind.GroupVersion().String()+"/"+group.Kind.Kind+"/"+group.Key.Namespace+"/"+group.Key.Name, ".spec.minResources").
+		SeeGroup(*group, ".spec.minResources").
 		Fix(patch.LowerMinResources(c.View, c.Gang, d.name, d.need))
 }

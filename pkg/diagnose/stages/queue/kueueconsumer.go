@@ -248,7 +248,7 @@ type kept struct {
 	never, lasting []quotaUser
 }
 
-// back are the Workloads of which nothing comes back before somebody acts.
+// back are the Workloads of which nothing comes back before a user acts.
 func (k *kept) back() []*unstructured.Unstructured {
 	return slices.Concat(k.left, k.stuck, workloadsOf(k.hanging))
 }
@@ -277,8 +277,9 @@ func keptOf(users []quotaUser) (k kept) {
 }
 
 // consumers adds who uses the quota that is short, and how to release what nothing gives back. Where that is in the way by itself, waiting is useless.
-func consumers(c *stage.Context, f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, sets []cohort.PodSet, mayPreempt bool) {
-	all := usageOf(c, tree, queue, s)
+func (w quotaWait) consumers(f *stage.Finding, mayPreempt bool) {
+	c, queue, s, sets := w.Context, w.queue.GetName(), w.short, w.sets
+	all := usageOf(c, w.tree, queue, s)
 	k := all.kept
 	stage.DetailEach(f, all.users, func(u quotaUser) string {
 		name := c.Reader.Name(u.job)

@@ -23,61 +23,73 @@ import (
 // preempts adds whom Kueue preempts so that the gang gets the quota that it is short of: whom it has preempted already, or may by the policy of the queue; or by which other
 // policy it might, which takes room from others and is for their administrators to decide. That is a way out only after all others. By fair sharing Kueue preempts others.
 // may is true where it preempts some for the gang, or whether it does is not known.
-func preempts(c *stage.Context, out *stage.Result, f *stage.Finding, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) (ways []stage.Fix, may bool) {
-	name := queue.GetName()
-	if going := preempted(c, tree, name, wl); len(going) > 0 {
+func (w quotaWait) preempts(out *stage.Result, f *stage.Finding) (ways []stage.Fix, may bool) {
+	c, name := w.Context, w.queue.GetName()
+	if going := preempted(c, w.tree, name, w.wl); len(going) > 0 {
 		names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
 		f.Message = fmt.Sprintf("Kueue has preempted %s for it, and waits until %s pods are gone%s", names, phrase.Verb(len(going), "its", "their"), strings.TrimPrefix(f.Message, "Kueue holds it"))
 		f.Fact("preempting", names)
 		leaving(c, f, going)
 		return nil, true
 	}
-	policy := tree.PolicyOf(name)
+	policy := w.tree.PolicyOf(name)
 	may = policy.Within != cohort.Never || policy.Reclaim != cohort.Never
 	switch {
 	case c.View.Assumed: // it is for the cluster as it is
 		return nil, may
-	case tree.SharesFairly(name):
+	case w.tree.SharesFairly(name):
 		out.Unmodelled = append(out.Unmodelled, "whom Kueue preempts for it: by fair sharing")
 		return nil, true
 	}
-	p := cohort.Preemptor{Queue: name, Priority: queueing.PriorityInKueue(c.View, c.Gang, wl), Policy: policy}
-	if wl != nil {
-		p.Since = kueue.QueuedSince(wl)
+	p := cohort.Preemptor{Queue: name, Priority: queueing.PriorityInKueue(c.View, c.Gang, w.wl), Policy: policy}
+	if w.wl != nil {
+		p.Since = kueue.QueuedSince(w.wl)
 	}
-	victims, complete := tree.Victims(p, sets...)
+	victims, complete := w.tree.Victims(p, w.sets...)
 	switch {
 	case !complete:
 		return nil, may
 	case len(victims) > 0:
-		f.Detail("by its rules without fair sharing Kueue may preempt for it: %s", phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, s, v.Rule) })).Fact("mayPreempt", victimNames(c, victims))
+		f.Detail("by its rules without fair sharing Kueue may preempt for it: %s", phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, w.short, v.Rule) })).Fact("mayPreempt", victimNames(c, victims))
 		return nil, true
 	}
-	for _, other := range otherPolicies(p.Policy) {
-		field, value, now := other.field, other.value, p.Policy.Within
-		if other.policy.Reclaim != p.Policy.Reclaim {
-			now = p.Policy.Reclaim
-		}
+	return w.otherWays(f, p), false
+}
+
+// otherWays is the policy of the queue by which Kueue would preempt others for the gang, where it preempts nothing by the one that it has; none if none would.
+func (w quotaWait) otherWays(f *stage.Finding, p cohort.Preemptor) []stage.Fix {
+	has := p.Policy
+	for _, other := range otherPolicies(has) {
 		p.Policy = other.policy
-		victims, complete := tree.Victims(p, sets...)
+		victims, complete := w.tree.Victims(p, w.sets...)
 		if len(victims) == 0 || !complete {
-			p.Policy = tree.PolicyOf(name)
 			continue
 		}
-		f.Detail("by its rules without fair sharing Kueue preempts nothing for it: %s of ClusterQueue %s is %s", field, name, now)
-		names := phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, s, "") })
-		return []stage.Fix{{
-			Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("set %s of ClusterQueue %s to %s, by which Kueue preempts %s", field, name, value, names),
-				Cost:    phrase.Names(victimNames(c, victims)) + " " + phrase.Verb(len(victims), "stops, and waits", "stop, and wait") + " in the queue again",
-				Change:  map[string]any{"jobs": victimNames(c, victims), "object": "ClusterQueue/" + name, field: value},
-				Command: command.MergePatch("", "clusterqueue."+kueue.Group, name, map[string]any{"spec": map[string]any{"preemption": map[string]any{field: value}}})},
-			Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-				n := whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { whatif.Set(u, value, "spec", "preemption", field) })
-				return withoutAdmission(c, n, each(victims, func(v cohort.Victim) *unstructured.Unstructured { return v.Workload }))
-			},
-		}}, false
+		now := has.Within
+		if other.policy.Reclaim != has.Reclaim {
+			now = has.Reclaim
+		}
+		f.Detail("by its rules without fair sharing Kueue preempts nothing for it: %s of ClusterQueue %s is %s", other.field, p.Queue, now)
+		return []stage.Fix{w.setPolicy(other, p, victims)}
 	}
-	return nil, false
+	return nil
+}
+
+// setPolicy has an administrator give the queue another policy, by which Kueue preempts some for the gang.
+func (w quotaWait) setPolicy(other otherPolicy, p cohort.Preemptor, victims []cohort.Victim) stage.Fix {
+	c, name, field, value := w.Context, p.Queue, other.field, other.value
+	whom := phrase.NamesOf(victims, func(v cohort.Victim) string { return victim(c, p, v, w.short, "") })
+	names := victimNames(c, victims)
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("set %s of ClusterQueue %s to %s, by which Kueue preempts %s", field, name, value, whom),
+			Cost:    phrase.Names(names) + " " + phrase.Verb(len(names), "stops, and waits", "stop, and wait") + " in the queue again",
+			Change:  map[string]any{"jobs": names, "object": "ClusterQueue/" + name, field: value},
+			Command: command.MergePatch("", "clusterqueue."+kueue.Group, name, map[string]any{"spec": map[string]any{"preemption": map[string]any{field: value}}})},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+			n := whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { whatif.Set(u, value, "spec", "preemption", field) })
+			return withoutAdmission(c, n, each(victims, func(v cohort.Victim) *unstructured.Unstructured { return v.Workload }))
+		},
+	}
 }
 
 // leaving makes a finding one that passes in a moment, where all pods of those whom Kueue has preempted are being deleted: their grace periods end at a known time.

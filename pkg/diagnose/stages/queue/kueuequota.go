@@ -23,17 +23,29 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
+// quotaWait is a gang that a ClusterQueue has too little quota for.
+type quotaWait struct {
+	*stage.Context
+	tree *cohort.Tree
+	// queue is the ClusterQueue, and wl the Workload of the gang; nil where there is none yet.
+	queue, wl *unstructured.Unstructured
+	// sets are what Kueue counts of the gang, and short is what is short for one of them.
+	sets  []cohort.PodSet
+	short cohort.Shortage
+}
+
 // kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods select
 // the nodes of their flavors and tolerate what these tolerate, so the placement must too: where none has enough left, what any flavor that it may be one day gives them.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTreeFor(c.View, wl)
 	sets := queueing.PodSets(c.View, c.Gang)
+	waits := func(short *cohort.Shortage) quotaWait { return quotaWait{c, tree, queue, wl, sets, *short} }
 	potential := tree.Potential(queue.GetName())
 	if short := undeclared(c, out, potential.Undeclared(sets...), queue, wl); short != nil {
-		return kueueNever(c, tree, queue, *short, sets)
+		return waits(short).never()
 	}
 	if _, short := potential.Assign(sets...); short != nil {
-		return kueueNever(c, tree, queue, *short, sets)
+		return waits(short).never()
 	}
 	flavors, short := tree.Available(queue.GetName()).Assign(sets...)
 	out.Injected = map[string]cohort.Injected{}
@@ -42,7 +54,7 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 		for _, set := range sets {
 			out.Injected[set.Name] = whole.Injected(set)
 		}
-		return kueueShort(c, out, tree, queue, wl, *short, sets)
+		return waits(short).held(out)
 	}
 	for role, names := range flavors {
 		out.Injected[role] = tree.Injected(names...)
@@ -76,9 +88,9 @@ func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queu
 	return nil
 }
 
-// kueueNever finds that the gang is more than the queue can ever give: of all its flavors, or of those that its own rules leave it.
-func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) *stage.Finding {
-	name := queue.GetName()
+// never finds that the gang is more than the queue can ever give: of all its flavors, or of those that its own rules leave it.
+func (w quotaWait) never() *stage.Finding {
+	c, queue, name, s := w.Context, w.queue, w.queue.GetName(), w.short
 	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
 		name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested)).Fact("queue", name).Fact("role", s.PodSet).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
@@ -94,7 +106,7 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 		}
 		return f
 	}
-	others := usable(c, queue, tree.Potential(name).Exclusions(s.Name, s.PodSet, sets...))
+	others := usable(c, queue, w.tree.Potential(name).Exclusions(s.Name, s.PodSet, w.sets...))
 	if s.Unsuited {
 		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.PodSet, name, s.Flavor)
 		for _, flavor := range strings.Split(s.Flavor, ", ") {
@@ -103,7 +115,7 @@ func kueueNever(c *stage.Context, tree *cohort.Tree, queue *unstructured.Unstruc
 			}
 		}
 	}
-	if !s.Unsuited && ofFlavors(f, tree, name, s) && len(others) == 0 {
+	if !s.Unsuited && ofFlavors(f, w.tree, name, s) && len(others) == 0 {
 		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s allows %s of one flavor (%s), and the gang needs %s of one", name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested))
 	}
 	if len(others) > 0 { // the queue is large enough: the rules of the job are what is in the way
@@ -143,31 +155,22 @@ func without(c *stage.Context, name corev1.ResourceName) stage.Fix {
 	})
 }
 
-// kueueShort finds that others use what the gang needs.
-func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage, sets []cohort.PodSet) *stage.Finding {
+// held finds that others use what the gang needs.
+func (w quotaWait) held(out *stage.Result) *stage.Finding {
+	queue, name, s := w.queue, w.queue.GetName(), w.short
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
-	name := queue.GetName()
 	f := stage.Found(answer.KueueQuota, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
 		name, text(max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, text(s.Requested), text(s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
-	ofFlavors(f, tree, name, s)
-	for _, other := range usable(c, queue, tree.Available(name).Exclusions(s.Name, s.PodSet, sets...)) {
-		other.add(c, f)
+	ofFlavors(f, w.tree, name, s)
+	for _, other := range usable(w.Context, queue, w.tree.Available(name).Exclusions(s.Name, s.PodSet, w.sets...)) {
+		other.add(w.Context, f)
 	}
-	policies, mayPreempt := preempts(c, out, f, tree, queue, wl, s, sets)
-	consumers(c, f, tree, name, s, sets, mayPreempt)
-	if wl != nil {
-		position(c, f, wl, name)
-		evictedFor(c, f, wl)
-		if at := kueue.RequeueAt(wl); at.After(c.View.Now) {
-			f.Detail("Kueue looks at it again at %s, in %s, and not before", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)))
-		}
-		if condition, status := gang.ConditionIn(wl, "QuotaReserved"); status == "False" {
-			if f.SinceTime(condition.At); !ofEviction(wl, condition) {
-				f.Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
-			}
-		}
+	policies, mayPreempt := w.preempts(out, f)
+	w.consumers(f, mayPreempt)
+	if w.wl != nil {
+		w.state(f)
 	}
 	if f.Code == answer.VictimsTerminating {
 		return f
@@ -177,6 +180,21 @@ func kueueShort(c *stage.Context, out *stage.Result, tree *cohort.Tree, queue, w
 		f.Fix(policy)
 	}
 	return f
+}
+
+// state adds what Kueue reports of the Workload: its place among those that wait, and what it waits for besides.
+func (w quotaWait) state(f *stage.Finding) {
+	wl, now := w.wl, w.View.Now
+	position(w.Context, f, wl, w.queue.GetName())
+	evictedFor(w.Context, f, wl)
+	if at := kueue.RequeueAt(wl); at.After(now) {
+		f.Detail("Kueue looks at it again at %s, in %s, and not before", phrase.Clock(at, now), phrase.Age(at.Sub(now)))
+	}
+	if condition, status := gang.ConditionIn(wl, "QuotaReserved"); status == "False" {
+		if f.SinceTime(condition.At); !ofEviction(wl, condition) {
+			f.Detail("Kueue reported %s ago: %s", phrase.Age(w.View.Age(condition.At)), condition.Message)
+		}
+	}
 }
 
 // ofFlavors adds what each of several flavors has of the resource that is short, and reports whether there are several: Kueue divides no role over them.

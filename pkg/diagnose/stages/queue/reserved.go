@@ -278,7 +278,7 @@ func reservedBy(c *stage.Context, a admission, reservations []reservation) *stag
 		"%s reserved for %s, which %s", a.idleBut(idle, r.amount), consumer, until).
 		Fact("resource", string(a.name)).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
 	if c.Reader.Sees(r.d.Key.Namespace) {
-		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+r.d.Key.Namespace+"/"+r.d.Key.Name, ".spec.minResources")
+		f.SeeGroup(r.d, ".spec.minResources")
 	}
 	switch {
 	case r.job == nil && r.owner != nil:

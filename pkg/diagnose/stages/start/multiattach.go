@@ -82,7 +82,7 @@ func usersOf(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClai
 		}
 		own := member != "" || c.Gang.Owns(p) || h != nil && h == c.View.ConsumerOf(m.Pod)
 		if own || h != nil && h.DaemonSet {
-			h = nil // of which nothing is to be said besides
+			h = nil // of which nothing further is to be reported
 		}
 		u.add(c, p, member, h)
 	}

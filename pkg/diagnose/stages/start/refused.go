@@ -29,7 +29,7 @@ func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 		return notTaken(c, pod, reason)
 	}
 	if displaced(pod) {
-		return nil // how its containers ended then says nothing; that is for the stage of lost members
+		return nil // how its containers ended then shows nothing; that is for the stage of lost members
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {

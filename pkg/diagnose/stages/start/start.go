@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // Evaluate looks at the members that have a node and do not run.
@@ -153,7 +154,7 @@ func failsAgain(c *stage.Context) *stage.Finding {
 	one.add(failed[0].Name, failed[0], f)
 	f = one.all[0].finding(c)
 	again := "makes others"
-	if ref := metav1.GetControllerOfNoCopy(failed[0]); ref != nil && ref.Kind == "Job" {
+	if ref := metav1.GetControllerOfNoCopy(failed[0]); ref != nil && batchjob.Controls(ref) {
 		again = "waits longer each time"
 	}
 	f.Message = fmt.Sprintf("its pods fail, %s so far, and the controller %s: %s", phrase.Count(len(failed), "pod"), again, reason)

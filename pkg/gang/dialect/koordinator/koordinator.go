@@ -139,7 +139,7 @@ type gather struct {
 }
 
 // networkTopology reads the layers in whose domains members are together: they must be for one layer (MustGather), and should be for others
-// (PreferGather), in any order: which one is the narrower, nodes tell. Further layers that must gather are a rule for a part that has all members. Of how many pods
+// (PreferGather), in any order: which one is the narrower, nodes show. Further layers that must gather are a rule for a part that has all members. Of how many pods
 // each domain has to have a multiple is not applied.
 func networkTopology(object metav1.Object, d *gang.Declaration) error {
 	text := object.GetAnnotations()[TopologyAnnotation]

@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,10 +24,16 @@ const Role = "Worker"
 // nameLabel names the Job of a pod, in every release of Kubernetes.
 const nameLabel = "job-name"
 
+// GroupKind is the kind of these Jobs.
+func GroupKind() schema.GroupKind { return schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"} }
+
+// Controls reports whether an owner is a Job of Kubernetes: Volcano has a Job, too.
+func Controls(owner *metav1.OwnerReference) bool { return gang.OwnerKind(owner) == GroupKind() }
+
 // Reader reads this kind.
 func Reader() gang.JobReader {
 	return gang.JobReader{
-		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Versions: []string{"v1"}, Names: []string{"batchjob", "jobs.batch", "job.batch"},
+		GroupKind: GroupKind(), Resource: "jobs", Versions: []string{"v1"}, Names: []string{"batchjob", "jobs.batch", "job.batch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			typed := &batchv1.Job{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 const (
@@ -195,7 +196,7 @@ func Labelled(pod *corev1.Pod) (name, role string) {
 // before 0.6 do not write the uid.
 func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool {
 	uid, written := pod.Labels[uidLabel]
-	if part.Kind != "Job" || written && uid != string(job.UID) {
+	if !batchjob.Controls(part) || written && uid != string(job.UID) {
 		return false
 	}
 	return pod.Labels[NameLabel] == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+pod.Labels[roleLabel]+"-")

@@ -123,6 +123,8 @@ func pod(name, uid, role, number, index, part string) *corev1.Pod {
 
 func TestOwns(t *testing.T) {
 	j := job(t, two)
+	volcano := pod("p", "u", "workers", "1", "0", "llama-workers-1")
+	volcano.OwnerReferences[0].APIVersion = "batch.volcano.sh/v1alpha1"
 	for name, tt := range map[string]struct {
 		pod  *corev1.Pod
 		want bool
@@ -131,6 +133,7 @@ func TestOwns(t *testing.T) {
 		"of an old release":          {pod("p", "", "workers", "1", "0", "llama-workers-1"), true},
 		"of a JobSet before it":      {pod("p", "old", "workers", "1", "0", "llama-workers-1"), false},
 		"of a Job of somebody else":  {pod("p", "", "workers", "1", "0", "other"), false},
+		"of a Job of Volcano":        {volcano, false},
 		"of a Job that names no set": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", OwnerReferences: pod("p", "", "", "", "", "llama-workers-1").OwnerReferences}}, false},
 	} {
 		if got := j.Owns(tt.pod); got != tt.want {

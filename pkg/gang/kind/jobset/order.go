@@ -21,7 +21,7 @@ const (
 // inOrder is the startup policy with which each replicated job waits for the one before it.
 const inOrder = "InOrder"
 
-// Labels of pods that tell their Jobs apart: a hash of the Job's name, and the priority, which releases before 0.7 do not write.
+// Labels of pods that distinguish their Jobs: a hash of the Job's name, and the priority, which releases before 0.7 do not write.
 const (
 	jobKeyLabel   = "jobset.sigs.k8s.io/job-key"
 	priorityLabel = "jobset.sigs.k8s.io/priority"

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 )
 
@@ -88,7 +89,7 @@ func launcherWorks(job *gang.Job) int {
 
 // ownsPart knows the Job of the launcher by its name. The pods of a deleted job of the same name are not distinguished in this one case.
 func ownsPart(job *metav1.ObjectMeta, _ *corev1.Pod, part *metav1.OwnerReference) bool {
-	return part.Kind == "Job" && part.Name == job.Name+"-launcher"
+	return part.Name == job.Name+"-launcher" && batchjob.Controls(part)
 }
 
 func podName(job string, p gang.RoleIndex) string {

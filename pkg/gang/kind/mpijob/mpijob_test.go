@@ -55,6 +55,23 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// The launcher's Job is known by its name, which a Job of Volcano may have, too.
+func TestOwns(t *testing.T) {
+	job := horo(t, false)
+	for owner, want := range map[metav1.OwnerReference]bool{
+		{APIVersion: "batch/v1", Kind: "Job", Name: "horo-launcher"}:                  true,
+		{APIVersion: "batch/v1", Kind: "Job", Name: "other-launcher"}:                 false,
+		{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "horo-launcher"}: false,
+	} {
+		of := owner
+		of.UID, of.Controller = "j", new(true)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "horo-launcher-xk2pq", OwnerReferences: []metav1.OwnerReference{of}}}
+		if job.Owns(pod) != want {
+			t.Errorf("a pod of %s %s: got %t", owner.APIVersion, owner.Name, !want)
+		}
+	}
+}
+
 func horo(t *testing.T, works bool) *gang.Job {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": map[string]any{"namespace": "a", "name": "horo"},

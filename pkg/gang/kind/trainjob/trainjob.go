@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 )
 
@@ -166,5 +167,5 @@ func progress(f *gang.Fields) *gang.Progress {
 // ownsPart reports whether a pod of a Job is one of the JobSet of a TrainJob that is not known.
 func ownsPart(job *metav1.ObjectMeta, pod *corev1.Pod, part *metav1.OwnerReference) bool {
 	name, role := jobset.Labelled(pod)
-	return part.Kind == "Job" && name == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+role+"-")
+	return batchjob.Controls(part) && name == job.Name && strings.HasPrefix(part.Name, job.Name+"-"+role+"-")
 }

@@ -172,6 +172,10 @@ func TestJoin(t *testing.T) {
 	if !job.Owns(pod("x")) {
 		t.Error("a JobSet that is not known has no pods")
 	}
+	volcano := pod("x")
+	if volcano.OwnerReferences[0].APIVersion = "batch.volcano.sh/v1alpha1"; job.Owns(volcano) {
+		t.Error("a Job of Volcano is no part of a JobSet")
+	}
 	Reader().Join(job, made)
 	if !job.Owns(pod("s")) || job.Owns(pod("x")) {
 		t.Error("the pods are not those of the JobSet")
