@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/poll"
@@ -137,6 +138,31 @@ func TestClaimsThatDoNotExistAreReported(t *testing.T) {
 	r.delete("b")
 	r.create(r.pod("c", DefaultName, mark, claims(corev1.PodResourceClaim{Name: "c", ResourceClaimTemplateName: &template})))
 	r.waitMessage("c", "pod c: no ResourceClaim was made for it of ResourceClaimTemplate large")
+}
+
+// A member above the minimum claims what does not exist. The others start, and the engine tries it when its claim comes.
+func TestAMemberAboveTheMinimumWithoutItsClaim(t *testing.T) {
+	r := newRig(t)
+	claim := "gpu"
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 2) }
+	r.serveBuiltIn(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"))
+	r.node("n1", 4)
+	r.startWhole()
+	r.create(r.pod("a", DefaultName, mark, func(pod *corev1.Pod) {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
+	}), r.pod("b", DefaultName, mark), r.pod("c", DefaultName, mark))
+	r.waitPlaced("b", "c")
+	r.waitMessage("a", "pod waits for its claims: ResourceClaim gpu not found")
+	if _, err := r.server.ResourceV1().ResourceClaims(namespace).Create(t.Context(), &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim, UID: "gpu", ResourceVersion: r.version()},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lister := r.factory.Core().V1().Pods().Lister().Pods(namespace)
+	poll.Until(t, "it is seen as a member", func() bool {
+		pod, err := lister.Get("a")
+		return err == nil && pod.Spec.SchedulingGroup != nil && len(pod.Spec.SchedulingGates) == 0
+	})
 }
 
 // The engine keeps a gang aside until the claim of a member comes, also where the member is replaced by one without.

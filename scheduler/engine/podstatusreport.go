@@ -34,7 +34,9 @@ func (w *PodStatusWriter) report(pod *corev1.Pod, nominates bool, retry func(*co
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if queued := w.queued(pod); queued != nil { // it keeps its place
-		queued.patches = slices.DeleteFunc(queued.patches, func(p statusPatch) bool { return p.reportsOnly() || nominates && p.reports() })
+		queued.patches = slices.DeleteFunc(queued.patches, func(p statusPatch) bool {
+			return p.isOf(pod) && (p.reportsOnly() || nominates && p.reports())
+		})
 	}
 	request := w.writing[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if request == nil || !request.reports {
@@ -44,7 +46,7 @@ func (w *PodStatusWriter) report(pod *corev1.Pod, nominates bool, retry func(*co
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if queued := w.queued(pod); queued != nil && slices.ContainsFunc(queued.patches, statusPatch.reports) {
+		if queued := w.queued(pod); queued != nil && slices.ContainsFunc(queued.patches, func(p statusPatch) bool { return p.isOf(pod) && p.reports() }) {
 			return
 		}
 		again := func() { w.clock.AfterFunc(informerLag, func() { retry(pod) }) } // what is compared with it before would again be the same
@@ -64,6 +66,9 @@ func (w *PodStatusWriter) queued(pod *corev1.Pod) *podStatuses {
 	}
 	return nil
 }
+
+// isOf reports whether a patch is of a pod, and not of another that has had its name.
+func (p statusPatch) isOf(pod *corev1.Pod) bool { return p.uid == "" || p.uid == pod.UID }
 
 // reports reports whether a patch has whether its pod is scheduled.
 func (p statusPatch) reports() bool { return p.fields.Has("conditions") }

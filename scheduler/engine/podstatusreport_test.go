@@ -57,7 +57,7 @@ func TestTheNewestReportCounts(t *testing.T) {
 				}
 				writeStatus(t, client, "ns", "old", earlier)
 				synctest.Wait()
-				pod := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "old"}}}}
+				pod := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "old", UID: "uid-old"}}}}
 				engine.FailureHandler(t.Context(), nil, pod, nil, nil, time.Now())
 				time.Sleep(time.Minute)
 				synctest.Wait()

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/scheduler/outcome"
@@ -95,6 +96,8 @@ type statusRequest struct {
 
 // statusPatch is a patch of a pod's status.
 type statusPatch struct {
+	uid    types.UID                  // of the pod; empty if it is not known
+	seen   bool                       // it is to be written to the version of the pod that it has, and to no later one
 	data   map[string]json.RawMessage // by field of the pod
 	fields sets.Set[string]           // of its status
 	write  func(ctx context.Context, data []byte) (*corev1.Pod, error)
@@ -239,6 +242,8 @@ func (w *PodStatusWriter) write(ctx context.Context, namespace, name string, pat
 		return pod.Size(), true
 	case apierrors.IsNotFound(err), outcome.Replaced(err): // the pod is gone, or it is another one of that name
 		return 0, true
+	case apierrors.IsConflict(err) && patch.seen: // whoever wants it looks at the pod again
+		return 0, true
 	case outcome.Transient(err), apierrors.IsConflict(err): // others have changed the pod meanwhile
 		return 0, false
 	}
@@ -338,9 +343,10 @@ func (p *pendingStatuses) of(name string, held bool, now time.Time) *podStatuses
 	return pod
 }
 
-// add appends a patch. It replaces those that wait for the same pod and have no field that it has not.
+// add appends a patch. It replaces those that wait for the same pod and have no field that it has not. Another pod may have had the name before, and what is
+// reported of that last must not take the place of what is queued of its successor.
 func (p *podStatuses) add(patch statusPatch) {
-	earlier := slices.DeleteFunc(p.patches, func(e statusPatch) bool { return patch.fields.IsSuperset(e.fields) })
+	earlier := slices.DeleteFunc(p.patches, func(e statusPatch) bool { return e.uid == patch.uid && patch.fields.IsSuperset(e.fields) })
 	p.patches = append(earlier, patch)
 }
 
@@ -417,8 +423,9 @@ func (p *podStatusPods) Patch(ctx context.Context, name string, kind types.Patch
 		whole["metadata"] = fmt.Appendf(nil, `{"uid":%q}`, pod.UID)
 	}
 	_, nominates := status["nominatedNodeName"]
+	of := identityIn(whole["metadata"])
 	p.writer.add(p.namespace, name, statusPatch{
-		data: whole, fields: sets.KeySet(status),
+		uid: ptr.Deref(of.UID, ""), seen: of.ResourceVersion != nil, data: whole, fields: sets.KeySet(status),
 		write: func(ctx context.Context, data []byte) (*corev1.Pod, error) {
 			return p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
 		},
@@ -447,6 +454,14 @@ func textOf(raw json.RawMessage) (text string) {
 		return ""
 	}
 	return text
+}
+
+// identityIn is the UID, and the version, that the metadata of a patch have; empty where they have none.
+func identityIn(metadata json.RawMessage) (of metav1.Preconditions) {
+	if len(metadata) == 0 || json.Unmarshal(metadata, &of) != nil {
+		return metav1.Preconditions{}
+	}
+	return of
 }
 
 // isNew reports whether no scheduler has reported on a pod. The API server reports that one has gates.

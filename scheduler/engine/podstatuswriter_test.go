@@ -426,6 +426,49 @@ func TestAStatusOfAPodThatWasReplaced(t *testing.T) {
 	})
 }
 
+// A status that is to be written to one version of its pod is not written to a later one.
+func TestAStatusOfOneVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(nil)
+		server.errs = []error{errInternal, errConflict}
+		client := running(t, server)
+		patch := []byte(`{"metadata":{"uid":"uid-a","resourceVersion":"7"},"status":{"nominatedNodeName":null}}`)
+		if _, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if made := server.made(); len(made) != 2 || !strings.Contains(made[1], `"resourceVersion":"7"`) {
+			t.Errorf("requests are %v", made)
+		}
+	})
+}
+
+// Two pods have one name after each other. What is reported of the first last, and too late, does not take the place of what is reported of the second.
+func TestStatusesOfTwoPodsOfOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newDelayedServer(map[string]time.Duration{"ns": time.Second})
+		w, client := newRunning(t, server, func() bool { return false })
+		patch := func(uid, message string) {
+			t.Helper()
+			data := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"conditions":[{"type":"PodScheduled","message":%q}]}}`, uid, message)
+			if _, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType, []byte(data), metav1.PatchOptions{}, "status"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writeStatus(t, client, "ns", "other", unscheduled)
+		synctest.Wait()
+		patch("second", "waits")
+		w.report(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "first"}}, false, nil)
+		patch("first", "waited")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if written := strings.Join(server.made(), "\n"); !strings.Contains(written, `"waits"`) {
+			t.Errorf("written:\n%s", written)
+		}
+	})
+}
+
 // Nothing is kept of namespaces that have paused.
 func TestPausesAreForgotten(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(0, 0))

@@ -149,6 +149,7 @@ func (v *PodView) show(before, pod *corev1.Pod) {
 func inGangOf(other, view *corev1.Pod) *corev1.Pod {
 	of := *view
 	of.Spec.SchedulingGroup, of.Spec.Priority, of.Spec.PreemptionPolicy = other.Spec.SchedulingGroup, other.Spec.Priority, other.Spec.PreemptionPolicy
+	of.Spec.SchedulingGates = other.Spec.SchedulingGates
 	return &of
 }
 

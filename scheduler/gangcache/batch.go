@@ -31,6 +31,7 @@ type podInfo struct {
 	unclear   error         // why that cannot be read
 	unapplied []gang.UnappliedRule
 	role      string
+	missing   string // what it claims and does not exist, while it has no node
 }
 
 // podPhase is the phase of a pod as far as its gang can count on it.
@@ -64,7 +65,9 @@ func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 	if job == "" {
 		job = string(owner.UID)
 	}
-	return &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: owner, job: job}
+	return &podInfo{
+		pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: owner, job: job, missing: c.missingOf(pod),
+	}
 }
 
 // assign makes a pod a member of a gang.
@@ -83,8 +86,14 @@ func (c *Cache) assign(info *podInfo, key gang.Key) {
 	}
 }
 
-// index adds a pod to the indexes by what may change its gang.
+// index adds a pod to the indexes by what may change its gang, or whether it is held back.
 func (c *Cache) index(info *podInfo) {
+	if ns := info.pod.Namespace; len(info.pod.Spec.ResourceClaims) > 0 {
+		if c.claiming[ns] == nil {
+			c.claiming[ns] = map[*podInfo]bool{}
+		}
+		c.claiming[ns][info] = true
+	}
 	for _, key := range info.membership.Keys() {
 		if c.named[key] == nil {
 			c.named[key] = map[*podInfo]bool{}
@@ -100,6 +109,11 @@ func (c *Cache) index(info *podInfo) {
 }
 
 func (c *Cache) unindex(info *podInfo) {
+	if ns := info.pod.Namespace; len(info.pod.Spec.ResourceClaims) > 0 {
+		if delete(c.claiming[ns], info); len(c.claiming[ns]) == 0 {
+			delete(c.claiming, ns)
+		}
+	}
 	for _, key := range info.membership.Keys() {
 		if delete(c.named[key], info); len(c.named[key]) == 0 {
 			delete(c.named, key)
@@ -131,7 +145,7 @@ func (c *Cache) update(pod *corev1.Pod) (change Change, ok bool) {
 	if info == nil || !sameMember(info.pod, pod) {
 		return Change{}, false
 	}
-	if info.pod = pod; info.member {
+	if info.pod, info.missing = pod, c.missingOf(pod); info.member {
 		change.Keys = []gang.Key{info.key}
 	}
 	return change, true

@@ -60,6 +60,7 @@ type Cache struct {
 	foreign     map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
 	// missingClaim describes what a pod claims and does not exist; empty for nothing. It is nil where claims are not read.
 	missingClaim func(*corev1.Pod) string
+	claiming     map[string]map[*podInfo]bool // the pods that have claims for devices, by namespace
 }
 
 // entry is one gang.
@@ -90,12 +91,9 @@ func New(sink Sink, priority Priority) *Cache {
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[gang.Identity]map[*podInfo]bool{},
 		budgets: map[gang.Identity][]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
-		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
+		foreign: map[gang.Key]map[types.UID]*corev1.Pod{}, claiming: map[string]map[*podInfo]bool{},
 	}
 }
-
-// SetClaims has missing describe what a pod claims and does not exist; empty for nothing. It is called before there are pods.
-func (c *Cache) SetClaims(missing func(*corev1.Pod) string) { c.missingClaim = missing }
 
 // SetPod adds or updates a pod of ours that has not ended.
 func (c *Cache) SetPod(pod *corev1.Pod) Change {

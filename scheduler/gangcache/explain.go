@@ -72,24 +72,6 @@ func (e *entry) incomplete(c *Cache, key gang.Key, group *schedulingv1beta1.PodG
 	return Lack{Code: answer.SchedulingGated, Text: text}
 }
 
-// unclaimed is what a member without a node claims and does not exist. The engine tries no member while one of them waits for it.
-func (e *entry) unclaimed(c *Cache, key gang.Key) Lack {
-	var first *corev1.Pod
-	var missing string
-	for _, m := range e.pods[live] {
-		if c.missingClaim == nil || m.pod.Spec.NodeName != "" || len(m.pod.Spec.ResourceClaims) == 0 || first != nil && compare(m.pod, first) > 0 {
-			continue
-		}
-		if why := c.missingClaim(m.pod); why != "" {
-			first, missing = m.pod, why
-		}
-	}
-	if first == nil {
-		return Lack{}
-	}
-	return Lack{Code: answer.DRAUnallocatable, Text: fmt.Sprintf("gang %s/%s waits for the claims of its pods: pod %s: %s", key.Namespace, key.Name, first.Name, missing)}
-}
-
 // gated counts the members that have scheduling gates, and returns the first.
 func (e *entry) gated() (n int32, first *corev1.Pod) {
 	for _, m := range e.pods[live] {

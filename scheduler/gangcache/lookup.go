@@ -188,18 +188,23 @@ func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 // no gang is returned as it is, without Kubernetes' own field, which would name a
 // group that the engine cannot know. So is a member that is gated: the engine tries
 // no member of a group while one of them is, and those without gates may be enough.
+// One of which a claim does not exist is shown as gated for that.
 func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	c.mu.RLock()
 	info := c.pods[live][pod.UID]
 	var terms gang.Terms
 	var scheduler string
-	member := info != nil && info.member && (len(pod.Spec.SchedulingGates) == 0 || info.key.Dialect.GatedTogether())
+	held := info != nil && info.heldBack(pod)
+	member := info != nil && info.member && !held && (len(pod.Spec.SchedulingGates) == 0 || info.key.Dialect.GatedTogether())
 	name := ""
 	if member {
 		e := c.gangs[info.key]
 		terms, scheduler, name = e.terms, e.scheduler, info.key.VirtualName()
 	}
 	c.mu.RUnlock()
+	if held {
+		return withClaimGate(pod)
+	}
 	if !member {
 		if pod.Spec.SchedulingGroup == nil {
 			return pod

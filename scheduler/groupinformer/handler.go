@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -121,8 +123,9 @@ func (h *GangHandler) Problem(resource schema.GroupVersionResource, err error) {
 	}
 }
 
-// Watch follows what the engine's own informers know: budgets that make gangs,
-// and the priorities that group objects name. A panic over a budget is counted, and the budget is skipped.
+// Watch follows what the engine's own informers know: budgets that make gangs, the
+// priorities that group objects name, and the claims without which a member does
+// not start. A panic over a budget or a claim is counted, and that is skipped.
 func (h *GangHandler) Watch(factory informers.SharedInformerFactory, panics *engine.Panics) (synced []cache.InformerSynced, err error) {
 	budgets, err := panics.Informer(factory.Policy().V1().PodDisruptionBudgets().Informer()).AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    h.setBudget,
@@ -140,7 +143,32 @@ func (h *GangHandler) Watch(factory informers.SharedInformerFactory, panics *eng
 	if err != nil {
 		return nil, fmt.Errorf("watch PriorityClasses: %w", err)
 	}
-	return []cache.InformerSynced{budgets.HasSynced, classes.HasSynced}, nil
+	claims, err := panics.Informer(factory.Resource().V1().ResourceClaims().Informer()).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    h.claimChanged,
+		UpdateFunc: h.claimUpdated,
+		DeleteFunc: h.claimChanged,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch ResourceClaims: %w", err)
+	}
+	return []cache.InformerSynced{budgets.HasSynced, classes.HasSynced, claims.HasSynced}, nil
+}
+
+// claimChanged has the pods looked at for which a claim is there, or is no more.
+func (h *GangHandler) claimChanged(obj any) {
+	if claim, ok := engine.EventObject[*resourcev1.ResourceClaim](obj); ok {
+		h.apply(func() gangcache.Change { return h.cache.ClaimsChanged(claim.Namespace) })
+	}
+}
+
+// claimUpdated is claimChanged where a claim is another one, another pod's, or begins to be deleted. What is allocated for it changes more often.
+func (h *GangHandler) claimUpdated(old, obj any) {
+	before, ok := old.(*resourcev1.ResourceClaim)
+	now, is := obj.(*resourcev1.ResourceClaim)
+	if ok && is && before.UID == now.UID && (before.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) && equality.Semantic.DeepEqual(before.OwnerReferences, now.OwnerReferences) {
+		return
+	}
+	h.claimChanged(obj)
 }
 
 func (h *GangHandler) setBudget(obj any) {

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // Refused reports whether the API server answered that it did not do what was requested, because of the request: a code of 4xx. A timeout of
@@ -28,6 +30,9 @@ func Refused(err error) bool {
 func Transient(err error) bool {
 	return err != nil && (!Refused(err) || apierrors.IsTooManyRequests(err))
 }
+
+// Untried reports whether a dry run was refused because an admission webhook takes none. That shows nothing of what it would answer to the request itself.
+func Untried(err error) bool { return failure.OutcomeOf(err) == failure.OutcomeUntried }
 
 // Replaced reports whether a patch with the UID of an object was refused because another object has its name by now. To the API server that is a change
 // of the UID, which is invalid; a conflict is with another client's change of the same object. Deletions and evictions whose precondition is the UID meet

@@ -49,6 +49,22 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+func TestUntried(t *testing.T) {
+	for message, want := range map[string]bool{
+		`admission webhook "audit.example.com" does not support dry run`:         true,
+		`admission webhook "audit.example.com" denied the request: it is frozen`: false,
+	} {
+		for _, err := range []error{apierrors.NewBadRequest(message), wrapped(apierrors.NewBadRequest(message))} {
+			if Untried(err) != want {
+				t.Errorf("%v: Untried is not %v", err, want)
+			}
+		}
+	}
+	if Untried(nil) || Untried(errors.New("EOF")) {
+		t.Error("what is no answer of a webhook is")
+	}
+}
+
 func TestReplaced(t *testing.T) {
 	invalid := func(of string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata").Child(of), "x", "field is immutable")})

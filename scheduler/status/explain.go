@@ -25,9 +25,6 @@ import (
 // are still being created, or get theirs from the engine.
 const maxBare = 10 * time.Second
 
-// recheck is when a gang that waits for claims of its pods is looked at again: no event is about which of them does not exist.
-const recheck = 15 * time.Second
-
 // bareMembers are the members of a gang without a PodScheduled condition: since when
 // there are as many, and since when there are any.
 type bareMembers struct {
@@ -77,14 +74,19 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	}
 	if text == "" || len(unbound) == 0 {
 		delete(c.incomplete, key)
-		return c.explainLate(ctx, key, unbound)
-	}
-	if lack.Code == answer.DRAUnallocatable {
-		c.queue.AddAfter(key, recheck)
+		others, err := c.explainUnclaimed(ctx, key, unbound)
+		if err != nil {
+			return err
+		}
+		return c.explainLate(ctx, key, others)
 	}
 	explained := unbound
 	if !c.notify(c.incomplete, key, unbound, ReasonWaiting, text) {
 		explained = c.takeBare(key, unbound)
+	}
+	if p := c.incomplete[key]; p.text == text { // else it is still to be reported, and an older one stands
+		p.lack = lack
+		c.incomplete[key] = p
 	}
 	for _, pod := range explained {
 		if err := c.patchCondition(ctx, pod, ReasonWaiting, text); err != nil {
@@ -94,7 +96,7 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	return nil
 }
 
-// activate has a gang tried of which no member claims any more what does not exist. The engine looks at it again when the claim comes, and not when the member goes.
+// activate has a gang tried that waits for claims no more. The engine looks at it again when the claim comes, and not when the member goes.
 func (c *Controller) activate(key gang.Key, lack gangcache.Lack, unbound []*corev1.Pod) {
 	switch {
 	case lack.Code == answer.DRAUnallocatable:
@@ -105,6 +107,26 @@ func (c *Controller) activate(key gang.Key, lack gangcache.Lack, unbound []*core
 			c.Activate(unbound[0])
 		}
 	}
+}
+
+// explainUnclaimed explains to members that claim what does not exist why they do not start with the others, which are enough without them. The engine does not try them,
+// and reports nothing. It returns the others. The claims of a pod are made after the pod.
+func (c *Controller) explainUnclaimed(ctx context.Context, key gang.Key, unbound []*corev1.Pod) (others []*corev1.Pod, err error) {
+	for _, pod := range unbound {
+		why := c.Gangs.MissingClaim(pod)
+		if why == "" {
+			others = append(others, pod)
+			continue
+		}
+		if left := patience - c.Clock.Since(pod.CreationTimestamp.Time); left > 0 {
+			c.queue.AddAfter(key, left)
+			continue
+		}
+		if err := c.patchCondition(ctx, pod, ReasonWaiting, "pod waits for its claims: "+why); err != nil {
+			return nil, fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return others, nil
 }
 
 // explainLate explains a gang that was tried and waits to members that were created

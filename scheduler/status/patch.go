@@ -127,7 +127,7 @@ func (c *Controller) facts(key gang.Key, object gangcache.Object, members []*cor
 		placed: staying.Bound + staying.Succeeded, now: metav1.NewTime(c.Clock.Now()),
 	}
 	if p := c.incomplete[key]; p.reported {
-		f.incomplete, f.lack = p.text, c.Gangs.Lack(key)
+		f.incomplete, f.lack = p.text, p.lack
 	}
 	if group, ok := c.VirtualGroup(key.Namespace, key.VirtualName()); ok {
 		f.engine = group.Status.Conditions

@@ -28,7 +28,7 @@ type facts struct {
 	placed         int32              // members that have a node and keep it, or have succeeded
 	engine         []metav1.Condition // the engine's conditions
 	incomplete     string             // why it cannot be tried, when that was reported
-	lack           gangcache.Lack     // the same, as it is now
+	lack           gangcache.Lack     // what the text is of
 	reported       string             // why it waits for nodes, when that was reported
 	now            metav1.Time
 }

@@ -41,6 +41,8 @@ type Gangs interface {
 	MinCount(key gang.Key) int32
 	// Lack returns why a gang cannot be tried; without a text where it can.
 	Lack(key gang.Key) gangcache.Lack
+	// MissingClaim describes what a member claims and does not exist; empty for nothing.
+	MissingClaim(pod *corev1.Pod) string
 	// Ambiguous returns what its declaration leaves open; empty where nothing.
 	Ambiguous(key gang.Key) string
 }
@@ -106,6 +108,7 @@ type pending struct {
 	text     string
 	since    time.Time
 	reported bool
+	lack     gangcache.Lack // that the text is of; empty of other texts
 }
 
 // New returns a controller, which does nothing before [Controller.Run].

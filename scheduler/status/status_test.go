@@ -42,6 +42,8 @@ type bench struct {
 	of         map[gang.Dialect][]*corev1.Pod // instead of pods
 	required   int32
 	incomplete string
+	lacked     int               // how often that was looked up
+	missing    map[string]string // what pods claim and does not exist
 	ambiguous  string
 	sentence   string
 	engine     []metav1.Condition
@@ -110,9 +112,15 @@ func (s gangs) Pods(key gang.Key) []*corev1.Pod {
 	}
 	return s.pods
 }
-func (s gangs) MinCount(gang.Key) int32      { return s.required }
-func (s gangs) Lack(gang.Key) gangcache.Lack { return gangcache.Lack{Text: s.incomplete} }
-func (s gangs) Ambiguous(gang.Key) string    { return s.ambiguous }
+func (s gangs) MinCount(gang.Key) int32   { return s.required }
+func (s gangs) Ambiguous(gang.Key) string { return s.ambiguous }
+
+func (s gangs) MissingClaim(pod *corev1.Pod) string { return s.missing[pod.Name] }
+
+func (s gangs) Lack(gang.Key) gangcache.Lack {
+	s.lacked++
+	return gangcache.Lack{Text: s.incomplete, OfRole: strings.Contains(s.incomplete, "role")}
+}
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }
@@ -285,6 +293,62 @@ func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
 	}
 	if event := <-b.events; !strings.Contains(event, "2/3 pods exist") {
 		t.Errorf("event %q", event)
+	}
+}
+
+// The others of a gang are enough without a member whose claim is missing: they wait, or run, for reasons of their own.
+func TestAMemberWithoutItsClaimIsExplained(t *testing.T) {
+	b := newBench(t, pod("a", "n1", corev1.PodRunning), pod("b", "", corev1.PodPending), pod("c", "", corev1.PodPending))
+	b.missing, b.sentence = map[string]string{"c": "ResourceClaim gpu not found"}, "0 of 8 GPUs free"
+	of := func(name string) (messages []string) {
+		for _, patch := range b.patches() {
+			if strings.HasPrefix(patch, "pods/"+name+" ") {
+				messages = append(messages, patch)
+			}
+		}
+		return messages
+	}
+	b.reconcile()
+	if n := len(of("c")); n > 0 {
+		t.Errorf("explained at once, before its claim can have been made: %q", of("c"))
+	}
+	b.clock.Step(patience)
+	b.reconcile()
+	if got := of("c"); len(got) != 1 || !strings.Contains(got[0], "pod waits for its claims: ResourceClaim gpu not found") || !strings.Contains(got[0], ReasonWaiting) {
+		t.Errorf("c is explained by %q", got)
+	}
+	if got := of("b"); len(got) != 1 || !strings.Contains(got[0], "0 of 8 GPUs free") {
+		t.Errorf("b is explained by %q", got)
+	}
+	if n := len(b.events); n != 0 {
+		t.Errorf("event %q", <-b.events)
+	}
+}
+
+// What a gang lacks is looked up once, which may take a look at each of its members, and the condition has the reason of the text that it has: also while a newer
+// text is put off.
+func TestWhatAGangLacksIsLookedUpOnce(t *testing.T) {
+	b := benchOf(t, gang.Volcano, podGroups("scheduling.volcano.sh", "v1beta1"), pod("a", "", corev1.PodPending))
+	b.incomplete = "gang research/llama waits for its pods: role worker has 0/2 pods"
+	for range reasons.PerMinute {
+		b.reconcile()
+		b.clock.Step(patience)
+		b.lacked = 0
+		b.reconcile()
+		if b.lacked != 1 {
+			t.Errorf("looked up %d times", b.lacked)
+		}
+		b.incomplete += "."
+	}
+	b.incomplete = "gang research/llama waits for its pods: 1/2 pods exist" // it was reported often enough
+	b.reconcile()
+	b.clock.Step(patience)
+	b.reconcile()
+	_, group, _ := b.Objects.Get(b.key)
+	conditions, _, _ := unstructured.NestedSlice(group.Object, "status", "conditions")
+	c := find(conditions, "Unschedulable")
+	if c == nil || c["reason"] != "NotEnoughPodsOfTask" || !strings.Contains(text(c["message"]), "role worker") {
+		t.Errorf("condition %v", c)
 	}
 }
 

@@ -129,6 +129,23 @@ func TestWhoseJobs(t *testing.T) {
 	}
 }
 
+// What a webhook that takes no dry runs answers is not known before the job is suspended.
+func TestCheckWithAWebhookThatTakesNoDryRuns(t *testing.T) {
+	b := newBench(tfjob("llama", nil))
+	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
+	for _, c := range []struct {
+		message string
+		refused bool
+	}{{`admission webhook "audit.example.com" does not support dry run`, false}, {"it is protected", true}} {
+		b.jobs.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0, nil, apierrors.NewBadRequest(c.message)
+		})
+		if err := b.Check(t.Context(), j); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.message, err)
+		}
+	}
+}
+
 func TestUntilAJobIsResumed(t *testing.T) {
 	b := newBench(tfjob("llama", nil))
 	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))

@@ -177,7 +177,7 @@ func (c *Controller) rehearse(ctx context.Context, o observation, jobs []suspend
 		}
 	}
 	for _, pod := range pods {
-		if err := c.remove(ctx, pod, o.state.rollback, why, metav1.DryRunAll); err != nil {
+		if err := c.remove(ctx, pod, o.state.rollback, why, metav1.DryRunAll); err != nil && !outcome.Untried(err) {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Controller) giveUp(o observation, err error) {
 // pods are deleted like those that a scheduler preempts. One that ran is evicted,
 // which a PodDisruptionBudget may refuse. A dry run checks that it can be.
 func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool, why string, dryRun ...string) error {
-	if err := c.setDisruptionTarget(ctx, pod, why, dryRun...); err != nil {
+	if err := c.setDisruptionTarget(ctx, pod, why, dryRun...); err != nil && !outcome.Untried(err) {
 		return ignoreGone(err, "set the condition of", pod)
 	}
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: dryRun}

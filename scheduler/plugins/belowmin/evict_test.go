@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -158,6 +159,27 @@ func TestOfPodsThatCannotBeDeletedAllStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A webhook that takes no dry runs refuses nothing: what it answers is seen when the places are taken.
+func TestAWebhookThatTakesNoDryRuns(t *testing.T) {
+	untried := apierrors.NewBadRequest(`admission webhook "audit.example.com" does not support dry run`)
+	w := newFixture(t, `{"grace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
+	w.dynamic.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0, nil, untried
+	})
+	w.client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0, nil, untried
+	})
+	w.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		eviction, ok := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
+		return ok && len(eviction.DeleteOptions.DryRun) > 0, nil, untried
+	})
+	w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+	w.pod("a-1", 0, 1)
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantDid("patch pods/status a-1", "create pods/eviction a-1", "patch tfjobs llama")
 }
 
 // Another pod has the name of a member by now, which the informer does not know yet. The others are evicted all the same.

@@ -51,6 +51,8 @@ type cycle struct {
 	parked *parkedGang
 	// noVictims: no eviction to which the gang is entitled would help it. candidates: there are some all the same, and with more room they may.
 	noVictims, candidates bool
+	// mayNotPreempt: its preemptionPolicy alone keeps pods of a lower priority from being evicted for it.
+	mayNotPreempt bool
 	// victimsUnknown: the time was over before any eviction was found that would help it.
 	victimsUnknown bool
 	// searched is how long the searches took that failed: those for a placement, and those for victims that the time was too short for.
@@ -151,7 +153,7 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	for _, m := range p.current.members() {
 		p.current.attempted.Insert(m.Pod.UID)
 	}
-	p.current.sortMembers()
+	p.current.sortMembers(func(pod *corev1.Pod) bool { return len(p.missingClaims(pod)) > 0 })
 	p.unpark(p.current.group)
 }
 
@@ -203,18 +205,18 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status) *fwk.Status {
 	if !ok || p.current == nil || p.current.group != group || !p.current.attempted.Has(pod.UID) {
 		return status // a binding of an earlier attempt may fail as late as this
 	}
-	if isSpurious(status) {
-		if p.current.firstPass.refused != "" {
-			p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.current.why()}}, false)
-		}
-		return p.current.memberRefusal(pod, p.nodes())
-	}
-	if !status.IsRejected() {
+	if !isSpurious(status) && !status.IsRejected() {
 		p.current.faulty = true
 		return status
 	}
 	reason := p.refusal(p.current, pod)
-	if reason == nil {
+	switch {
+	case reason == nil && isSpurious(status):
+		if p.current.firstPass.refused != "" {
+			p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.current.why()}}, false)
+		}
+		return p.current.memberRefusal(pod, p.nodes())
+	case reason == nil:
 		return status
 	}
 	// The engine's queue goes by the plugin that refused the member, so the diagnosis of another plugin stays.

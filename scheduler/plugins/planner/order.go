@@ -10,19 +10,23 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// sortMembers moves the member that has to come first to the front, and those with required affinity to others to the end. The engine
-// tries the first member of a gang before there is a plan.
-func (c *cycle) sortMembers() {
-	rank := func(m *framework.QueuedPodInfo) int {
+// sortMembers moves the member that has to come first to the front, those with required affinity to others to the end, and after them those that the engine refuses
+// before it looks at a node. It tries the first member of a gang before there is a plan, and ends the attempt when too few are left.
+func (c *cycle) sortMembers(refused func(*corev1.Pod) bool) {
+	rank := map[types.UID]int{}
+	for _, m := range c.members() {
 		switch {
 		case m.Pod.UID == c.first:
-			return 0
+			rank[m.Pod.UID] = 0
+		case refused(m.Pod):
+			rank[m.Pod.UID] = 3
 		case follows(m):
-			return 2
+			rank[m.Pod.UID] = 2
+		default:
+			rank[m.Pod.UID] = 1
 		}
-		return 1
 	}
-	slices.SortStableFunc(c.members(), func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(c.members(), func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(rank[a.Pod.UID], rank[b.Pod.UID]) })
 }
 
 // follows reports whether a pod has required affinity to pods other than its own replicas.

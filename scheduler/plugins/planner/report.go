@@ -62,7 +62,7 @@ func (p *Planner) refusal(c *cycle, pod *corev1.Pod) *reasons.Reason {
 	if c.reported != nil {
 		return c.reported
 	}
-	if c.reason = p.withProgress(c.group, c.explain()); c.reason == nil {
+	if c.reason = p.withProgress(c.group, c.withPolicy(p.withMissingClaims(c, c.explain()))); c.reason == nil {
 		c.reason = p.freeing(c)
 	}
 	if c.reason == nil {
@@ -128,6 +128,16 @@ func (c *cycle) explain() *reasons.Reason {
 		return nil
 	}
 	return reason
+}
+
+// withPolicy adds to a reason that the gang does not preempt by its preemptionPolicy. What never fits would not fit with preemption, either.
+func (c *cycle) withPolicy(reason *reasons.Reason) *reasons.Reason {
+	if reason == nil || !c.mayNotPreempt || reason.Finding.Verdict != answer.Waiting {
+		return reason
+	}
+	extended := *reason
+	extended.Finding.Message += "; " + NeverPreempts
+	return &extended
 }
 
 // isProven reports whether a gang provably has no placement.

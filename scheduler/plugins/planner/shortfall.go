@@ -43,6 +43,18 @@ func (a *Attempts) NoVictims(group types.NamespacedName, candidates bool) {
 	}
 }
 
+// NeverPreempts is reported of who finds no room, has no others evicted, and outranks some.
+const NeverPreempts = "its preemptionPolicy is Never: it preempts no pods of a lower priority"
+
+// MayNotPreempt records of the gang under way that pods of a lower priority have places, and its preemptionPolicy is Never.
+func (a *Attempts) MayNotPreempt(group types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current != nil && a.current.group == group {
+		a.current.mayNotPreempt = true
+	}
+}
+
 // VictimsUnknown records of the gang under way that the time was over before any eviction was found that would help it, and how long that took.
 func (a *Attempts) VictimsUnknown(group types.NamespacedName, took time.Duration) {
 	a.mu.Lock()

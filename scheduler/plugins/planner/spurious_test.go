@@ -7,33 +7,35 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/gangctl/gangctl/internal/poll"
 )
 
-// The members of a gang request a volume that does not exist. A later error of the engine does not replace its message for that.
+// The members of a gang request a volume whose claim is being deleted. A later error of the engine does not replace its message for that.
 func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
+		now := metav1.Now()
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", DeletionTimestamp: &now, Finalizers: []string{"in-use"}}}
+		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim, "default"))
+	})
 	r.node("n1")
 	r.gang("g", 2)
 	for i := range 2 {
-		p := member("g", i, "cpu", "1")
-		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
-		}}}
-		r.create(p)
+		r.create(claiming(member("g", i, "cpu", "1"), "data"))
 	}
 	for i := range 2 {
-		poll.Until(r, "every member names the missing volume", func() bool {
+		poll.Until(r, "every member names the volume", func() bool {
 			text := r.message(fmt.Sprintf("g-%d", i))
-			return strings.Contains(text, `persistentvolumeclaim "data" not found`) && !Spurious(text)
+			return strings.Contains(text, `persistentvolumeclaim "data" is being deleted`) && !Spurious(text)
 		})
 	}
 	r.parked("g") // and it is not tried again and again
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
-	if reason, ok := r.reasons.LastReported(group); !ok || !strings.Contains(reason.Finding.Message, `persistentvolumeclaim "data" not found`) {
+	if reason, ok := r.reasons.LastReported(group); !ok || !strings.Contains(reason.Finding.Message, `persistentvolumeclaim "data" is being deleted`) {
 		t.Errorf("reported %+v, %v", reason, ok)
 	}
 }

@@ -3,11 +3,13 @@ package preemption
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -79,14 +81,27 @@ func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string
 	return result == resultEvicts || result == resultWaits, what
 }
 
+// outranks reports whether a pod of a lower priority has a place.
+func (pl *Plugin) outranks(priority int32) bool {
+	nodes, err := pl.handle.SnapshotSharedLister().NodeInfos().List()
+	return err == nil && slices.ContainsFunc(nodes, func(node fwk.NodeInfo) bool {
+		return slices.ContainsFunc(node.GetPods(), func(info fwk.PodInfo) bool {
+			return corev1helpers.PodPriority(info.GetPod()) < priority && !placement.DaemonSetPod(info.GetPod())
+		})
+	})
+}
+
 // resultOf tries to free nodes for a preemptor that may have others evicted. It returns how long it searched, 0 if it did not.
 func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string, took time.Duration) {
 	postponed := pl.preemptor.planner.Postponed(c.key, c.pods)
 	switch {
 	case !pl.args.Enabled:
 		return resultForbidden, "preemption is switched off", 0
+	case c.never && pl.outranks(c.priority):
+		pl.preemptor.parked.MayNotPreempt(c.key)
+		return resultForbidden, planner.NeverPreempts, 0
 	case c.never:
-		return resultForbidden, "preemption: not by its preemptionPolicy", 0
+		return resultNone, helpless, 0
 	case !pl.preemptor.stillWait(c):
 		return "", "preemption: it has changed", 0
 	case postponed != "":

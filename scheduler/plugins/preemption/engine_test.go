@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,6 +192,81 @@ func TestNominationsOfAGangThatIsNotTried(t *testing.T) {
 	r.leave("s-0", "s-1")
 	r.WaitPlaced("low")
 	r.Wait("the member is nominated no more", func() bool { return r.nominated("a-0") == "" })
+}
+
+// Many have to go, and the preemptor does while they are being evicted: the others stay.
+func TestThePreemptorGoesWhileVictimsAreEvicted(t *testing.T) {
+	r := start(t, `{"searchBudget":"10s"}`)
+	var once sync.Once
+	preemptor := enginetest.Pod("p", "", enginetest.Priority(100), enginetest.CPUs(40))
+	r.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if len(action.(clienttesting.DeleteActionImpl).DeleteOptions.DryRun) > 0 {
+			return false, nil, nil
+		}
+		once.Do(func() {
+			if err := r.Client.Tracker().Delete(podResource, enginetest.Namespace, "p"); err != nil { // the client waits for its reactors
+				t.Error(err)
+			}
+			r.Wait("the engine knows", func() bool { return r.engine.Pod(preemptor) == nil })
+		})
+		return false, nil, nil
+	})
+	r.Create(enginetest.Node("n1", 40))
+	r.WaitPlaced(r.singles(40)...)
+	r.Create(preemptor)
+	r.Wait("some are evicted", func() bool { return r.evicted() != "" })
+	r.Wait("the reservation ends", func() bool {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		return len(r.reservations) == 0
+	})
+	r.quiet(500 * time.Millisecond)
+	if n := len(strings.Fields(r.evicted())); n > atOnce {
+		t.Errorf("%d of 40 are evicted, want no more than begin at once", n)
+	}
+}
+
+// A gang is nominated anew while an earlier nomination is being cleared: what is cleared is what was seen.
+func TestANominationIsClearedAsItWasSeen(t *testing.T) {
+	var mu sync.Mutex
+	var cleared []string
+	r := start(t, "")
+	r.Client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if !strings.Contains(string(patch.GetPatch()), `"nominatedNodeName":null`) {
+			return false, nil, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		cleared = append(cleared, string(patch.GetPatch()))
+		return len(cleared) == 1, nil, apierrors.NewConflict(podResource.GroupResource(), "a-0", nil)
+	})
+	r.Create(enginetest.Node("n1", 1), enginetest.Pod("other", ""))
+	r.WaitPlaced("other") // the engine has begun, and taken over what it found
+	pod := enginetest.Pod("a-0", "a", func(p *corev1.Pod) { p.ResourceVersion, p.Status.NominatedNodeName = "7", "n1" })
+	r.Create(pod)
+	r.Wait("the engine knows it", func() bool { return r.engine.Pod(pod) != nil })
+	nominate := func() {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		r.Preemptor.nominees[pod.UID] = nominee{pod: pod, node: "n1"}
+	}
+	nominate()
+	seen := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(cleared) }
+	r.Wait("it is being cleared", func() bool { return len(seen()) > 0 })
+	if got := seen()[0]; !strings.Contains(got, `"resourceVersion":"7"`) {
+		t.Errorf("cleared of any version: %s", got)
+	}
+	r.Preemptor.clearNominations(t.Context())
+	if n := len(seen()); n != 1 {
+		t.Errorf("cleared %d times of one version", n)
+	}
+	changed := pod.DeepCopy()
+	changed.ResourceVersion = "8"
+	if err := r.Client.Tracker().Update(podResource, changed, enginetest.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	r.Wait("it is nominated no more", func() bool { return r.nominated("a-0") == "" })
 }
 
 // A policy keeps one of the victims. The others do not go in vain; where enough of them are left, these do.
@@ -586,10 +662,12 @@ func TestWhoMayNotPreempt(t *testing.T) {
 		args   string
 		change []func(*corev1.Pod)
 		prio   int32
+		policy bool // it is reported that its policy is why
 	}{
-		"by its policy":        {"", []func(*corev1.Pod){never}, 100},
-		"by configuration":     {`{"enabled":false}`, nil, 100},
-		"of the same priority": {"", nil, 0},
+		"by its policy": {"", []func(*corev1.Pod){never}, 100, true},
+		"by its policy, and of the same priority": {"", []func(*corev1.Pod){never}, 0, false},
+		"by configuration":                        {`{"enabled":false}`, nil, 100, false},
+		"of the same priority":                    {"", nil, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, c.args)
@@ -600,6 +678,11 @@ func TestWhoMayNotPreempt(t *testing.T) {
 			r.waitMessage("a-0", "members that its gang needs fit")
 			r.waitMessage("p", "Insufficient cpu")
 			r.quiet(500 * time.Millisecond)
+			for _, name := range []string{"a-0", "p"} {
+				if got := r.Condition(name); strings.Contains(got, "preemptionPolicy is Never") != c.policy {
+					t.Errorf("%s: %s", name, got)
+				}
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/outcome"
@@ -63,7 +63,7 @@ func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	if left := p.keptBack(r); left != nil {
 		pods = left
 	}
-	p.evictAll(ctx, r, pods)
+	p.evictAll(ctx, r, pods, suspended)
 }
 
 // keptBack are the victims that are to be deleted though their jobs are suspended; nil as long as these have time.
@@ -106,7 +106,7 @@ func (p *Preemptor) checkPods(ctx context.Context, r *reservation, pods []*corev
 		err := p.engine.Framework().ClientSet().CoreV1().Pods(pod.Namespace).Delete(until, pod.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: []string{metav1.DryRunAll},
 		})
-		if !outcome.Refused(err) || outcome.Transient(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || failure.OutcomeOf(err) == failure.OutcomeUntried {
+		if !outcome.Refused(err) || outcome.Transient(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || outcome.Untried(err) {
 			return
 		}
 		mu.Lock()
@@ -141,22 +141,51 @@ func (p *Preemptor) suspendJobs(ctx context.Context, r *reservation, suspended m
 	return true
 }
 
-// evictAll evicts pods; the reservation ends if one of them could not be.
-func (p *Preemptor) evictAll(ctx context.Context, r *reservation, pods []*corev1.Pod) {
+// evictAll evicts pods; the reservation ends if one of them could not be. There may be many, and the API server slow: who does not need the room any more has no
+// further ones evicted.
+func (p *Preemptor) evictAll(ctx context.Context, r *reservation, pods []*corev1.Pod, suspended map[gang.Identity]bool) {
 	var mu sync.Mutex
 	var failed error
+	var stay []*corev1.Pod
+	goes := p.unitsToGo(r, suspended)
 	workqueue.ParallelizeUntil(ctx, atOnce, len(pods), func(i int) {
+		if !goes(pods[i]) {
+			mu.Lock()
+			defer mu.Unlock()
+			stay = append(stay, pods[i])
+			return
+		}
 		if err := p.persist(func() error { return p.evict(ctx, r, pods[i]) }); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
 		}
 	})
+	if len(stay) > 0 {
+		p.end(r, endGone)
+		p.stays(stay)
+	}
 	if failed != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(failed, "Cannot evict for preemption", "for", claims.Describe(r.key))
 		p.end(r, endFailed)
 		p.retry(r.key, r.pods)
 	}
+}
+
+// unitsToGo reports of pods whether their units are to go. That is decided when the first pod of a unit is about to, or its job was suspended: none goes in part.
+func (p *Preemptor) unitsToGo(r *reservation, suspended map[gang.Identity]bool) func(*corev1.Pod) bool {
+	of := map[types.UID]func() bool{}
+	for _, u := range r.units {
+		begun := slices.ContainsFunc(u.Pods, func(pod *corev1.Pod) bool {
+			job, owned := suspend.Of(pod)
+			return owned && suspended[job.Identity()]
+		})
+		goes := sync.OnceValue(func() bool { return begun || p.begins(r) })
+		for _, pod := range u.Pods {
+			of[pod.UID] = goes
+		}
+	}
+	return func(pod *corev1.Pod) bool { return of[pod.UID]() }
 }
 
 // persist repeats a request that the API could not answer, or that met another client's change.

@@ -63,13 +63,7 @@ func (p *Preemptor) end(r *reservation, how string) {
 	stranded, awaiting := p.dependentsOf(r, how)
 	p.mu.Unlock()
 	p.claims.Wake()
-	for _, o := range stranded {
-		p.end(o, endReplaced)
-		p.retry(o.key, o.pods)
-	}
-	for key, pods := range awaiting {
-		p.retry(key, pods)
-	}
+	p.again(stranded, awaiting)
 }
 
 // dependentsOf are those that count on the victims of a reservation to leave, which stay if it has ended before they were evicted: other reservations, and preemptors
@@ -85,16 +79,41 @@ func (p *Preemptor) dependentsOf(r *reservation, how string) (stranded []*reserv
 	if len(victims) == 0 {
 		return nil, nil
 	}
+	if how == endRefused || how == endGone || how == endOverdue { // the attempt under way may count on them; what it ends itself it does not
+		p.withdrawn++
+	}
+	return p.countingOn(victims)
+}
+
+// countingOn are those that count on pods to leave, and are to be tried again. The lock must be held.
+func (p *Preemptor) countingOn(pods []*corev1.Pod) (stranded []*reservation, awaiting map[types.NamespacedName][]*corev1.Pod) {
 	for _, o := range p.reservations {
-		if slices.ContainsFunc(victims, func(pod *corev1.Pod) bool { return o.victims[pod.UID] != nil }) {
+		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return o.victims[pod.UID] != nil }) {
 			stranded = append(stranded, o)
 		}
 	}
 	awaiting, p.awaiting = p.awaiting, map[types.NamespacedName][]*corev1.Pod{}
-	if how == endRefused || how == endGone || how == endOverdue { // the attempt under way may count on them; what it ends itself it does not
-		p.withdrawn++
-	}
 	return stranded, awaiting
+}
+
+// stays has those tried again that count on pods which stay after all: their reservation has ended while others of its victims were evicted.
+func (p *Preemptor) stays(pods []*corev1.Pod) {
+	p.mu.Lock()
+	p.withdrawn++
+	stranded, awaiting := p.countingOn(pods)
+	p.mu.Unlock()
+	p.again(stranded, awaiting)
+}
+
+// again has preemptors tried again: those of reservations, which end, and others.
+func (p *Preemptor) again(stranded []*reservation, awaiting map[types.NamespacedName][]*corev1.Pod) {
+	for _, o := range stranded {
+		p.end(o, endReplaced)
+		p.retry(o.key, o.pods)
+	}
+	for key, pods := range awaiting {
+		p.retry(key, pods)
+	}
 }
 
 // withdrawals is how often victims have stayed that were to leave.

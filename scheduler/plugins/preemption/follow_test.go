@@ -57,6 +57,8 @@ func (w *watcher) Wake(group types.NamespacedName) { w.woken = append(w.woken, g
 
 func (w *watcher) NoVictims(types.NamespacedName, bool) {}
 
+func (w *watcher) MayNotPreempt(types.NamespacedName) {}
+
 func (w *watcher) VictimsUnknown(types.NamespacedName, time.Duration) {}
 
 func (w *watcher) Released() { w.released++ }

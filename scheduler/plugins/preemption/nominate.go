@@ -100,7 +100,7 @@ type nominee struct {
 	pod     *corev1.Pod
 	node    string
 	adopted time.Time // it was nominated before this scheduler began, which was then; zero if it was not
-	cleared bool      // its nomination is being cleared
+	cleared string    // the version of the pod of which its nomination is being cleared; empty if it is not
 }
 
 // adopt takes the nominations that members have when the engine begins for ours: they are of a scheduler that ran before, which may have freed the nodes. Without it
@@ -125,16 +125,17 @@ func (p *Preemptor) forgetNominees() {
 }
 
 // clearNominations clears the nominations of members for whose gangs nothing is freed any more, and that wait without being tried: autoscalers and other schedulers
-// would take the nodes for theirs. Those of a scheduler before this one have time to be tried first.
+// would take the nodes for theirs. Those of a scheduler before this one have time to be tried first. Nodes may be freed for them again meanwhile, and then
+// they are nominated anew: only what was seen is cleared, and a pod that has changed since is looked at again.
 func (p *Preemptor) clearNominations(ctx context.Context) {
 	var stale []*corev1.Pod
 	p.mu.Lock()
 	for uid, n := range p.nominees {
 		now := p.engine.Pod(n.pod)
-		if n.cleared || now == nil || now.Status.NominatedNodeName != n.node || p.reservations[claims.ConsumerOf(now)] != nil || !n.adopted.IsZero() && p.clock.Since(n.adopted) < useWithin {
+		if now == nil || n.cleared == now.ResourceVersion && n.cleared != "" || now.Status.NominatedNodeName != n.node || p.reservations[claims.ConsumerOf(now)] != nil || !n.adopted.IsZero() && p.clock.Since(n.adopted) < useWithin {
 			continue
 		}
-		n.cleared = true
+		n.cleared = now.ResourceVersion
 		p.nominees[uid] = n
 		stale = append(stale, now)
 	}
@@ -144,9 +145,9 @@ func (p *Preemptor) clearNominations(ctx context.Context) {
 		if handle.GetWaitingPod(pod.UID) != nil || handle.GetPodInPreBind(pod.UID) != nil {
 			continue // it is on its way to its node; where that fails, the engine clears the nomination
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"nominatedNodeName":null}}`, pod.UID)
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"nominatedNodeName":null}}`, pod.UID, pod.ResourceVersion)
 		_, err := handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		if err != nil && !apierrors.IsNotFound(err) && !outcome.Replaced(err) && ctx.Err() == nil {
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !outcome.Replaced(err) && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot clear the nomination of a pod", "pod", klog.KObj(pod))
 		}
 	}

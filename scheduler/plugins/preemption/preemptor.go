@@ -120,6 +120,8 @@ type ParkedGangs interface {
 	Wake(group types.NamespacedName)
 	// NoVictims records of the gang that is being tried that no eviction would help it, and whether there are pods that it may have evicted.
 	NoVictims(group types.NamespacedName, candidates bool)
+	// MayNotPreempt records of the gang that is being tried that its preemptionPolicy alone keeps pods of a lower priority from being evicted for it.
+	MayNotPreempt(group types.NamespacedName)
 	// VictimsUnknown records of the gang that is being tried that the time was over before any eviction was found that would help it,
 	// and how long that took.
 	VictimsUnknown(group types.NamespacedName, took time.Duration)
