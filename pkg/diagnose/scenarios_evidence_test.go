@@ -86,6 +86,12 @@ func evidenceScenarios() []scenario {
 				hyperNode(c, "s2", 1, "Node", "n3", "n4")
 				hyperNode(c, "top", 2, "HyperNode", "s1", "s2")
 			}},
+		{name: "Volcano: a switch has members that do not exist", code: answer.SelectorNoMatch, exit: 5, wantText: []string{"no node is in a HyperNode of tier 1 or lower, for the topology of worker: HyperNode s1 names node-1, node-2, which do not exist", "kubectl get hypernodes.topology.volcano.sh s1"},
+			build: func(c *clustertest.Cluster) {
+				c.Queue("q", "Open", nil)
+				c.Nodes(2, 8).Add(with(waiting(2, 8), inNetwork(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)})))
+				hyperNode(c, "s1", 1, "Node", "node-1", "node-2")
+			}},
 		{name: "Volcano: what is below one switch may not be read", code: answer.Fits, exit: 3, wantText: []string{"hypernodes.topology.volcano.sh"}, notText: []string{"TOO_BIG", "cannot"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), inNetwork(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)})), func(g *clustertest.Gang) { g.Age = 5 * time.Second }))

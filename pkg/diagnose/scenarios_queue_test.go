@@ -112,6 +112,9 @@ func queueScenarios() []scenario {
 				j.Labels, j.Annotations = map[string]string{"kueue.x-k8s.io/queue-name": "lq"}, map[string]string{"kueue.x-k8s.io/job-min-parallelism": "2"}
 			}})
 		}},
+		{name: "kueue: a Job that may be admitted in part, and not with so few", code: answer.QueueTooSmall, exit: 6, offers: []answer.ActionKind{answer.Fewer}, never: []answer.ActionKind{answer.Reshape},
+			wantText: []string{"start with 2 of its 4 members, and need no more: a minimum of 2 instead of 3", "gangctl resize gang --min-available 2"}, build: inPart("3")},
+		{name: "kueue: a Job that is admitted in part", code: answer.Fits, exit: 3, wantText: []string{"Kueue starts it with 2 of its 4 members"}, build: inPart("2")},
 		{name: "kueue: cohort lends", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			kueue(c, "8", "BestEffortFIFO")
 			set("pool", "spec", "cohort")(c.S.Custom[kueueKind("ClusterQueue")][0].Object)
@@ -143,6 +146,18 @@ func queueScenarios() []scenario {
 			set("fifo", "spec", "dequeueStrategy")(c.Queue("q", "Open", nil).Object)
 			c.Nodes(4, 8).Runs("runs", 8, "n1").Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Volcano: "q", Missing: 4, Age: time.Hour}).Add(with(waiting(1, 8), inQueue("q")))
 		}},
+	}
+}
+
+// inPart has a Job of 4 members with 8 GPUs each, of which Kueue may admit some, in a queue with quota for two.
+func inPart(least string) func(*clustertest.Cluster) {
+	return func(c *clustertest.Cluster) {
+		kueue(c, "16", "BestEffortFIFO")
+		c.Nodes(4, 8).Add(clustertest.Gang{Name: "gang", Kind: "Job", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Age: 20 * time.Second, BatchJob: func(j *batchv1.Job) {
+			suspend := true
+			j.Spec.Suspend = &suspend
+			j.Labels, j.Annotations = map[string]string{"kueue.x-k8s.io/queue-name": "lq"}, map[string]string{"kueue.x-k8s.io/job-min-parallelism": least}
+		}})
 	}
 }
 

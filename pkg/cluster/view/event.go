@@ -198,6 +198,8 @@ func (w *View) PodEvents(g *gang.Gang) []Event {
 			all = append(all, w.EventsOfPod(m.Pod)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(all, latestFirst)
 	return all
 }
+
+func latestFirst(a, b Event) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) }

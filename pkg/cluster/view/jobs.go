@@ -306,7 +306,7 @@ func (w *View) jobsMadeBy(kind schema.GroupKind, q Query) (made []string) {
 	for _, s := range w.Jobs() {
 		ref := metav1.GetControllerOfNoCopy(&s.Meta)
 		switch {
-		case ref == nil || s.Meta.Namespace != q.Namespace || ref.Name != q.Name || gang.OwnerKind(*ref) != kind:
+		case ref == nil || s.Meta.Namespace != q.Namespace || ref.Name != q.Name || gang.OwnerKind(ref) != kind:
 		case w.Gang(s).Count(gang.Pending, gang.Missing, gang.Gated) > 0:
 			waiting = append(waiting, s.Reader.Argument(s.Meta.Name))
 		default:

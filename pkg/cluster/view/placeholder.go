@@ -67,6 +67,20 @@ func (w *View) placeholders(g *gang.Gang) []*corev1.Pod {
 	})[g.Named]
 }
 
+// EventsOfPlaces are the messages about the members of a gang and about the pods that keep room for them, which YuniKorn places first; the latest first.
+func (w *View) EventsOfPlaces(g *gang.Gang) []Event {
+	all := w.PodEvents(g)
+	places := w.placeholders(g)
+	if len(places) == 0 {
+		return all
+	}
+	for _, p := range places {
+		all = append(all, w.EventsOfPod(p)...)
+	}
+	slices.SortStableFunc(all, latestFirst)
+	return all
+}
+
 // holdsFor is what owns the members for which a placeholder of YuniKorn keeps room; ok is false for any other pod, and where no member exists.
 func (w *View) holdsFor(pod *corev1.Pod, owners map[gang.Identity]owner) (root owner, ok bool) {
 	name, is := yunikorn.Placeholder(pod)

@@ -137,6 +137,10 @@ func (s resizer) fewer() {
 // fewerNeeded offers the largest minimum with which an elastic gang, which has more members than it needs, starts now, where it never starts as it is.
 func (s resizer) fewerNeeded() {
 	d, request := s.g.Decl, s.base.Request.Gang
+	if d == nil && s.g.MinMember != nil {
+		s.fewerAdmitted()
+		return
+	}
 	if !s.base.Never || d == nil || s.g.OfScheduler || d.Kind.Kind == "" || d.Key.Dialect == gang.PDB || s.g.Min >= s.g.Total() || d.MinMember != s.g.Min {
 		return
 	}
@@ -156,4 +160,17 @@ func (s resizer) fewerNeeded() {
 	fix.Kind, fix.Cost = answer.Fewer, "if it can do its work with so few"
 	fix.Text = fmt.Sprintf("start with %d of its %d members, and need no more: %s", n, s.g.Total(), fix.Text)
 	s.offer(fix)
+}
+
+// fewerAdmitted is the same for a job that states its minimum itself, as one does that Kueue may admit in part: nothing declares its gang before it is admitted.
+func (s resizer) fewerAdmitted() {
+	if !s.base.Never || s.g.Min >= s.g.Total() || s.begun() {
+		return
+	}
+	s.offerLargest(1, int64(s.g.Min)-1, func(n int64) edit {
+		return edit{answer.Action{
+			Kind: answer.Fewer, By: answer.User, Change: map[string]any{"minAvailable": n}, Cost: "if it can do its work with so few",
+			Text: fmt.Sprintf("start with %d of its %d members, and need no more: a minimum of %d instead of %d", n, s.g.Total(), n, s.g.Min),
+		}, func(spec *whatif.Spec) { spec.Min = int32(n) }}
+	})
 }

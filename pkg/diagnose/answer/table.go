@@ -215,19 +215,19 @@ var entries = []Entry{
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{
-		Code: QueueTooSmall, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: User, When: "another flavor of the ClusterQueue has enough, which a node selector or the lack of a toleration keeps the pods off"}},
+		Code: QueueTooSmall, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: User, When: "another flavor of the ClusterQueue has enough, which a node selector or the lack of a toleration keeps the pods off, or its job asks for another queue where Volcano does not look for that"}},
 		Meaning:  "The gang alone, or what `minResources` of its PodGroup state, is larger than the queue, than what the guarantees of other queues leave for it, or than its ClusterQueue with all that it may borrow, in the flavors that its pods may use.",
 		Evidence: "the queue's limit, `spec.guarantee` of other queues, and the requests of all members or `spec.minResources` of the PodGroup",
 		Remedy:   "Fewer or smaller members, another node selector or toleration where that is named, or a larger limit; lower `minResources` where they state more than the members request.",
 	},
 	{
-		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "Workloads of jobs that are gone, or that Kueue has evicted, keep the quota, or no end of a job frees enough of it"}},
+		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "Workloads of jobs that are gone, or that Kueue has evicted, keep the quota, or no end of a job frees enough of it, or Kueue reports that it is misconfigured"}},
 		Meaning:  "Kueue holds the job: its ClusterQueue has too little left in the flavors that suit the pods, or Kueue pauses after an eviction. Do not resume it by hand. Whom Kueue has preempted for it is named, and whom it may preempt; of a queue with fair sharing that is not evaluated.",
-		Evidence: "`nominalQuota`, `borrowingLimit`, `lendingLimit` and the cohorts, against admitted Workloads; `preemption` of the ClusterQueue, and the condition `Evicted` of Workloads; `requeueState`",
+		Evidence: "`nominalQuota`, `borrowingLimit`, `lendingLimit` and the cohorts, against admitted Workloads; `preemption` of the ClusterQueue, and the condition `Evicted` of Workloads; `requeueState`; `queueingStrategy` of the other queues of the cohort",
 		Remedy:   "Wait for the jobs that are named, remove the Workloads of jobs that are gone, or raise the quota.",
 	},
 	{
-		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job, or Kueue does not try it again"}},
+		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job, or Kueue does not try it again, or the node pool of which nodes are requested is as large as it may be"}},
 		Meaning:  "Kueue waits for an admission check, or MultiKueue has the job run in another cluster, and not enough members run there yet.",
 		Evidence: "`Workload.status.admissionChecks`, and the condition `Evicted` of a Workload that was switched off or put back for one",
 		Remedy:   "See the controller of the check. A Workload that a check has rejected is switched off: once the reason is gone, switch it on.",
@@ -295,11 +295,11 @@ var entries = []Entry{
 	{
 		Code: ResourceNotOffered, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "GPUs are being cut into it"}, {Verdict: Blocked, Who: Admin, When: "cutting GPUs into it has failed, or nothing cuts them, or an autoscaler has not brought what it ordered, or cannot"}},
 		Meaning:  "No node has the requested resource.",
-		Evidence: "`allocatable` and `capacity` of all nodes",
+		Evidence: "`allocatable` and `capacity` of all nodes; what autoscalers have ordered, and report of that: `FailedScaleUp`, NodeClaims",
 		Remedy:   "Correct the name; the nearest one that exists is named.",
 	},
 	{
-		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "a ResourceFlavor of Kueue has the pods require it"}},
+		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "a ResourceFlavor of Kueue has the pods require it, or an autoscaler has not brought the nodes that it ordered, or HyperNodes have members that do not exist"}},
 		Meaning:  "No node has the label, or all labels together, that the pods require, or by which they are to be together or spread.",
 		Evidence: "node labels against nodeSelector, node affinity and topology keys",
 		Remedy:   "Choose a value that exists; all are listed with counts.",

@@ -29,7 +29,7 @@ type Message struct {
 }
 
 // scheduling are the reasons of events in which schedulers and autoscalers report why a pod waits, or what they do about it.
-var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleUp", "TriggeredScaleUp", "WaitingForGates", "SchedulingGated", "Preempted",
+var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "WaitingForGates", "SchedulingGated", "Preempted",
 	"Nominated", "FailedCreate", "FailedCreatePodGroup", "Pending", "QuotaReserved", "Inadmissible", "EvictedDueToPreempted", "Suspended", "Resumed"}
 
 // messages gathers them, the earliest first: what a scheduler published, conditions of the group, events, and conditions of

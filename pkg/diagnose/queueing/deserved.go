@@ -21,6 +21,8 @@ import (
 type deservedShare struct {
 	queue          string
 	deserves, uses int64
+	// keeps reports that nothing is taken back from a queue: its spec.reclaimable is false.
+	keeps bool
 }
 
 // Deserved is what Volcano could take back for a gang from queues that have more of a resource than they deserve, or KAI takes back, while its own has less, in a sentence; "" where it
@@ -48,9 +50,22 @@ func Deserved(v *view.View, g *gang.Gang, name corev1.ResourceName) string {
 	if len(above) == 0 {
 		return ""
 	}
+	keep := 0
+	for _, d := range above {
+		if d.keeps {
+			keep++
+		}
+	}
+	if keep == len(above) {
+		then = "Volcano never takes that back, as " + phrase.Verb(keep, "its spec.reclaimable is false", "their spec.reclaimable is false")
+	}
 	return fmt.Sprintf("queue %s uses %s of the %s that it deserves, and %s: %s", queue, text(all[i].uses), phrase.Amount(name, all[i].deserves),
 		phrase.NamesOf(above, func(d deservedShare) string {
-			return fmt.Sprintf("queue %s %s of %s", d.queue, text(d.uses), text(d.deserves))
+			share := fmt.Sprintf("queue %s %s of %s", d.queue, text(d.uses), text(d.deserves))
+			if d.keeps && keep < len(above) {
+				share += " (reclaimable: false)"
+			}
+			return share
 		}), then)
 }
 
@@ -67,7 +82,8 @@ func deservedShares(v *view.View, kind schema.GroupKind, of gang.Dialect, name c
 		}
 		for _, u := range v.Snap.Custom[kind] {
 			if n, stated := deserves(u, of, name); stated {
-				all = append(all, deservedShare{u.GetName(), n, uses[u.GetName()]})
+				reclaimable, stated, _ := unstructured.NestedBool(u.Object, "spec", "reclaimable")
+				all = append(all, deservedShare{u.GetName(), n, uses[u.GetName()], of == gang.Volcano && stated && !reclaimable})
 			}
 		}
 		return all

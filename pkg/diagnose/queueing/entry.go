@@ -34,8 +34,20 @@ func (e Entry) name() string {
 }
 
 // before reports whether an entry comes before another one: higher priority, then older.
-func (e Entry) before(other Entry) bool {
-	return cmp.Or(cmp.Compare(other.Priority, e.Priority), e.Since.Compare(other.Since), strings.Compare(e.ID, other.ID)) < 0
+func (e Entry) before(other Entry) bool { return e.compare(other) < 0 }
+
+func (e Entry) compare(other Entry) int {
+	return cmp.Or(cmp.Compare(other.Priority, e.Priority), e.Since.Compare(other.Since), strings.Compare(e.ID, other.ID))
+}
+
+// Head is the job that comes first of those that wait in a ClusterQueue; nil if none does.
+func Head(v *view.View, queue string) *Entry {
+	all, _ := Waiting(v, queue, nil)
+	if len(all) == 0 {
+		return nil
+	}
+	head := slices.MinFunc(all, func(a, b Entry) int { return cmp.Or(a.compare(b), cmp.Compare(a.name(), b.name())) })
+	return &head
 }
 
 // Ahead are the rivals that come first.
@@ -55,6 +67,9 @@ func Waiting(v *view.View, queue string, wl *unstructured.Unstructured) (all []E
 		if e.Workload != wl {
 			all = append(all, e)
 		}
+	}
+	if wl == nil {
+		return all, Entry{}
 	}
 	return all, entryOf(v, wl)
 }

@@ -122,6 +122,18 @@ func LocalQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) strin
 	return ""
 }
 
+// The orders in which a ClusterQueue tries those that wait in it: none before the first, or whichever there is quota for.
+const (
+	StrictFIFO     = "StrictFIFO"
+	BestEffortFIFO = "BestEffortFIFO"
+)
+
+// Strict reports whether a ClusterQueue admits none before the first that waits in it.
+func Strict(queue *unstructured.Unstructured) bool {
+	f := gang.Fields{Object: queue}
+	return f.String("spec", "queueingStrategy") == StrictFIFO
+}
+
 // CheckNames are the admission checks that a ClusterQueue names.
 func CheckNames(queue *unstructured.Unstructured) []string {
 	f := gang.Fields{Object: queue}

@@ -309,17 +309,20 @@ func TestMinResources(t *testing.T) {
 	})
 }
 
+// keepsRoom adds placeholders of YuniKorn for an application: one on each node, and one without a node where that is empty.
+func keepsRoom(c *clustertest.Cluster, app string, nodes ...string) {
+	for i, node := range nodes {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("tg-%s-%d", app, i), UID: types.UID("tg-" + node), Labels: map[string]string{"yunikorn.apache.org/app-id": app},
+			Annotations: map[string]string{"yunikorn.apache.org/placeholder": "true", "yunikorn.apache.org/task-group-name": "worker"}}}
+		p.Spec = corev1.PodSpec{NodeName: node, SchedulerName: "yunikorn", Containers: []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8", "memory", "64Gi", "nvidia.com/gpu", "8")}}}}
+		p.Status.Phase = corev1.PodRunning
+		c.Put(p)
+	}
+}
+
 // The placeholders of YuniKorn keep room for members, and for nobody else.
 func TestPlaceholders(t *testing.T) {
-	keeps := func(c *clustertest.Cluster, app string, nodes ...string) {
-		for i, node := range nodes {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("tg-%s-%d", app, i), UID: types.UID("tg-" + node), Labels: map[string]string{"yunikorn.apache.org/app-id": app},
-				Annotations: map[string]string{"yunikorn.apache.org/placeholder": "true", "yunikorn.apache.org/task-group-name": "worker"}}}
-			p.Spec = corev1.PodSpec{NodeName: node, SchedulerName: "yunikorn", Containers: []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8", "memory", "64Gi", "nvidia.com/gpu", "8")}}}}
-			p.Status.Phase = corev1.PodRunning
-			c.Put(p)
-		}
-	}
+	keeps := keepsRoom
 	check(t, []testCase{
 		{name: "its own", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", wantText: []string{"YuniKorn keeps room for it by 2 placeholders on n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.YuniKorn, "yunikorn"), young))
@@ -455,6 +458,19 @@ func TestYuniKornQueues(t *testing.T) {
 		{name: "it is skipped, and no event is left", code: answer.QueueQuota, exit: 3, first: "Failed to schedule pod: queue quota exceeded", build: of(func(c *clustertest.Cluster) {
 			c.S.Pods[len(c.S.Pods)-1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulingSkipped", Message: "Failed to schedule pod: queue quota exceeded", LastTransitionTime: clustertest.Ago(10 * time.Minute)}}
 		})},
+		{name: "a pod that keeps room for it does not fit", code: answer.QueueQuota, exit: 3, first: "reports the scheduler: Request 'y' does not fit in queue 'root.q'", wantText: []string{"1 placeholder that YuniKorn has placed for it uses 8 GPUs of the queue already"}, build: of(func(c *clustertest.Cluster) {
+			keepsRoom(c, "gang", "n1", "")
+			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "Scheduling", "team/gang-worker-0 is queued and waiting for allocation", 5*time.Second)
+			c.Event("Pod", "team", "tg-gang-1", "yunikorn", "PodUnschedulable", "Request 'y' does not fit in queue 'root.q' (requested map[nvidia.com/gpu:8], available map[nvidia.com/gpu:0])", 10*time.Second)
+		})},
+		{name: "nobody else uses the queue, and it is too small", code: answer.QueueTooSmall, exit: 6, first: "queue q of YuniKorn has 8 GPUs in all, and the gang needs 16: Request 'y' does not fit", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.YuniKorn, "yunikorn"), young, func(g *clustertest.Gang) { g.Queue = "q" }))
+			keepsRoom(c, "gang", "n1", "")
+			for _, p := range c.S.Pods[len(c.S.Pods)-2:] {
+				p.Labels["queue"] = "q"
+			}
+			c.Event("Pod", "team", "tg-gang-1", "yunikorn", "PodUnschedulable", "Request 'y' does not fit in queue 'q' (requested map[nvidia.com/gpu:8], available map[nvidia.com/gpu:0 vcore:64000])", 10*time.Second)
+		}},
 		{name: "other information", code: answer.Fits, exit: 3, build: of(func(c *clustertest.Cluster) {
 			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "Informational", "Application app-1 is running", 5*time.Second)
 		})},

@@ -16,12 +16,14 @@ func waitsInKueue(c *clustertest.Cluster, workers int, gpus int64, changes ...fu
 	return c.Workload("gang", "lq", 10*time.Minute)
 }
 
+// conditions gives an object conditions, and no others.
+func conditions(u *unstructured.Unstructured, all ...any) { set(all, "status", "conditions")(u.Object) }
+
 // A check that has rejected a Workload is why Kueue has switched that off.
 func TestKueueRejected(t *testing.T) {
 	checked := func(u *unstructured.Unstructured, state, message string) {
 		set([]any{map[string]any{"name": "dws", "state": state, "message": message}}, "status", "admissionChecks")(u.Object)
 	}
-	conditions := func(u *unstructured.Unstructured, all ...any) { set(all, "status", "conditions")(u.Object) }
 	off := func(u *unstructured.Unstructured) { set(false, "spec", "active")(u.Object) }
 	budget := func(c *clustertest.Cluster) {
 		c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": map[string]any{"name": "dws"}, "spec": map[string]any{"controllerName": "example.com/budget"}})

@@ -26,7 +26,6 @@ func TestKueueStrictOrder(t *testing.T) {
 		refs[0].APIVersion, refs[0].Kind, refs[0].UID = "workload.codeflare.dev/v1beta2", "AppWrapper", "w"
 		u.SetOwnerReferences(refs)
 	}
-	conditions := func(u *unstructured.Unstructured, all ...any) { set(all, "status", "conditions")(u.Object) }
 	check(t, []testCase{
 		{name: "the one ahead has no quota", code: answer.QueueOrder, exit: 3, build: func(c *clustertest.Cluster) { strict(c, 4) }},
 		{name: "it pauses", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueOrder}, build: func(c *clustertest.Cluster) {

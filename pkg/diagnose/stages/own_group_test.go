@@ -3,6 +3,7 @@ package stages_test
 import (
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,6 +63,28 @@ func TestGroupOfScheduler(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Volcano, "volcano"), func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "gang" })))
 			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "gang", "uid": "other"}, "spec": map[string]any{"minMember": int64(2)}})
 		}},
+	})
+}
+
+// Volcano takes the queue of a group that it makes from the pods: what the job says of that counts for nothing.
+func TestQueueOfGroupOfScheduler(t *testing.T) {
+	of := func(asked string) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Schedules("volcano")
+			c.Queue("research", "Open", nil)
+			c.Nodes(2, 8)
+			adopted(c, gangOf(2, 8, ungrouped, scheduledBy("volcano"), func(g *clustertest.Gang) {
+				g.Kind = "Job"
+				g.BatchJob = func(j *batchv1.Job) { j.Annotations = map[string]string{"scheduling.volcano.sh/queue-name": asked} }
+			}))
+			set(map[string]any{"phase": "Pending"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
+			set(map[string]any{"cpu": "4"}, "spec", "capability")(c.S.Custom[kindOf("scheduling.volcano.sh", "Queue")][1].Object)
+		}
+	}
+	check(t, []testCase{
+		{name: "it asks for another one", code: answer.QueueTooSmall, exit: 4, first: "queue default allows 4 cpu .*; its Job asks for queue research in an annotation of its own", wantText: []string{"belongs into the metadata of its pod template"}, fix: "move it to queue research", build: of("research")},
+		{name: "it asks for one that does not exist", code: answer.QueueTooSmall, exit: 6, not: []string{"asks for queue"}, build: of("resaerch")},
+		{name: "it asks for none", code: answer.QueueTooSmall, exit: 6, not: []string{"asks for queue"}, build: of("")},
 	})
 }
 

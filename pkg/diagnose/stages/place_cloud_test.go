@@ -204,6 +204,12 @@ func TestNodeGroups(t *testing.T) {
 	})
 }
 
+// stockout adds a gang for a pool that has no node, of a kind of which there is none.
+func stockout(c *clustertest.Cluster) {
+	c.Nodes(1, 0).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"accelerator": "h100"} })))
+	label(c, "acceleratar", "none")
+}
+
 // What an autoscaler would bring and cannot is not for the user to correct.
 func TestAutoscalerCannot(t *testing.T) {
 	check(t, []testCase{
@@ -212,6 +218,31 @@ func TestAutoscalerCannot(t *testing.T) {
 			claimed(c, "gpu-other", "", "", "8")
 			reports(c, "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p", 4*time.Minute, 0)
 			c.Event("NodeClaim", "default", "gpu-x7k2p", "karpenter", "InsufficientCapacityError", "no capacity", 3*time.Minute)
+		}},
+		{name: "the cloud has none of the nodes of a pool", code: answer.ResourceNotOffered, exit: 5,
+			first:    "; and what cluster-autoscaler ordered 24m ago is not there: group gke-h100 has 0 nodes of 4: scaling up in us-central1-a failed 12m ago: GCE out of resources$",
+			wantText: []string{"and until they come: no node has the label accelerator=h100", "1 in backoff after failed scale-up"}, not: []string{"did you mean"}, never: []answer.Code{answer.SelectorNoMatch, answer.TooBig},
+			build: func(c *clustertest.Cluster) {
+				stockout(c)
+				reports(c, "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-a/instanceGroups/gke-h100 0->4 (max: 8)}]", 24*time.Minute, 0, 1)
+				reports(c, "cluster-autoscaler", "FailedScaleUp", "Node scale up in zones us-central1-a associated with this pod failed: GCE out of resources. Pod is at risk of not being scheduled.", 12*time.Minute, 0, 1)
+				reports(c, "cluster-autoscaler", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up", 2*time.Minute, 0, 1)
+			}},
+		{name: "the cloud has none, and only that is known", code: answer.ResourceNotOffered, exit: 5, first: "what cluster-autoscaler ordered is not there: scaling up in us-central1-a failed 12m ago: GCE quota exceeded$", never: []answer.Code{answer.SelectorNoMatch, answer.TooBig},
+			build: func(c *clustertest.Cluster) {
+				stockout(c)
+				reports(c, "cluster-autoscaler", "FailedScaleUp", "Node scale up in zones us-central1-a associated with this pod failed: GCE quota exceeded. Pod is at risk of not being scheduled.", 12*time.Minute, 0, 1)
+			}},
+		{name: "the cloud had none before the last order", code: answer.ScalingUp, exit: 3, not: []string{"GCE"}, build: func(c *clustertest.Cluster) {
+			stockout(c)
+			reports(c, "cluster-autoscaler", "FailedScaleUp", "Node scale up in zones us-central1-a associated with this pod failed: GCE out of resources. Pod is at risk of not being scheduled.", 12*time.Minute, 0, 1)
+			reports(c, "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gke-h100 0->4 (max: 8)}]", time.Minute, 0, 1)
+		}},
+		{name: "the cloud has too few more nodes", code: answer.TooBig, exit: 5, wantText: []string{"what cluster-autoscaler ordered 24m ago is not there: group gke-h100 has 1 node of 2: scaling up in us-central1-a failed"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = time.Hour }))
+			label(c, "cloud.google.com/gke-nodepool", "gke-h100")
+			reports(c, "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gke-h100 1->2 (max: 8)}]", 24*time.Minute, 1)
+			reports(c, "cluster-autoscaler", "FailedScaleUp", "Node scale up in zones us-central1-a associated with this pod failed: GCE out of resources. Pod is at risk of not being scheduled.", 12*time.Minute, 1)
 		}},
 		{name: "its pool is not ready", code: answer.ResourceNotOffered, exit: 5, wantText: []string{"NodePool gpu is not ready, and gets no nodes: NodeClassNotReady", "kubectl describe nodepool gpu"}, build: func(c *clustertest.Cluster) {
 			nodePool(c, "16", "0", "False")

@@ -447,6 +447,26 @@ func TestKueueChecks(t *testing.T) {
 				c.Add(gangOf(2, 8, kueued))
 				checked(c, "Pending", "the request is queued", true)
 			}},
+		{name: "the node pool is as large as it may be", code: answer.KueueCheck, exit: 5, first: "dws is Pending: Retrying after failure", alone: true, wantText: []string{
+			"ProvisioningRequest gang-dws-2: Failed is True, reported 8m ago", "an administrator can raise the maximum size of node pool h100-dws", "Kueue has requested them again 2 of at most 3 times", "describe provisioningrequests.autoscaling.x-k8s.io gang-dws-2$|gang-dws-2\n"},
+			build: func(c *clustertest.Cluster) {
+				c.Nodes(1, 0).LocalQueue("lq", "cq")
+				c.ClusterQueue("cq", "", gpuQuota("16"))
+				provisions(c)
+				set("limits", "spec", "parameters", "name")(c.S.Custom[kindOf("kueue.x-k8s.io", "AdmissionCheck")][0].Object)
+				c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ProvisioningRequestConfig", "metadata": map[string]any{"name": "limits"}, "spec": map[string]any{"retryStrategy": map[string]any{"backoffLimitCount": int64(3)}}})
+				c.Add(gangOf(2, 8, kueued))
+				checked(c, "Pending", "Retrying after failure", true)
+				u := c.S.Custom[kindOf("kueue.x-k8s.io", "Workload")][0]
+				u.SetUID("workload")
+				set([]any{map[string]any{"name": "dws", "state": "Pending", "message": "Retrying after failure", "retryCount": int64(2)}}, "status", "admissionChecks")(u.Object)
+				for i, message := range []string{"", "Provisioning Request's pods cannot be scheduled in the nodepool, affected nodepools: h100-dws: Max nodepool size reached"} {
+					request := c.Object(map[string]any{"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": map[string]any{"namespace": "team", "name": fmt.Sprintf("gang-dws-%d", i+1)},
+						"status": map[string]any{"conditions": []any{clustertest.Condition("Failed", "True", "NotSchedulableInNodepool", message, 8*time.Minute)}}})
+					request.SetCreationTimestamp(clustertest.Ago(time.Hour - time.Duration(i)*time.Minute))
+					request.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kueue.x-k8s.io/v1beta2", Kind: "Workload", Name: u.GetName(), UID: u.GetUID(), Controller: ptr.To(true)}})
+				}
+			}},
 		{name: "no nodes come of another check", code: answer.ResourceNotOffered, exit: 4, also: []answer.Code{answer.KueueCheck}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 0).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "", gpuQuota("16"))
@@ -482,6 +502,19 @@ func TestMultiKueue(t *testing.T) {
 			dispatched(c, 2)
 			admitted(c)
 		}},
+		{name: "one of the clusters has no connection", code: answer.KueueCheck, exit: 3, first: "mk is Pending: Preparing; MultiKueue has no connection to west$", alone: true,
+			wantText: []string{"it is offered to east, west", "MultiKueueCluster west is not active: i/o timeout, for 50m", "get multikueueclusters"}, not: []string{"north"}, build: func(c *clustertest.Cluster) {
+				dispatched(c, 0)
+				u := c.Workload("gang", "lq", time.Minute)
+				set([]any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)}, "status", "conditions")(u.Object)
+				set([]any{map[string]any{"name": "mk", "state": "Pending", "message": "Preparing"}}, "status", "admissionChecks")(u.Object)
+				set([]any{"east", "west"}, "status", "nominatedClusterNames")(u.Object)
+				c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": map[string]any{"name": "mk"}, "spec": map[string]any{"controllerName": kueue.MultiKueue}})
+				for name, active := range map[string]string{"east": "True", "west": "False", "north": "False"} {
+					c.Object(map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "MultiKueueCluster", "metadata": map[string]any{"name": name},
+						"status": map[string]any{"conditions": []any{clustertest.Condition("Active", active, "ClientConnectionFailed", "i/o timeout", 50*time.Minute)}}})
+				}
+			}},
 		{name: "it is not dispatched", code: answer.KueueCheck, exit: 3, first: "has not dispatched it", alone: true, build: func(c *clustertest.Cluster) {
 			dispatched(c, 0)
 			c.Workload("gang", "lq", time.Minute)

@@ -68,6 +68,15 @@ func TestWhatNumbersAreOf(t *testing.T) {
 			c.Schedules("volcano")
 			c.Nodes(2, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Volcano: "p", Scheduler: "volcano", Nodes: []string{"n1", "n2"}}).Add(gangOf(1, 8, scheduledBy("volcano"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
+		{name: "what a queue has above that, and nothing is taken back from it", code: answer.NodesBusy, exit: 3, wantText: []string{"queue q uses 0 of the 8 GPUs that it deserves, and queue p 16 of 8: Volcano never takes that back, as its spec.reclaimable is false"}, not: []string{"action reclaim"}, build: func(c *clustertest.Cluster) {
+			for _, name := range []string{"p", "q"} {
+				queue := c.Queue(name, "Open", nil)
+				set(map[string]any{"nvidia.com/gpu": "8"}, "spec", "deserved")(queue.Object)
+				set(name == "q", "spec", "reclaimable")(queue.Object)
+			}
+			c.Schedules("volcano")
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Volcano: "p", Scheduler: "volcano", Nodes: []string{"n1", "n2"}}).Add(gangOf(1, 8, scheduledBy("volcano"), func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
 	})
 }
 

@@ -430,7 +430,7 @@ func TestKAIQueue(t *testing.T) {
 			queue(c, "q", "", map[string]any{"quota": int64(8), "limit": int64(-1)})
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler")))
 		}},
-		{name: "above the quota, and may not be preempted", code: answer.QueueTooSmall, exit: 6, first: "8 GPUs in all for gangs that cannot be preempted", build: func(c *clustertest.Cluster) {
+		{name: "above the quota, and may not be preempted", code: answer.QueueTooSmall, exit: 6, first: "8 GPUs in all for gangs that cannot be preempted", fix: "let KAI preempt it, by label kai.scheduler/preemptibility", build: func(c *clustertest.Cluster) {
 			queue(c, "q", "", map[string]any{"quota": int64(8), "limit": int64(-1)})
 			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = firm }))
 		}},

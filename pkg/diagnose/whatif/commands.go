@@ -97,7 +97,7 @@ func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []comma
 	if queue := newQueue(g, spec); queue != "" {
 		further = append(further, command.Patch{Op: "add", Path: command.Pointer([]string{"metadata", "labels", kueue.QueueLabel}), Value: queue})
 	}
-	return roles, append(further, processes(g, spec)...), nil
+	return roles, slices.Concat(further, partialSteps(g, spec), processes(g, spec)), nil
 }
 
 // addSteps add fields that are in one object. What that is in is added first, where it is not there.

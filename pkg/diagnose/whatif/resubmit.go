@@ -171,6 +171,7 @@ func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {
 		j.Status, j.CreationTimestamp = batchv1.JobStatus{}, againAt(c, j)
 		j.Spec.Template, j.Spec.Parallelism, j.Spec.Completions = spec.Roles[0].Template, &parallelism, completions
 		enqueue(j, g, spec)
+		admitInPart(j, g, spec)
 		c.Jobs[i] = j
 	}
 }

@@ -24,6 +24,29 @@ type Domains struct {
 // Problems are those of objects that cannot be read, and are left out.
 func (d *Domains) Problems() []error { return d.problems }
 
+// Missing are the nodes that a HyperNode names as its members and that do not exist.
+type Missing struct {
+	HyperNode string
+	Nodes     []string
+}
+
+// Missing finds them, by HyperNode, given which nodes exist.
+func (d *Domains) Missing(exists func(node string) bool) (all []Missing) {
+	of := map[string][]string{}
+	for node, owners := range d.byNode {
+		for _, h := range owners {
+			if !exists(node) {
+				of[h.name] = append(of[h.name], node)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		slices.Sort(of[name])
+		all = append(all, Missing{name, slices.Compact(of[name])})
+	}
+	return all
+}
+
 // New reads the objects of [Kinds]; others are passed over.
 func New(objects []*unstructured.Unstructured) *Domains {
 	d := &Domains{byNode: map[string][]*hyperNode{}, around: map[*hyperNode][]*hyperNode{}, tierOf: map[string]int{}}

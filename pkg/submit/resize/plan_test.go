@@ -393,6 +393,25 @@ func TestPlanOfRequests(t *testing.T) {
 	}
 }
 
+// The minimum of a Job that Kueue may admit in part is an annotation, which a Job has no more that needs all of its members.
+func TestPlanOfPartialAdmission(t *testing.T) {
+	const annotation = "kueue.x-k8s.io/job-min-parallelism"
+	one := workers(1)
+	for change, want := range map[*resize.Change]string{{MinAvailable: 1}: "1", {MinAvailable: 3}: "3", {MinAvailable: 4}: "", &one: ""} {
+		g, object, _ := waiting(t, clustertest.Gang{Kind: "Job", Missing: 4, Workers: 4, GPUs: 2, NoGroup: true, BatchJob: func(j *batchv1.Job) {
+			suspend := true
+			j.Spec.Suspend, j.Labels, j.Annotations = &suspend, map[string]string{"kueue.x-k8s.io/queue-name": "lq"}, map[string]string{annotation: "2"}
+		}})
+		p, err := resize.New(g, object, nil, *change, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Job.After.GetAnnotations()[annotation]; got != want {
+			t.Errorf("%+v: the annotation is %q, want %q", *change, got, want)
+		}
+	}
+}
+
 // The queue and the class of a group are changed where the dialect has them.
 func TestPlanOfQueue(t *testing.T) {
 	g, job, group := waiting(t, clustertest.Gang{Dialect: gang.Volcano})

@@ -42,6 +42,11 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if len(out.Findings) > before {
 		return stage.OK("")
 	}
+	for _, f := range c.Findings {
+		if first, kept := f.Facts["keptFor"].(string); kept {
+			return stage.OK(first + " comes first")
+		}
+	}
 	return stage.OK("no job ahead")
 }
 
@@ -273,8 +278,7 @@ func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) line {
 	if q == nil {
 		return line{}
 	}
-	f := gang.Fields{Object: q}
-	if f.String("spec", "queueingStrategy") != "StrictFIFO" {
+	if !queueing.Strict(q) {
 		return line{}
 	}
 	all, mine := queueing.Waiting(c.View, queue, wl)

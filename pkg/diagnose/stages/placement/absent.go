@@ -56,6 +56,7 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 	if len(out.Findings) == before {
 		return c.Request, false
 	}
+	owed(c, out)
 	for i := before; i < len(out.Findings); i++ {
 		if f := &out.Findings[i]; nodesMayBring(*f) {
 			byAutoscaler(c, f)

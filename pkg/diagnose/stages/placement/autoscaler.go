@@ -51,6 +51,9 @@ func overdue(c *stage.Context, orders orders) string {
 		return ""
 	}
 	o := orders.failed[0] // for most members it is the same
+	if o.at.IsZero() {
+		return fmt.Sprintf("what %s ordered is not there: %s", o.by, o.failure)
+	}
 	return fmt.Sprintf("what %s ordered %s ago is not there: %s", o.by, phrase.Age(c.View.Age(o.at)), o.failure)
 }
 

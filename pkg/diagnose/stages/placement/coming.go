@@ -88,16 +88,7 @@ func disrupted(p *corev1.Pod) string {
 // found to be absent for the roles of these pods is a remark then; it reports whether nothing else is.
 func ordered(c *stage.Context, out *stage.Result) bool {
 	orders := ordersOf(c)
-	roles := sets.New[string]()
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil && slices.ContainsFunc(orders.open, func(o order) bool { return o.pod == m.Pod.Name }) {
-			roles.Insert(phrase.Role(m.Role))
-		}
-	}
-	comes := func(f stage.Finding) bool {
-		role, _ := f.Facts["role"].(string)
-		return nodesMayBring(f) && roles.Has(role)
-	}
+	comes := broughtBy(c, orders.open)
 	coming := undetermined(c, orders)
 	if !slices.ContainsFunc(out.Findings, comes) || coming == nil || orders.refused() {
 		return false
@@ -110,6 +101,48 @@ func ordered(c *stage.Context, out *stage.Result) bool {
 	out.Findings = slices.DeleteFunc(out.Findings, comes)
 	out.Add(coming)
 	return len(out.Findings) == 1
+}
+
+// broughtBy recognises what is absent for the roles of those pods for which an autoscaler has ordered nodes.
+func broughtBy(c *stage.Context, orders []order) func(stage.Finding) bool {
+	roles := sets.New[string]()
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil && slices.ContainsFunc(orders, func(o order) bool { return o.pod == m.Pod.Name }) {
+			roles.Insert(phrase.Role(m.Role))
+		}
+	}
+	return func(f stage.Finding) bool {
+		role, _ := f.Facts["role"].(string)
+		return nodesMayBring(f) && roles.Has(role)
+	}
+}
+
+// owed makes one finding of all that is absent for a role and that nodes were to bring which an autoscaler has ordered, and which have not come. That it has ordered them shows that they
+// would take its pods: no name or label is wrong, and it is not for the user to correct.
+func owed(c *stage.Context, out *stage.Result) {
+	owes, first := broughtBy(c, ordersOf(c).failed), map[any]int{}
+	var kept []stage.Finding
+	for _, f := range out.Findings {
+		if !owes(f) || f.Verdict != answer.Blocked {
+			kept = append(kept, f)
+			continue
+		}
+		if i, known := first[f.Facts["role"]]; known {
+			kept[i].Detail("and until they come: %s", f.Message)
+			continue
+		}
+		f.Details, f.Fixes = nil, nil
+		f.As(answer.Blocked, answer.Admin)
+		first[f.Facts["role"]] = len(kept)
+		kept = append(kept, f)
+	}
+	out.Findings = kept
+}
+
+// onlyOwed reports whether all that was found is what nodes were to bring that have not come: whether the gang fits those that are there is no question then.
+func onlyOwed(c *stage.Context, out *stage.Result) bool {
+	owes := broughtBy(c, ordersOf(c).failed)
+	return len(out.Findings) > 0 && !slices.ContainsFunc(out.Findings, func(f stage.Finding) bool { return !owes(f) })
 }
 
 // provisioned makes what more nodes would bring a remark, while nodes are being provisioned for the gang as a whole, or will be: Kueue requests them, and starts it when they are there.

@@ -50,6 +50,9 @@ type growth struct {
 	from, to int
 }
 
+// title is the name of the group, of an id that may be a URL.
+func (g growth) title() string { return g.name[strings.LastIndexByte(g.name, '/')+1:] }
+
 // orders are what autoscalers have decided for members of the gang, the latest first: the last that they reported of a pod counts.
 type orders struct {
 	open, failed []order
@@ -71,9 +74,17 @@ func ordersOf(c *stage.Context) orders {
 
 // readOrders reads the events about the members of the gang.
 func readOrders(c *stage.Context) (all orders) {
-	decided := sets.New[string]()
+	decided, reports := sets.New[string](), unfilled{}
 	for _, e := range c.View.PodEvents(c.Gang) {
+		if reports.read(e) {
+			continue
+		}
 		o, orders := readOrder(e)
+		if orders && reports.take(c, &o) {
+			all.failed = append(all.failed, o)
+			decided.Insert(e.Name)
+			continue
+		}
 		if refuses := refusesToScale(e); !orders && !refuses || decided.Has(e.Name) {
 			continue
 		}
@@ -92,6 +103,7 @@ func readOrders(c *stage.Context) (all orders) {
 			all.open = append(all.open, o)
 		}
 	}
+	all.failed = append(all.failed, reports.left(c)...)
 	return all
 }
 
@@ -130,7 +142,7 @@ func failing(c *stage.Context, o order) order {
 func missing(c *stage.Context, o order) string {
 	for _, g := range o.groups {
 		if there := len(groupNodes(c.View, g.name)); there < g.to && (there > 0 || g.from == 0) {
-			return fmt.Sprintf("group %s has %s of %d", g.name, phrase.Count(there, "node"), g.to)
+			return fmt.Sprintf("group %s has %s of %d", g.title(), phrase.Count(there, "node"), g.to)
 		}
 	}
 	return ""

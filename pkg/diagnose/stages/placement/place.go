@@ -69,7 +69,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	fitted, coming := c.Fitted(), arriving(c)
 	if request, changed := absent(coming.in(c), out); changed {
-		if ordered(c, out) {
+		if ordered(c, out) || onlyOwed(c, out) {
 			return stage.OK(fitted)
 		}
 		c = c.For(request)

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -84,7 +85,29 @@ func noDomain(c *stage.Context, key string, role placement.Role) *stage.Finding 
 		return stage.Found(answer.SelectorNoMatch, "no node has the label %s, for the topology of %s", key, phrase.Role(role.Name))
 	}
 	f := stage.Found(answer.SelectorNoMatch, "no node is in a %s, for the topology of %s", title, phrase.Role(role.Name))
-	return stage.DetailEach(f, c.View.Domains().Problems(), error.Error)
+	stage.DetailEach(f, c.View.Domains().Problems(), error.Error)
+	if resource, derived := networktopology.Resource(key); derived && resource.Resource == "hypernodes" {
+		missingMembers(c, f, resource.String())
+	}
+	return f
+}
+
+// missingMembers adds that HyperNodes have members which are no nodes, which is for those to correct who describe the network.
+func missingMembers(c *stage.Context, f *stage.Finding, resource string) {
+	missing := c.View.Domains().Missing(func(node string) bool { return c.Cluster().Node(node) != nil })
+	lines := make([]string, 0, len(missing))
+	for _, m := range missing {
+		lines = append(lines, fmt.Sprintf("HyperNode %s names %s, which %s not exist", m.HyperNode, phrase.Names(m.Nodes), phrase.Verb(len(m.Nodes), "does", "do")))
+	}
+	switch len(lines) {
+	case 0:
+		return
+	case 1:
+		f.Message += ": " + lines[0]
+	default:
+		stage.DetailEach(f, lines, func(line string) string { return line })
+	}
+	f.As(answer.Blocked, answer.Admin).Run(command.Kubectl("", "get", resource, missing[0].HyperNode, "-o", "yaml"))
 }
 
 // unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.

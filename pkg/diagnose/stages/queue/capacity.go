@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -249,10 +251,25 @@ func overQueue(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstruct
 		f.Fact("overstated", true) // it is enough to state what is needed
 		return f
 	}
+	if limit.firm && c.Gang.Decl != nil {
+		f.Fix(mayBePreempted(c.Gang))
+	}
 	for _, fix := range limit.fixes(kind, q, request.Sum(used, d.want)) {
 		f.Fix(fix)
 	}
 	return f
+}
+
+// mayBePreempted is the fix that KAI may preempt a gang, which its queue then lets use more than its quota: KAI writes what a label of the job says into the object of the gang.
+func mayBePreempted(g *gang.Gang) stage.Fix {
+	d, label := g.Decl, kai.PreemptibilityLabel
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "let KAI preempt it, by label " + label, Change: map[string]any{"preemptibility": kai.Preemptible}, Cost: "it may be preempted",
+			Command: command.Kubectl(g.Meta.Namespace, "label", "--overwrite", g.Ref(), label+"="+kai.Preemptible)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, kai.Preemptible, "spec", "preemptibility") })
+		},
+	}
 }
 
 // preemptible reports whether KAI may preempt a gang: by its object, or else by its priority.
@@ -260,7 +277,7 @@ func preemptible(c *stage.Context, d gang.Declaration) bool {
 	if u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name); u != nil {
 		f := gang.Fields{Object: u}
 		if text := f.String("spec", "preemptibility"); text != "" {
-			return text == "preemptible"
+			return text == kai.Preemptible
 		}
 	}
 	return queueing.PriorityOf(c.View, d.PriorityClass) < 100

@@ -49,8 +49,12 @@ func checked(c *stage.Context, u *unstructured.Unstructured, check kueue.Check, 
 	}
 	if by := checkedBy(c, check.Name, check.Message); by != "" {
 		f.Fact("controller", by).Detail("that is what %s reports, the controller of the check", by)
-		if by == kueue.Provisioning {
+		switch by {
+		case kueue.Provisioning:
 			provisioning(c, f, u)
+			retriesLeft(c, f, check)
+		case kueue.MultiKueue:
+			disconnected(c, f, u)
 		}
 	}
 	return f
@@ -68,16 +72,92 @@ func provisioning(c *stage.Context, f *stage.Finding, u *unstructured.Unstructur
 		}
 		return of
 	})
+	requests := slices.SortedStableFunc(slices.Values(of[gang.IdentityOf(u)]), func(a, b *unstructured.Unstructured) int {
+		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+	})
 	var lines []string
-	for _, request := range of[gang.IdentityOf(u)] {
+	for i, request := range requests {
 		for _, name := range []string{"Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"} {
 			if condition, status := gang.ConditionIn(request, name); status != "" && condition.Message != "" {
 				lines = append(lines, fmt.Sprintf("ProvisioningRequest %s: %s is %s, reported %s ago: %s", request.GetName(), name, status, phrase.Age(c.View.Age(condition.At)), condition.Message))
+				if i == 0 && name == "Failed" && status == "True" {
+					atPoolMaximum(f, condition.Message)
+				}
 				break
 			}
 		}
 	}
-	stage.DetailEach(f, lines, func(line string) string { return line }).Run(command.Kubectl(u.GetNamespace(), "describe", "provisioningrequests.autoscaling.x-k8s.io"))
+	args := []string{"describe", "provisioningrequests.autoscaling.x-k8s.io"}
+	if len(requests) > 0 {
+		args = append(args, requests[0].GetName())
+	}
+	stage.DetailEach(f, lines, func(line string) string { return line }).Run(command.Kubectl(u.GetNamespace(), args...))
+}
+
+// atMaximumSize is how GKE reports that a request for nodes has failed as a node pool has as many as it may.
+var atMaximumSize = regexp.MustCompile(`(?:affected nodepools?: ([^:]+): )?[Mm]ax node ?pool size reached`)
+
+// atPoolMaximum makes it the administrators' matter that no nodes are provisioned, as their pool is as large as it may be: Kueue tries in vain before somebody raises that.
+func atPoolMaximum(f *stage.Finding, failure string) {
+	m := atMaximumSize.FindStringSubmatch(failure)
+	if m == nil {
+		return
+	}
+	pool := "the node pool"
+	if m[1] != "" {
+		pool = "node pool " + m[1]
+	}
+	f.As(answer.Blocked, answer.Admin).Detail("an administrator can raise the maximum size of %s", pool)
+}
+
+// retriesLeft adds how often Kueue has requested nodes again, and how often it does at most before it rejects the Workload.
+func retriesLeft(c *stage.Context, f *stage.Finding, check kueue.Check) {
+	if check.Retries == 0 || check.State == kueue.CheckRejected {
+		return
+	}
+	times := phrase.Count(check.Retries, "time")
+	if object := queueing.Object(c.View, "AdmissionCheck", "", check.Name); object != nil {
+		of := gang.Fields{Object: object}
+		if config := queueing.Object(c.View, "ProvisioningRequestConfig", "", of.String("spec", "parameters", "name")); config != nil {
+			limits := gang.Fields{Object: config}
+			if n := limits.Int32("spec", "retryStrategy", "backoffLimitCount"); n > 0 {
+				times = fmt.Sprintf("%d of at most %s", check.Retries, phrase.Count(n, "time"))
+			}
+		}
+	}
+	f.Detail("Kueue has requested them again %s: after the last the check has rejected the job", times)
+}
+
+// disconnected adds which clusters of MultiKueue, of those to which a Workload is offered, are not connected.
+func disconnected(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) {
+	of := gang.Fields{Object: u}
+	offered := of.Strings("status", "nominatedClusterNames")
+	if len(offered) > 0 {
+		f.Detail("it is offered to %s: the first that reserves quota for it gets it", phrase.Names(offered))
+	}
+	var names []string
+	for _, cluster := range c.View.Snap.Custom[kueue.Kind("MultiKueueCluster")] {
+		condition, active := gang.ConditionIn(cluster, "Active")
+		if active != "False" || len(offered) > 0 && !slices.Contains(offered, cluster.GetName()) {
+			continue
+		}
+		names = append(names, cluster.GetName())
+		f.Detail("%s", inactiveCluster(c, cluster, condition))
+	}
+	if len(names) == 0 {
+		return
+	}
+	f.Message += fmt.Sprintf("; MultiKueue has no connection to %s", phrase.Names(names))
+	f.Fact("disconnected", names).Run(command.Kubectl("", "get", "multikueueclusters."+kueue.Group, "-o", "wide"))
+}
+
+// inactiveCluster is why a cluster of MultiKueue is not active, and for how long.
+func inactiveCluster(c *stage.Context, cluster *unstructured.Unstructured, condition gang.Condition) string {
+	text := fmt.Sprintf("MultiKueueCluster %s is not active: %s", cluster.GetName(), condition.Message)
+	if !condition.At.IsZero() {
+		text += ", for " + phrase.Age(c.View.Age(condition.At))
+	}
+	return text
 }
 
 // rejected is the finding that a check has rejected the Workload: Kueue does not have it made again by itself.
@@ -176,7 +256,7 @@ func inactiveChecks(c *stage.Context, f *stage.Finding, queue *unstructured.Unst
 		if by := checkedBy(c, name, ""); by == kueue.MultiKueue {
 			for _, cluster := range c.View.Snap.Custom[kueue.Kind("MultiKueueCluster")] {
 				if condition, active := gang.ConditionIn(cluster, "Active"); active == "False" {
-					f.Detail("MultiKueueCluster %s is not active: %s", cluster.GetName(), condition.Message)
+					f.Detail("%s", inactiveCluster(c, cluster, condition))
 				}
 			}
 			f.Run(command.Kubectl("", "get", "multikueueclusters."+kueue.Group, "-o", "wide"))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -19,7 +20,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
@@ -59,7 +62,26 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 	for role, names := range flavors {
 		out.Injected[role] = tree.Injected(names...)
 	}
+	inPart(c, out, tree.Available(queue.GetName()), queue.GetName())
 	return nil
+}
+
+// inPart remarks with how many members Kueue admits a Job that it may admit in part, where the quota is not enough for all.
+func inPart(c *stage.Context, out *stage.Result, left *cohort.Availability, queue string) {
+	if c.Gang.Kind.Group != batchv1.GroupName || c.Gang.MinMember == nil {
+		return
+	}
+	most, _ := placement.Largest(int64(*c.Gang.MinMember), int64(c.Gang.Total()), func(n int64) bool {
+		job := *c.Gang.Job
+		job.MinMember = new(int32(n))
+		some := *c.Gang
+		some.Job = &job
+		_, short := left.Assign(queueing.PodSets(c.View, &some)...)
+		return short == nil
+	})
+	if most > 0 && most < int64(c.Gang.Total()) {
+		out.Note("Kueue starts it with %d of its %d members, its %s allows %d and more: ClusterQueue %s has no quota for all of them now", most, c.Gang.Total(), batchjob.MinParallelism, *c.Gang.MinMember, queue)
+	}
 }
 
 // unavailable matches how Kueue reports that a ClusterQueue has no quota at all for what is requested.
@@ -133,7 +155,8 @@ func (w quotaWait) never() *stage.Finding {
 	if s.Unsuited {
 		return f
 	}
-	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
+	quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
+	return lendMore(f, tree, name, s, s.Requested-s.Potential)
 }
 
 // without requests none of a resource.
@@ -176,6 +199,7 @@ func (w quotaWait) held(out *stage.Result) *stage.Finding {
 		return f
 	}
 	f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
+	lendMore(f, tree, name, s, s.Requested-s.Available)
 	for _, policy := range policies {
 		f.Fix(policy)
 	}
@@ -238,6 +262,30 @@ func position(c *stage.Context, f *stage.Finding, wl *unstructured.Unstructured,
 	}
 }
 
+// maxLenders is how many queues are named that do not lend what they have.
+const maxLenders = 8
+
+// lendMore adds which queues of the cohort have some of what is short, unused, and do not lend it; one that has as much as is lacking may lend that.
+func lendMore(f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shortage, lacking int64) *stage.Finding {
+	all := tree.Withheld(queue, s.Flavor, s.Name)
+	for _, w := range all[:min(len(all), maxLenders)] {
+		f.Detail("ClusterQueue %s of the same cohort has %s that nobody uses, and lends no more than %s (lendingLimit)", w.Queue, phrase.Amount(s.Name, w.Idle), phrase.Quantity(s.Name, w.Lends))
+		if w.Idle < lacking {
+			continue
+		}
+		text := phrase.Quantity(s.Name, w.Lends+lacking)
+		f.Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise lendingLimit of %s in flavor %s of ClusterQueue %s to %s", s.Name, s.Flavor, w.Queue, text),
+				Change:  map[string]any{"lendingLimit": text, "object": "ClusterQueue/" + w.Queue, "resource": string(s.Name)},
+				Command: command.JSONPatch("", "clusterqueue."+kueue.Group, w.Queue, command.Patch{Op: "replace", Path: command.Pointer(w.Path), Value: text})},
+			Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", w.Queue, func(u *unstructured.Unstructured) { setAmount(u, w.Path, text) })
+			},
+		})
+	}
+	return f
+}
+
 // raiseNominal is the least quota of the queue's own that is enough.
 func raiseNominal(queue *unstructured.Unstructured, s cohort.Shortage, limit int64) stage.Fix {
 	name, text := queue.GetName(), phrase.Quantity(s.Name, limit)
@@ -246,13 +294,13 @@ func raiseNominal(queue *unstructured.Unstructured, s cohort.Shortage, limit int
 			Change:  map[string]any{"limit": text, "object": "ClusterQueue/" + name, "resource": string(s.Name)},
 			Command: command.JSONPatch("", "clusterqueue."+kueue.Group, name, command.Patch{Op: "replace", Path: command.Pointer(s.Path), Value: text})},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { setNominal(u, s.Path, text) })
+			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { setAmount(u, s.Path, text) })
 		},
 	}
 }
 
-// setNominal writes a quota at a path through objects and lists.
-func setNominal(u *unstructured.Unstructured, path []any, text string) {
+// setAmount writes an amount at a path through objects and lists.
+func setAmount(u *unstructured.Unstructured, path []any, text string) {
 	var at any = u.Object
 	for i, step := range path {
 		switch key := step.(type) {

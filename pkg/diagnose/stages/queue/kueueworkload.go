@@ -75,6 +75,7 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").Fact("state", kueue.CheckRejected)))
 		return true
 	}
+	cost := ""
 	f := stage.Found(answer.KueueInactive, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).
 		See(u.GetAPIVersion(), u.GetKind(), u, ".spec.active")
 	if byKueue {
@@ -83,13 +84,16 @@ func switchedOff(c *stage.Context, out *stage.Result, u *unstructured.Unstructur
 		if text := causes[cause]; text != "" {
 			f.Detail("%s", text)
 		}
+		if cause == kueue.RequeuedTooOften {
+			cost = givenUp(c, f, u, why)
+		}
 	}
-	out.Add(switchOn(c, f, u))
+	out.Add(switchOn(c, f, u, cost))
 	return true
 }
 
-// switchOn adds how a Workload that is switched off is switched on, and how its user has the job admitted without that.
-func switchOn(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) *stage.Finding {
+// switchOn adds how a Workload that is switched off is switched on, and how its user has the job admitted without that, with what either costs.
+func switchOn(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured, cost string) *stage.Finding {
 	apply := func(s *snapshot.Snapshot) *snapshot.Snapshot {
 		return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) {
 			whatif.Set(w, true, "spec", "active")
@@ -98,21 +102,31 @@ func switchOn(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured) 
 	}
 	if g := c.Gang; g.Bare == nil && !g.Reader.Unmanaged {
 		f.Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "submit it again under another name: the Workload of that is switched on", Change: map[string]any{"name": g.Meta.Name + "-again"},
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "submit it again under another name: the Workload of that is switched on", Change: map[string]any{"name": g.Meta.Name + "-again"}, Cost: cost,
 				Command: shell.Join("gangctl", "resubmit", g.Reader.Argument(g.Meta.Name), "--name", g.Meta.Name+"-again", "-n", g.Meta.Namespace)},
 			Apply: apply,
 		})
 	}
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: queueing.ChangesWorkloads, Text: "switch the Workload on", Change: map[string]any{"active": true}, Command: queueing.SetActive(u, true)},
+		Action: answer.Action{Kind: answer.Fix, By: queueing.ChangesWorkloads, Text: "switch the Workload on", Change: map[string]any{"active": true}, Cost: cost, Command: queueing.SetActive(u, true)},
 		Apply:  apply,
 	})
 }
 
 // causes are what it means that Kueue has switched a Workload off for one of its own reasons.
 var causes = map[string]string{
-	"RequeuingLimitExceeded":       "its pods were not ready in time again and again (waitForPodsReady): what kept them from it comes first",
+	kueue.RequeuedTooOften:         "its pods were not ready in time again and again (waitForPodsReady): what kept them from it comes first",
 	"MaximumExecutionTimeExceeded": "it has run for longer than its spec.maximumExecutionTimeSeconds: switched on again, it may run for as long once more",
+}
+
+// givenUp adds how often Kueue has tried a Workload whose pods were not ready in time, and what it costs to have it try again before their reason is gone.
+func givenUp(c *stage.Context, f *stage.Finding, u *unstructured.Unstructured, why gang.Condition) (cost string) {
+	of := gang.Fields{Object: u}
+	if n := of.Int32("status", "requeueState", "count"); n > 0 {
+		f.Message += fmt.Sprintf(": after %s its pods were not ready in time, the last time %s ago", phrase.Count(n, "try"), phrase.Age(c.View.Age(why.At)))
+	}
+	f.Run(fmt.Sprintf("gangctl events %s -n %s", argument(c.Gang), c.Gang.Meta.Namespace))
+	return "it is switched off again unless what kept its pods from being ready is gone"
 }
 
 // preemptor matches how Kueue reports for which job it has preempted another: by the job's uid.
@@ -178,7 +192,10 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 		note("by its queues as they are now nothing keeps it out")
 	case readyMessage.MatchString(condition.Message):
 		unready(c, out, u, condition)
-	case c.View.Assumed && evaluatedMessage.MatchString(condition.Message):
+	case skippedMessage.MatchString(condition.Message) && keptBack(c, out, u, condition):
+	case c.View.Assumed && (evaluatedMessage.MatchString(condition.Message) || skippedMessage.MatchString(condition.Message)):
+	case condition.Reason == kueue.Inadmissible || condition.Reason == kueue.Misconfigured:
+		out.Add(inadmissible(c, u, condition))
 	default:
 		out.Add(notAdmitted(u, condition))
 	}

@@ -29,13 +29,18 @@ func dispatched(c *stage.Context, u *unstructured.Unstructured) *stage.Finding {
 			f.Detail("admission check %s: %s", of.String("name"), of.String("message"))
 		}
 	}
-	if name := g.Meta.Name; cluster != "" {
-		if g.SharesName {
-			name = g.Reader.Argument(name)
-		}
-		f.Run(fmt.Sprintf("gangctl why-pending %s -n %s --context %s", name, g.Meta.Namespace, shell.Quote(cluster)))
+	if cluster != "" {
+		f.Run(fmt.Sprintf("gangctl why-pending %s -n %s --context %s", argument(g), g.Meta.Namespace, shell.Quote(cluster)))
 	}
 	return f
+}
+
+// argument is how a command names the job of a gang.
+func argument(g *gang.Gang) string {
+	if g.SharesName {
+		return g.Reader.Argument(g.Meta.Name)
+	}
+	return g.Meta.Name
 }
 
 // clusterOf is the cluster to which a Workload is dispatched, if that is known, and what it is called in a sentence.

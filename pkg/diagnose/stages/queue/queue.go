@@ -98,7 +98,40 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 			reported(c, out, name)
 		}
 	}
+	if kind == volcano.QueueKind() {
+		askedElsewhere(c, out, queues)
+	}
 	return stage.OK(name)
+}
+
+// askedElsewhere adds to what the queue keeps a gang waiting for that its job asks for another one, where Volcano does not look for that.
+func askedElsewhere(c *stage.Context, out *stage.Result, queues []*unstructured.Unstructured) {
+	d, asked := c.Gang.Decl, c.Gang.Meta.Annotations[volcano.QueueAnnotation]
+	if d == nil || asked == "" || asked == d.Queue || !volcano.OwnGroup(*d) || !slices.ContainsFunc(queues, func(q *unstructured.Unstructured) bool { return q.GetName() == asked }) {
+		return
+	}
+	told := false
+	for i := range out.Findings {
+		f := &out.Findings[i]
+		if f.Code != answer.QueueQuota && f.Code != answer.QueueTooSmall && f.Code != answer.QueueClosed {
+			continue
+		}
+		if f.Code == answer.QueueTooSmall {
+			f.As(answer.Blocked, answer.User).Never = false
+		}
+		change := map[string]any{"spec": map[string]any{"queue": asked}}
+		if !told {
+			f.Message += fmt.Sprintf("; its %s asks for queue %s in an annotation of its own, where Volcano does not look", c.Gang.Kind.Kind, asked)
+			f.Detail("the annotation %s belongs into the metadata of its pod template", volcano.QueueAnnotation)
+			told = true
+		}
+		f.Fixes = append([]stage.Fix{{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "move it to queue " + asked, Change: map[string]any{"queue": asked}, Command: command.MergePatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, change)},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) { whatif.Set(u, asked, "spec", "queue") })
+			},
+		}}, f.Fixes...)
+	}
 }
 
 // unseen finds what is reported of a queue that is not seen, or remarks that it has not admitted the gang.

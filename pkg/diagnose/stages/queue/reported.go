@@ -134,6 +134,8 @@ func quotaReported(c *stage.Context, out *stage.Result) bool {
 		SinceTime(e.First).Fact("quotas", quotas)
 	f.Reported = true
 	if queue := queueing.YuniKornQueue(c.Gang); queue != "" && c.Gang.Scheduler == yunikorn.SchedulerName {
+		tooSmallQueue(c, f, queue, e.Message)
+		stage.DetailEach(f, ownPlaces(c), func(line string) string { return line })
 		stage.DetailEach(f, c.OthersAmong(consumersBy(c, "queue of YuniKorn", inQueue)[queue]), func(h *view.Consumer) string { return c.Name(h) + " is in the same queue, and has its pods on nodes" })
 	}
 	out.Add(f)
@@ -153,6 +155,25 @@ func amountsOf(list corev1.ResourceList) string {
 	return phrase.And(parts)
 }
 
+// ownPlaces is what the placeholders of a gang use of its queue, in a line; none without any.
+func ownPlaces(c *stage.Context) []string {
+	places := c.View.Placeholders(c.Gang)
+	if len(places) == 0 {
+		return nil
+	}
+	var each []string
+	for name := range needs(c) {
+		if n := queueing.Held(places, name); request.IsDevice(name) && n > 0 {
+			each = append(each, phrase.Amount(name, n))
+		}
+	}
+	slices.Sort(each)
+	if len(each) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s that YuniKorn has placed for it %s %s of the queue already", phrase.Count(len(places), "placeholder"), phrase.Verb(len(places), "uses", "use"), phrase.And(each))}
+}
+
 // unseenQuota records the quota that the gang names, and whose limits are not known.
 func unseenQuota(c *stage.Context, out *stage.Result) {
 	if queueing.YuniKornQueue(c.Gang) != "" && c.Gang.Scheduler == yunikorn.SchedulerName || queueing.KoordinatorQuota(c.Gang) != "" {
@@ -170,7 +191,7 @@ func inQueue(p *corev1.Pod) string {
 
 // quotaReport is what the scheduler reported last of a pod of the gang, if that is about a quota. YuniKorn has it in a condition, too, which stays.
 func quotaReport(c *stage.Context) (e view.Event, reported bool) {
-	for _, e := range c.View.PodEvents(c.Gang) {
+	for _, e := range c.View.EventsOfPlaces(c.Gang) {
 		if e.Refuses() && c.View.Age(e.Last) <= quotaMessageMaxAge {
 			message := strings.ToLower(e.Message)
 			return e, strings.Contains(message, "quota") || strings.Contains(message, "does not fit in queue") // the latest message counts

@@ -61,6 +61,13 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// PreemptibilityLabel is on a job and says whether its gang may be preempted, whatever its priority is, and Preemptible is its value for one that may; the object of the gang has
+// that in spec.preemptibility.
+const (
+	PreemptibilityLabel = "kai.scheduler/preemptibility"
+	Preemptible         = "preemptible"
+)
+
 // OverQuota reports whether the reason of a condition of a PodGroup is that its queue has too little.
 func OverQuota(reason string) bool {
 	return reason == "NonPreemptibleOverQuota" || reason == "OverLimit"

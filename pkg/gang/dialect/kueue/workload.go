@@ -18,6 +18,15 @@ const (
 	deactivated     = "Deactivated"
 )
 
+// RequeuedTooOften is the cause for which Kueue switches a Workload off whose pods were not ready in time, however often it has tried.
+const RequeuedTooOften = "RequeuingLimitExceeded"
+
+// The reasons for which a Workload has no quota whatever others use; the latter is that of newer releases, where nobody but an administrator or its user changes that.
+const (
+	Inadmissible  = "Inadmissible"
+	Misconfigured = "Misconfigured"
+)
+
 // onHold is the reason for which a Workload without quota is not to get any.
 const onHold = "OnHold"
 
@@ -151,7 +160,9 @@ func SwitchedOffFor(u *unstructured.Unstructured) (cause string, why gang.Condit
 		return why.Reason, why, true
 	}
 	why, evicted := Eviction(u)
-	cause, ok = strings.CutPrefix(why.Reason, deactivated+"DueTo")
+	if cause, ok = strings.CutPrefix(why.Reason, deactivated+"DueTo"); !ok && strings.Contains(why.Message, "maximum number of re-queuing retries") { // as older releases have it
+		cause, ok = RequeuedTooOften, true
+	}
 	return cause, why, evicted && ok
 }
 
@@ -163,6 +174,8 @@ type Check struct {
 	// At is when it got its state, and After how long after that Kueue is to try again; each is 0 if that is not known.
 	At    time.Time
 	After time.Duration
+	// Retries is how often it was made again.
+	Retries int32
 }
 
 // The states of admission checks.
@@ -184,7 +197,7 @@ func ChecksOf(u *unstructured.Unstructured) (all []Check) {
 	f := gang.Fields{Object: u}
 	for _, item := range f.List("status", "admissionChecks") {
 		of := f.Of(item)
-		c := Check{Name: of.String("name"), State: of.String("state"), Message: of.String("message"), After: of.Seconds("requeueAfterSeconds")}
+		c := Check{Name: of.String("name"), State: of.String("state"), Message: of.String("message"), After: of.Seconds("requeueAfterSeconds"), Retries: of.Int32("retryCount")}
 		c.At, _ = time.Parse(time.RFC3339, of.String("lastTransitionTime")) // an unreadable time is an unknown one
 		if before, reset := strings.CutPrefix(c.Message, resetMessage); reset && c.State == CheckPending {
 			c.Before, c.Message = before, ""

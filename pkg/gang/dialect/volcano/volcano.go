@@ -42,6 +42,9 @@ const (
 	// PodGroup's admission before they create pods leave no other way to find out.
 	SchedulerAnnotation = "gangctl.dev/scheduler-name"
 
+	// QueueAnnotation names the queue of the PodGroup that Volcano makes for pods that name none: that of the pods counts, and of what owns them it counts for nothing.
+	QueueAnnotation = "scheduling.volcano.sh/queue-name"
+
 	roleAnnotation = "volcano.sh/task-spec"
 )
 
@@ -65,6 +68,11 @@ func MadeFor(pod metav1.Object, d gang.Declaration) bool {
 		of = controller.UID
 	}
 	return d.Key.Dialect == gang.Volcano && d.Key.Name == ownGroupPrefix+string(of) && d.MinMember <= 1
+}
+
+// OwnGroup reports whether Volcano made a group itself, for the pods of a controller.
+func OwnGroup(d gang.Declaration) bool {
+	return d.Key.Dialect == gang.Volcano && d.Owner != "" && d.Key.Name == ownGroupPrefix+string(d.Owner)
 }
 
 // TaskOf returns the task that a pod belongs to, as Volcano's scheduler compares it with the names in minTaskMember; empty for none.

@@ -46,8 +46,8 @@ func Reader() gang.JobReader {
 	}
 }
 
-// minParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
-const minParallelism = kueue.Group + "/job-min-parallelism"
+// MinParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
+const MinParallelism = kueue.Group + "/job-min-parallelism"
 
 // Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete: indexes that have failed for good are not.
 func Convert(j *batchv1.Job) gang.Job {
@@ -68,7 +68,7 @@ func Convert(j *batchv1.Job) gang.Job {
 		role.Main = c[0].Name
 	}
 	job.Roles = []gang.Role{role}
-	if n, err := strconv.ParseInt(j.Annotations[minParallelism], 10, 32); err == nil && n > 0 && n < int64(replicas) {
+	if n, err := strconv.ParseInt(j.Annotations[MinParallelism], 10, 32); err == nil && n > 0 && n < int64(replicas) {
 		job.MinMember = new(int32(n))
 	} else if _, queued := kueue.QueueOf(&j.ObjectMeta); queued && job.Suspended {
 		job.Elastic = &replicas // Kueue admits all of them, or none
