@@ -76,9 +76,10 @@ func TestRaySubmitter(t *testing.T) {
 			up(c, func(_ *batchv1.Job, p *corev1.Pod) { podWaits(p, "ImagePullBackOff", "Back-off pulling image") })
 		}},
 		{name: "it has no node", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"its submitter does not run"}, notText: []string{"resize", "resubmit"}, build: func(c *clustertest.Cluster) {
-			up(c, func(_ *batchv1.Job, p *corev1.Pod) {
+			up(c, func(j *batchv1.Job, p *corev1.Pod) {
 				p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
 				p.Spec.NodeSelector = map[string]string{"pool": "cpu"}
+				j.Spec.Template.Spec.NodeSelector = p.Spec.NodeSelector
 			})
 		}},
 		{name: "the quota has no room for it alongside the members", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"its submitter does not run: quota q of namespace team allows 3 pod slots in all, and the gang needs 4"}, build: func(c *clustertest.Cluster) {

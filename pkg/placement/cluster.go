@@ -35,6 +35,8 @@ type Objects struct {
 	CSINodes               []*storagev1.CSINode
 	CSIDrivers             []*storagev1.CSIDriver
 	VolumeAttachments      []*storagev1.VolumeAttachment
+	// StorageCapacities are what drivers publish of the storage of nodes; none where that is not read.
+	StorageCapacities []*storagev1.CSIStorageCapacity
 
 	ResourceClaims         []*resourceapi.ResourceClaim
 	ResourceClaimTemplates []*resourceapi.ResourceClaimTemplate
@@ -66,6 +68,10 @@ type Cluster struct {
 
 	// lost are claims whose devices are taken from them, see released.
 	lost sets.Set[*resourceapi.ResourceClaim]
+	// anyDevices: claims need no devices that go together, see AnyDevices.
+	anyDevices bool
+	// anyStorage: there is storage for all volumes that are to be made, see AnyStorage.
+	anyStorage bool
 
 	allocation allocation
 	releases   releases

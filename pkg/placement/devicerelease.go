@@ -76,3 +76,13 @@ func (c *Cluster) lostBy(after *Cluster) (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// Releasing returns the cluster in which claims have lost their devices; c itself if these are none.
+func (c *Cluster) Releasing(claims []*resourceapi.ResourceClaim) *Cluster {
+	if len(claims) == 0 {
+		return c
+	}
+	after := c.copy()
+	after.lost = sets.New(claims...).Union(c.lost)
+	return after
+}

@@ -56,6 +56,9 @@ func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 			d.own = append(d.own, own)
 		}
 	}
+	if c.anyDevices {
+		d.own, d.shared = unconstrained(d.own), unconstrained(d.shared)
+	}
 	if name := unknownRequest(slices.Concat(d.own, d.shared)); name != "" {
 		return podDevices{fixed: d.fixed, problem: fmt.Sprintf("request %s is of a kind that is not known", name)}
 	}
@@ -227,10 +230,10 @@ func describeClaims(claims []*resourceapi.ResourceClaim) string {
 		for _, r := range k.Spec.Devices.Requests {
 			var ways []string
 			if r.Exactly != nil {
-				ways = append(ways, describe(r.Exactly.Count, r.Exactly.DeviceClassName))
+				ways = append(ways, describe(r.Exactly.Count, r.Exactly.DeviceClassName)+describeCapacity(r.Exactly.Capacity))
 			}
 			for _, first := range r.FirstAvailable {
-				ways = append(ways, describe(first.Count, first.DeviceClassName))
+				ways = append(ways, describe(first.Count, first.DeviceClassName)+describeCapacity(first.Capacity))
 			}
 			out = append(out, strings.Join(bounded(ways), " or "))
 		}

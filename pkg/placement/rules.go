@@ -13,7 +13,6 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
 
@@ -302,9 +301,8 @@ func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]in
 		if k.class == nil || k.problem != "" {
 			continue
 		}
-		driver := gang.Named(c.objects.CSIDrivers, "", k.class.Provisioner)
-		if driver != nil && ptr.Deref(driver.Spec.StorageCapacity, false) {
-			out = append(out, fmt.Sprintf("storage capacity of CSI driver %s for claim %s", driver.Name, k.pvc.Name))
+		if c.countsCapacity(k) && !c.publishesCapacity(k.class) {
+			out = append(out, fmt.Sprintf("storage capacity of CSI driver %s for claim %s", k.class.Provisioner, k.pvc.Name))
 		}
 	}
 	for _, class := range c.objects.DeviceClasses {

@@ -277,7 +277,7 @@ func volumeNodeCheck(c *Cluster, pod *corev1.Pod) check {
 			reach[k.pv] = reaches(k.pv)
 		}
 	}
-	places := c.oncePerNode("node", claims, func(n *node) []Violation {
+	places := c.oncePerNode(fmt.Sprint("node ", c.anyStorage), claims, func(n *node) []Violation {
 		taken := map[string]*corev1.PersistentVolume{}
 		for _, k := range claims {
 			reason := ""
@@ -362,7 +362,10 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 	if !v1helper.MatchTopologySelectorTerms(k.class.AllowedTopologies, labels.Set(n.Labels)) {
 		return "of class " + k.class.Name + " may not be provisioned there"
 	}
-	return ""
+	if already {
+		return ""
+	}
+	return c.lacksCapacity(k, n)
 }
 
 // diskCheck rejects nodes on which another pod has mounted a disk that only one may.

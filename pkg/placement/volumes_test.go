@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 )
@@ -156,5 +157,31 @@ func TestDefaultStorageClass(t *testing.T) {
 			}
 			slices.Reverse(classes)
 		}
+	}
+}
+
+// Where it is known what storage nodes have, a claim goes where there is enough for it.
+func TestStorageCapacity(t *testing.T) {
+	yes := true
+	has := func(node, amount string) *storagev1.CSIStorageCapacity {
+		q := resource.MustParse(amount)
+		return &storagev1.CSIStorageCapacity{StorageClassName: "c", Capacity: &q, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: node}}}
+	}
+	nodes := []*corev1.Node{big("n1"), big("n2"), big("n3")}
+	for _, n := range nodes {
+		n.Labels = map[string]string{corev1.LabelHostname: n.Name}
+	}
+	data := aClaim("data", "c", "")
+	data.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Ti")}
+	c := NewCluster(Objects{Nodes: nodes, PersistentVolumeClaims: claims(data), StorageCapacities: []*storagev1.CSIStorageCapacity{has("n1", "3Ti"), has("n2", "500Gi")},
+		StorageClasses: classes(aClass("c", "csi.example.com", storagev1.VolumeBindingWaitForFirstConsumer)),
+		CSIDrivers:     []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}}})
+	got := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, aPod("w", nil, using("data")))}}, Options{})
+	if len(got.Placement) != 1 || got.Placement[0].Node != "n1" || got.Unmodelled != nil {
+		t.Errorf("got %+v, unmodelled %q", got.Placement, got.Unmodelled)
+	}
+	m := c.Matrix(aPod("w", nil, using("data")))
+	if row, _ := m.Row("n2"); len(row.Violations) != 1 || row.Violations[0].Detail != "claim data needs 2Ti of class c, of which there are 500Gi" {
+		t.Errorf("got %+v", row)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // copy returns a Cluster that shares all nodes with c.
 func (c *Cluster) copy() *Cluster {
-	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store, atRest: c.atRest, lost: c.lost}
+	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store, atRest: c.atRest, lost: c.lost, anyDevices: c.anyDevices, anyStorage: c.anyStorage}
 }
 
 // withPods returns a copy in which some nodes have other pods, by position. The data that an index keeps of the others stays valid.
@@ -204,9 +204,9 @@ func (c *Cluster) MapNodes(f func(*corev1.Node) *corev1.Node) *Cluster {
 }
 
 // Ideal returns the cluster at its best: only the pods that keep accepts, every node uncordoned, Ready and with all devices
-// of its capacity, and those of its drivers that are published. A gang without a placement there is too big for the cluster.
+// of its capacity, and those of its drivers that are published, and storage for all volumes that are to be made. A gang without a placement there is too big for the cluster.
 func (c *Cluster) Ideal(keep func(*corev1.Pod) bool) *Cluster {
-	return c.Emptied(keep).DevicesRepaired().MapNodes(func(n *corev1.Node) *corev1.Node { return AtCapacity(Repaired(Uncordoned(n))) })
+	return c.Emptied(keep).DevicesRepaired().AnyStorage().MapNodes(func(n *corev1.Node) *corev1.Node { return AtCapacity(Repaired(Uncordoned(n))) })
 }
 
 // AsScheduled returns the cluster as kube-scheduler judges it, which looks at neither the Ready condition nor the deletion of

@@ -20,6 +20,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Snapshot is a cluster at one moment. Every list is sorted by namespace and name.
@@ -76,6 +77,16 @@ type Snapshot struct {
 
 	// Custom holds every other object by its kind.
 	Custom map[schema.GroupKind][]*unstructured.Unstructured
+
+	// Injected is what admission puts into pods of a job whose pods are assumed to be made again. It is in no file: there the pods show it.
+	Injected map[InjectedKey]*corev1.PodSpec
+}
+
+// InjectedKey is a role of a job.
+type InjectedKey struct {
+	Namespace string
+	Job       types.UID
+	Role      string
 }
 
 // Server describes the API server.

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -21,10 +24,21 @@ func (w *View) buildCluster(earlier placement.Known) *placement.Cluster {
 	}
 	return earlier.Cluster(placement.Objects{
 		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
-		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments,
+		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments, StorageCapacities: storageCapacities(s),
 		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: placement.TaintedSlices(s.ResourceSlices, s.DeviceTaintRules),
 		DeviceClasses: s.DeviceClasses,
 	})
+}
+
+// storageCapacities are what drivers publish of the storage of nodes. It is not collected: a file may have it.
+func storageCapacities(s *snapshot.Snapshot) (all []*storagev1.CSIStorageCapacity) {
+	for _, u := range s.Custom[schema.GroupKind{Group: storagev1.GroupName, Kind: "CSIStorageCapacity"}] {
+		capacity := &storagev1.CSIStorageCapacity{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, capacity); err == nil {
+			all = append(all, capacity)
+		}
+	}
+	return all
 }
 
 // Without is the cluster after pods are gone.
@@ -35,11 +49,11 @@ func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 	return w.Cluster().Without(placement.PodIDs(pods)...)
 }
 
-// Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound.
+// Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound, and no devices with claims that no pod uses.
 // It is the same for all gangs that have bound nothing.
 func (w *View) Best(bound []types.UID) *placement.Cluster {
 	best := w.Common("best", func() *placement.Cluster {
-		best := w.Cluster().Ideal(placement.DaemonSetPod)
+		best := w.Cluster().Ideal(placement.DaemonSetPod).Releasing(w.LeftClaims())
 		if w.starting() {
 			best = best.MapNodes(w.Started)
 		}

@@ -290,7 +290,7 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 	pod = &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
 	var tolerations []corev1.Toleration
 	for _, t := range pod.Spec.Tolerations {
-		if t.Effect != corev1.TaintEffectNoExecute || t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
+		if !shortOutage(t) {
 			tolerations = append(tolerations, t)
 		}
 	}
@@ -300,6 +300,11 @@ func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
 		return role + "/" + pod.Name // a spec that does not marshal is like no other
 	}
 	return role + "/" + text
+}
+
+// shortOutage reports whether a toleration is one of those that admission gives every pod for a while.
+func shortOutage(t corev1.Toleration) bool {
+	return t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
 }
 
 // ownClaims distinguishes members that have claims, of volumes or of devices, which may be tied to a node.

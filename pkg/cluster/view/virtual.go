@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +17,21 @@ import (
 )
 
 // Virtual is the pod that the controller would create for a member: the template with the controller's labels, and with
-// what the API server fills in (requests from limits, defaults of LimitRanges, ports of the host, keys of labels in affinity, priority, overhead).
+// what the API server fills in (requests from limits, defaults of LimitRanges, ports of the host, keys of labels in affinity, priority, overhead), and what is injected into
+// pods of its role.
 func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
+	return w.virtual(g, m, w.Injected(g, m.Role))
+}
+
+// VirtualOf is the pod that the controller would create for a member if the roles of its gang had other templates.
+func (w *View) VirtualOf(g *gang.Gang, roles []gang.Role, m gang.Member) *corev1.Pod {
+	job := *g.Job
+	job.Roles = roles
+	return w.virtual(&gang.Gang{Job: &job, Scheduler: g.Scheduler}, m, w.Injected(g, m.Role))
+}
+
+// virtual is the pod that the controller would create for a member, with what is injected into it.
+func (w *View) virtual(g *gang.Gang, m gang.Member, injected *corev1.PodSpec) *corev1.Pod {
 	role := g.RoleByName(m.Role)
 	pod := &corev1.Pod{ObjectMeta: *role.Template.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy()}
 	pod.Namespace = g.Meta.Namespace
@@ -34,6 +48,7 @@ func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: g.Kind.GroupVersion().String(), Kind: g.Kind.Kind, Name: g.Meta.Name, UID: g.Meta.UID, Controller: &controller}}
 	pod.Spec.SchedulerName = cmp.Or(pod.Spec.SchedulerName, g.Scheduler)
 	pod.Status.Phase = corev1.PodPending
+	inject(&pod.Spec, injected)
 	w.fillIn(pod)
 	return pod
 }
@@ -56,10 +71,7 @@ func (w *View) fillIn(pod *corev1.Pod) {
 	request.DefaultPodLevel(pod)
 	DefaultHostPorts(&pod.Spec)
 	mergeLabelKeys(pod)
-	for _, c := range w.Snap.RuntimeClasses {
-		if pod.Spec.RuntimeClassName == nil || c.Name != *pod.Spec.RuntimeClassName {
-			continue
-		}
+	if c := w.runtimeClass(pod.Spec.RuntimeClassName); c != nil {
 		if c.Overhead != nil {
 			pod.Spec.Overhead = c.Overhead.PodFixed
 		}
@@ -98,6 +110,16 @@ func DefaultHostPorts(spec *corev1.PodSpec) {
 			}
 		}
 	}
+}
+
+// runtimeClass is the class of that name; nil if there is none.
+func (w *View) runtimeClass(name *string) *nodev1.RuntimeClass {
+	for _, c := range w.Snap.RuntimeClasses {
+		if name != nil && c.Name == *name {
+			return c
+		}
+	}
+	return nil
 }
 
 // priorityClass is the class of that name, or the default without one; nil if there is none.

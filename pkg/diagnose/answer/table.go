@@ -282,7 +282,7 @@ var entries = []Entry{
 	},
 	{
 		Code: FitsNotPlaced, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The gang has fitted for minutes and the scheduler did not try, or it has refused it for a quarter of an hour in which nothing has changed, or for minutes by tries that failed. What it was refused for may have gone a moment ago and left no time, as a taint does that is lifted: it counts as FITS for a while then.",
+		Meaning:  "The gang has fitted for minutes and the scheduler did not try, or it has refused it for a quarter of an hour in which nothing has changed, or for minutes by tries that failed, or it has just rejected nodes for a reason that is not evaluated here. What it was refused for may have gone a moment ago and left no time, as a taint does that is lifted: it counts as FITS for a while then.",
 		Evidence: "a placement, the age of the last attempt, the age of everything that could have changed",
 		Remedy:   "Read the scheduler's log.",
 	},
@@ -299,14 +299,14 @@ var entries = []Entry{
 		Remedy:   "Correct the name; the nearest one that exists is named.",
 	},
 	{
-		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "a ResourceFlavor of Kueue has the pods require it, or an autoscaler has not brought the nodes that it ordered, or HyperNodes have members that do not exist"}},
+		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "a ResourceFlavor of Kueue, or what changes pods at admission, has the pods require it, or an autoscaler has not brought the nodes that it ordered, or HyperNodes have members that do not exist"}},
 		Meaning:  "No node has the label, or all labels together, that the pods require, or by which they are to be together or spread.",
 		Evidence: "node labels against nodeSelector, node affinity and topology keys",
 		Remedy:   "Choose a value that exists; all are listed with counts.",
 	},
 	{
 		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound"}, {Verdict: Blocked, Who: Admin, When: "the volume that fits is kept for an earlier claim of that name, or a StatefulSet makes the claim and no StorageClass is the default one"}},
-		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or its volume is on a node that is gone; or it gets its volume where the first member goes, and the others that share it do not fit there.",
+		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or its volume is on a node that is gone; or it gets its volume where the first member goes, and the others that share it do not fit there; or too few nodes have storage for volumes that are to be made.",
 		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, event `ProvisioningFailed`",
 		Remedy:   "Repair the claim or its class.",
 	},
@@ -391,10 +391,10 @@ var entries = []Entry{
 		Remedy:   "Wait for room where the data is.",
 	},
 	{
-		Code: DRAUnallocatable, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "a claim, template or class does not exist"}, {Verdict: Blocked, Who: Admin, When: "no driver publishes devices"}},
+		Code: DRAUnallocatable, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "a claim, template or class does not exist"}, {Verdict: Blocked, Who: Admin, When: "no driver publishes devices, or claims have them whose pods are gone"}},
 		Meaning:  "The devices that resource claims request are allocated to others, or cannot be claimed.",
 		Evidence: "`ResourceClaim.status`, ResourceSlices, DeviceClasses",
-		Remedy:   "Wait for the jobs that are named.",
+		Remedy:   "Wait for the jobs that are named, or free the devices of the claims that are.",
 	},
 	{
 		Code: CompositeBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},

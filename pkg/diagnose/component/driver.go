@@ -16,20 +16,33 @@ import (
 // brands are the makers of devices, and their products, that a plugin's name or image may name.
 var brands = []string{"nvidia", "amd", "intel", "habana", "ascend", "huawei", "aws", "neuron", "google", "tpu", "rdma", "sriov", "qualcomm", "cambricon", "iluvatar", "metax"}
 
-// DevicePlugins are the DaemonSets of device plugins.
+// registers is the folder of a node in which device plugins register with the kubelet.
+const registers = "/kubelet/device-plugins"
+
+// isCalledPlugin reports whether the names of a DaemonSet are those of a device plugin.
+func isCalledPlugin(names string) bool {
+	return strings.Contains(names, "device-plugin") || strings.Contains(names, "dev-plugin")
+}
+
+// DevicePlugins are the DaemonSets of device plugins: those that are called so, and after them those that mount the folder in which such register.
 func DevicePlugins(v *view.View) []*appsv1.DaemonSet {
-	type plugins struct{}
-	return view.Once(v, plugins{}, func() (all []*appsv1.DaemonSet) {
+	type devicePlugins struct{}
+	return view.Once(v, devicePlugins{}, func() []*appsv1.DaemonSet {
+		var called, others []*appsv1.DaemonSet
 		for _, d := range v.Snap.DaemonSets {
-			if names, _ := namesIn(d); strings.Contains(names, "device-plugin") {
-				all = append(all, d)
+			switch names, all := namesIn(d); {
+			case isCalledPlugin(names):
+				called = append(called, d)
+			case strings.Contains(all, registers):
+				others = append(others, d)
 			}
 		}
-		return all
+		return append(called, others...)
 	})
 }
 
-// DevicePlugin is the DaemonSet of the device plugin for a resource: that which has a brand of the resource in its names, or else no brand; nil if none is like it.
+// DevicePlugin is the DaemonSet of the device plugin for a resource: that which has a brand of the resource in its names, or else no brand, and is called a device plugin; nil if
+// none is like it.
 func DevicePlugin(v *view.View, resource corev1.ResourceName) *appsv1.DaemonSet {
 	own, _, _ := strings.Cut(string(resource), ".")
 	its := append(brandsIn(strings.ToLower(string(resource))), own)
@@ -38,7 +51,7 @@ func DevicePlugin(v *view.View, resource corev1.ResourceName) *appsv1.DaemonSet 
 		switch names, _ := namesIn(d); {
 		case slices.ContainsFunc(its, func(brand string) bool { return strings.Contains(names, brand) }):
 			return d
-		case len(brandsIn(names)) == 0:
+		case len(brandsIn(names)) == 0 && isCalledPlugin(names):
 			unbranded = d
 		}
 	}

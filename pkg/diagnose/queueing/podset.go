@@ -25,7 +25,7 @@ func PodSets(v *view.View, g *gang.Gang) []cohort.PodSet {
 	var all []cohort.PodSet
 	roles := map[string]bool{}
 	for _, role := range g.Roles {
-		requests := request.Of(v.Virtual(g, gang.Member{Role: role.Name}))
+		requests := request.Of(v.OfTemplate(g.Meta.Namespace, role.Template)) // Kueue counts what the job requests, and not what is injected into its pods
 		c, ok := ofRole(own, role, len(g.Roles))
 		if ok {
 			roles[c.name] = true

@@ -97,6 +97,54 @@ func TestDeviceClaims(t *testing.T) {
 			quota(c, "dra", clustertest.List(key, "8"), clustertest.List(key, "4"))
 			c.Event("Pod", "team", "gang-worker-0", "resource_claim", "FailedResourceClaimCreation", `PodResourceClaim r: failed to create ResourceClaim: resourceclaims.resource.k8s.io "gang-worker-0-r-" is forbidden: exceeded quota: dra, requested: `+key+`=1, used: `+key+`=4, limited: `+key+`=4`, 10*time.Second)
 		}},
+		{name: "claims of pods that are gone have them", code: answer.DRAUnallocatable, exit: 5, first: "^ResourceClaim research/left-r has 1 device of n1, and its pod left does not exist any more, or has ended; 1/2 members fit without it$",
+			wantText: []string{"was deleted 11h ago, and is held by finalizer resource.kubernetes.io/delete-protection"}, fix: "free the devices of ResourceClaim research/left-r", alone: true, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 0)
+				devices(c, 1)
+				template(c, "one", "gpu")
+				c.Add(gangOf(2, 0, claims("one")))
+				taken(c, "n1", "d0", "left")
+				deleted := clustertest.Ago(11 * time.Hour)
+				c.S.ResourceClaims[0].DeletionTimestamp, c.S.ResourceClaims[0].Finalizers = &deleted, []string{"resource.kubernetes.io/delete-protection"}
+			}},
+		{name: "a claim that no pod uses has them", code: answer.DRAUnallocatable, exit: 5, first: "^ResourceClaim research/left-r has 1 device of n1, and is reserved for no pod; ", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one")))
+			taken(c, "n1", "d0", "left")
+			c.S.ResourceClaims[0].Status.ReservedFor = nil
+		}},
+		{name: "devices that do not go together", code: answer.TooBig, exit: 6, first: "^each worker claims 1 of class gpu, 1 of class gpu with one value of gpu.example.com/root, and the whole cluster has such devices for 0 of 1 members: there are enough of each class, but not together$", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0)
+			devices(c, 2)
+			for i := range c.S.ResourceSlices[0].Spec.Devices {
+				root := fmt.Sprint("pci", i)
+				c.S.ResourceSlices[0].Spec.Devices[i].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"root": {StringValue: &root}}
+			}
+			template(c, "pair", "gpu")
+			spec, root := &c.S.ResourceClaimTemplates[0].Spec.Spec.Devices, resourcev1.FullyQualifiedName("gpu.example.com/root")
+			second := spec.Requests[0]
+			second.Name = "s"
+			spec.Requests = append(spec.Requests, second)
+			spec.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &root}}
+			c.Add(gangOf(1, 0, claims("pair")))
+		}},
+		{name: "the first of several classes, of which there is none", code: answer.TooBig, exit: 6, first: `^each worker claims 1 of class h100 or 2 of class a100, and the whole cluster has such devices for 0 of 1 members; drivers publish 2 of gpu.example.com \(L40S\)$`, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0)
+			devices(c, 2)
+			product := "L40S"
+			for i := range c.S.ResourceSlices[0].Spec.Devices {
+				c.S.ResourceSlices[0].Spec.Devices[i].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"productName": {StringValue: &product}}
+			}
+			for _, name := range []string{"h100", "a100"} {
+				c.Put(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "other"`}}}}})
+			}
+			template(c, "any", "h100")
+			c.S.ResourceClaimTemplates[0].Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", FirstAvailable: []resourcev1.DeviceSubRequest{
+				{Name: "a", DeviceClassName: "h100", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}, {Name: "b", DeviceClassName: "a100", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}}}}
+			c.Add(gangOf(1, 0, claims("any")))
+		}},
 		{name: "one member has its device already, on its node", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

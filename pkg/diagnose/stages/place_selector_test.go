@@ -51,6 +51,21 @@ func TestSelector(t *testing.T) {
 			label(c, "class", "h100", "a100")
 			label(c, "disk", "hdd", "ssd")
 		}},
+		{name: "one that a policy puts into the pods", code: answer.SelectorNoMatch, exit: 5, first: "^no node has the label class=gold, and the job itself has no such rule: MutatingAdmissionPolicy pin-gold puts it into its pods$",
+			wantText: []string{"describe mutatingadmissionpolicy.admissionregistration.k8s.io pin-gold"}, not: []string{"fix: "}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) { selects("class", "gold")(&p.Spec) })))
+				label(c, "class", "h100", "a100")
+				c.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": map[string]any{"name": "pin-gold"},
+					"spec": map[string]any{"mutations": []any{map[string]any{"applyConfiguration": map[string]any{"expression": `Object{spec: Object.spec{nodeSelector: {"class": "gold"}}}`}}}}})
+			}},
+		{name: "one that admission puts into the pods, it is not known what", code: answer.SelectorNoMatch, exit: 5, first: "a webhook or a policy of admission puts it into its pods$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) { selects("class", "gold")(&p.Spec) })))
+		}},
+		{name: "one of the namespace, which one node has", code: answer.TooBig, exit: 6, wantText: []string{"the job itself does not require class=gold: annotation scheduler.alpha.kubernetes.io/node-selector of namespace team puts it into its pods", "get namespace team -o yaml"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) { selects("class", "gold")(&p.Spec) })))
+			label(c, "class", "gold", "h100")
+			c.Namespace("team").Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "class=gold"}
+		}},
 		{name: "an affinity", code: answer.SelectorNoMatch, exit: 4, first: `class=b200\|gb200`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200", "gb200"))))
 			label(c, "class", "h100", "h100")
@@ -89,9 +104,10 @@ func TestSelector(t *testing.T) {
 			label(c, "class", "h100", "a100")
 			clustertest.NotReady(c.S.Nodes[0], time.Hour)
 		}},
-		{name: "pods select what their template does not", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {
+		{name: "pods select what the template of their job does not any more", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Pod = func(_ int, p *corev1.Pod) { selects("class", "b200")(&p.Spec) }
+				g.Job = func(job map[string]any) { job["metadata"].(map[string]any)["generation"] = int64(2) }
 			}))
 		}},
 		{name: "pods select another value than their template", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {

@@ -60,6 +60,24 @@ func TestVolumes(t *testing.T) {
 		})
 	}
 	check(t, []testCase{
+		{name: "storage for the volume of one member alone", code: answer.PVCUnbound, exit: 4, first: "^each worker needs a volume of 2Ti of class local, and only n1 has storage for one: 1/2 members fit$",
+			wantText: []string{"n2 has storage of class local for a volume of at most 500Gi"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+				yes := true
+				c.Put(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "topolvm.io"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}})
+				class(c, "local", "topolvm.io", wait)
+				for node, has := range map[string]string{"n1": "3Ti", "n2": "500Gi"} {
+					c.Object(map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": map[string]any{"namespace": "kube-system", "name": "c-" + node}, "storageClassName": "local",
+						"capacity": has, "nodeTopology": map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: node}}})
+				}
+				c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+					ephemeral("local")(g)
+					unsized := g.Spec
+					g.Spec = func(p *corev1.PodSpec) {
+						unsized(p)
+						p.Volumes[0].Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests = clustertest.List("storage", "2Ti")
+					}
+				}))
+			}},
 		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", wantText: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))

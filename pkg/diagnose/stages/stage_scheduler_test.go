@@ -207,6 +207,20 @@ func TestFits(t *testing.T) {
 			refuses(c, "optimistic rejection in PostFilter", 16*time.Minute)
 			c.Event("Pod", "team", "other-worker-0", "kubelet", "Killing", "Stopping container main", 10*time.Second)
 		}},
+		{name: "refused just now, for what is not evaluated", code: answer.FitsNotPlaced, exit: 5,
+			first:    "^scheduler gang rejects nodes for what is not evaluated here: 2 node declared features check failed - unsatisfied requirements: UserNamespacesHostNetworkSupport; else there is room for all 2 members on n1, n2",
+			wantText: []string{"n1 .kubelet v1.34.6., n2 .kubelet v1.34.6. do not declare UserNamespacesHostNetworkSupport"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8))
+				for _, n := range c.S.Nodes {
+					n.Status.NodeInfo.KubeletVersion = "v1.34.6"
+				}
+				refuses(c, "0/5 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient nvidia.com/gpu, 2 node declared features check failed - unsatisfied requirements: UserNamespacesHostNetworkSupport. no new claims to deallocate, preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling.", time.Minute)
+			}},
+		{name: "refused some minutes ago, for what is not evaluated, and a pod was killed since", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			refuses(c, "0/2 nodes are available: 2 node(s) did not have enough free storage.", time.Minute)
+			c.Event("Pod", "team", "other-worker-0", "kubelet", "Killing", "Stopping container main", time.Second)
+		}},
 		{name: "refused for some minutes", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			refuses(c, "optimistic rejection in PostFilter", 8*time.Minute)

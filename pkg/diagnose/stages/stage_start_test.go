@@ -95,6 +95,12 @@ func TestStart(t *testing.T) {
 		{name: "a name that is none", code: answer.ImagePull, exit: 4, first: "couldn't parse", build: func(c *clustertest.Cluster) {
 			second(c, waits("InvalidImageName", "couldn't parse image name"))
 		}},
+		{name: "the image of a volume", code: answer.ImagePull, exit: 4, first: "worker-1: image reg/models:9 of volume model cannot be pulled: failed to pull image volume", build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "reg/models:9"}}})
+				waits("ImagePullBackOff", `failed to pull image volume "reg/models:9": not found`)(p)
+			})
+		}},
 		{name: "never pulled", code: answer.ImagePull, exit: 4, build: func(c *clustertest.Cluster) {
 			second(c, waits("ErrImageNeverPull", "not present with pull policy of Never"))
 		}},

@@ -21,7 +21,7 @@ import (
 )
 
 // Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
-// have now stays. Of a gang that no job owns, whoever made the pods makes them again. It is nil where that cannot be, and while a pod of the gang does not
+// have now stays, and so does what is injected into them. Of a gang that no job owns, whoever made the pods makes them again. It is nil where that cannot be, and while a pod of the gang does not
 // go, for which any change waits.
 func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
 	if g.Bare != nil {
@@ -39,6 +39,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 		}
 	}
 	c := Gone(s, slices.Concat(g.ExistingPods(), w.Replaced(g)))
+	c.Injected = w.StillInjected(g)
 	if g.Kind.Group == batchv1.GroupName {
 		editBatch(c, g, spec)
 	} else {
@@ -226,16 +227,13 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 		return placement.Gang{}, false
 	}
 	spec := Revise(g, edit)
-	job := *g.Job
-	job.Roles = spec.Roles
-	again := &gang.Gang{Job: &job, Scheduler: g.Scheduler}
 	request.MinMember, request.Topology = min(spec.Min, spec.total()), view.Topology(g)
 	podSets := g.Decl == nil && len(request.Topology.Parts) > 0
 	for _, r := range spec.Roles {
 		if r.Replicas == 0 {
 			continue
 		}
-		role := placement.Role{Name: r.Name, Pod: w.Virtual(again, gang.Member{Role: r.Name}), Count: r.Replicas}
+		role := placement.Role{Name: r.Name, Pod: w.VirtualOf(g, spec.Roles, gang.Member{Role: r.Name}), Count: r.Replicas}
 		if podSets {
 			role.Pod = kueue.InPodSet(r.Name, role.Pod)
 		}

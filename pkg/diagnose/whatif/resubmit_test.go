@@ -188,3 +188,35 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 }
+
+// Pods that are made again get what admission put into those that are there, whatever else is changed about them, and the job does not get it.
+func TestResubmitInjected(t *testing.T) {
+	s := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Pod: func(_ int, p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{"pool": "gold"}
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "istio-proxy", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}})
+	}}).Done()
+	g := gangOf(t, s, "gang")
+	edit := func(spec *whatif.Spec) { spec.Role("Worker").Template.Spec.NodeSelector = map[string]string{"a": "b"} }
+	check := func(what string, p corev1.PodSpec) {
+		t.Helper()
+		if p.NodeSelector["a"] != "b" || p.NodeSelector["pool"] != "gold" || len(p.Containers) != 2 {
+			t.Errorf("%s: got %v, %d containers", what, p.NodeSelector, len(p.Containers))
+		}
+	}
+	request, ok := whatif.PlacementRequest(view.New(s), g, edit)
+	if !ok {
+		t.Fatal("there is no request")
+	}
+	check("request", request.Roles[0].Pod.Spec)
+	once := whatif.Resubmit(s, g, edit)
+	after := gangOf(t, once, "gang")
+	check("once", view.New(once).Virtual(after, gang.Member{Role: "Worker"}).Spec)
+	if template := after.RoleByName("Worker").Template.Spec; template.NodeSelector["pool"] != "" || len(template.Containers) != 1 {
+		t.Errorf("the job has %v, %d containers", template.NodeSelector, len(template.Containers))
+	}
+	twice := whatif.Resubmit(once, g, edit)
+	check("twice", view.New(twice).Virtual(gangOf(t, twice, "gang"), gang.Member{Role: "Worker"}).Spec)
+	if len(s.Injected) > 0 {
+		t.Error("the cluster as it is was changed")
+	}
+}

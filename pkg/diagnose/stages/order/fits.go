@@ -93,7 +93,9 @@ func notTried(c *stage.Context, f *stage.Finding) {
 		failed(c, f, e)
 		unreadReservations(c, f, e.Message)
 	}
-	if but == "" {
+	if reasons := unevaluated(c, view.Later(c.UnchangedSince(), scheduler.AliveSince)); but == "" && len(reasons) > 0 {
+		rejected(c, f, reasons)
+	} else if but == "" {
 		lastTryFailed(c, f)
 	}
 	if but != "" && absent == 0 {

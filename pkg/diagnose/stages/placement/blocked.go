@@ -87,6 +87,8 @@ func repairs(c *stage.Context) []repair {
 		nodes(ready(c), nodesNotReady),
 		nodes(healthy(c), unhealthy),
 		{name: "devices", find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: devices != c.Cluster()},
+		{name: "without claims of no pod", find: leftClaims, do: func(cl *placement.Cluster) *placement.Cluster { return cl.Releasing(c.View.LeftClaims()) }, needed: len(c.View.LeftClaims()) > 0},
+		{name: "any storage", find: littleStorage, do: (*placement.Cluster).AnyStorage, needed: c.Cluster().AnyStorage() != c.Cluster()},
 		pods("without the stuck", func(_ *view.Consumer, p *corev1.Pod) bool { return c.View.Stuck(p) }, stuck),
 		nodes(uncordoned(c), cordoned),
 		pods("without those that stay", neverGoes(c), services),

@@ -174,9 +174,36 @@ func tooFewDevices(c *stage.Context, fitted string) string {
 		return whereShared(claim, fitted)
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+		return uncountedDevices(c, fitted)
 	}
 	return fmt.Sprintf("%s; %s could have theirs", strings.Join(parts, "; "), fitted)
+}
+
+// uncountedDevices is the sentence for devices of which a number does not show that there are too few: they do not go together as claims need them, or are shared, or
+// others would do.
+func uncountedDevices(c *stage.Context, fitted string) string {
+	best := c.Best()
+	var parts []string
+	together := false
+	for _, role := range c.Request.Roles {
+		claims := best.DescribeClaims(role.Pod)
+		if text := fmt.Sprintf("each %s claims %s", phrase.Member(role.Name), claims); claims != "" && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+		together = together || best.ConstrainsDevices(role.Pod)
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+	}
+	text := fmt.Sprintf("%s, and the whole cluster has such devices for %s", phrase.Names(parts), fitted)
+	anyOf := func() *placement.Cluster { return best.AnyDevices() }
+	if together && c.Fit(c.View.Derived(best, "any devices", anyOf), nil).Fits() {
+		return text + ": there are enough of each class, but not together"
+	}
+	if published := best.PublishedDevices(); len(published) > 0 {
+		text += "; drivers publish " + phrase.Names(published)
+	}
+	return text
 }
 
 // devicesWhere are the nodes on which devices are counted, with their verb.

@@ -82,6 +82,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	lacking(c, coming, out)
 	assigned(c, out, from)
 	ownRoom(c, out, from)
+	injected(c, out, from)
 	return stage.OK(fitted)
 }
 

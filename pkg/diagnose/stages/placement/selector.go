@@ -214,6 +214,9 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	if flavor := flavorOf(c, w); flavor != "" {
 		return ofFlavor(c, f, w, flavor, have)
 	}
+	if isInjected(c, role, w) {
+		return ofInjector(c, f, w, have)
+	}
 	if len(have) == 0 {
 		f.Detail("no node has a label %s at all", w.Key)
 		if nearest := suggest.Nearest(w.Key, labelsOf(c)); nearest != "" {

@@ -156,7 +156,7 @@ func (w quotaWait) never() *stage.Finding {
 		return f
 	}
 	quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
-	return lendMore(f, tree, name, s, s.Requested-s.Potential)
+	return lendMore(f, w.tree, name, s, s.Requested-s.Potential)
 }
 
 // without requests none of a resource.
@@ -199,7 +199,7 @@ func (w quotaWait) held(out *stage.Result) *stage.Finding {
 		return f
 	}
 	f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
-	lendMore(f, tree, name, s, s.Requested-s.Available)
+	lendMore(f, w.tree, name, s, s.Requested-s.Available)
 	for _, policy := range policies {
 		f.Fix(policy)
 	}

@@ -3,6 +3,7 @@ package start
 import (
 	"cmp"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,8 +33,16 @@ func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 		}
 		return f
 	}
-	f := stage.Found(answer.ImagePull, "image %s of container %s cannot be pulled: %s", s.Image, s.Name, report).
-		Fact("image", s.Image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	image, of := s.Image, "container "+s.Name
+	v := imageVolume(m.Pod, s, report, failed)
+	if v != nil {
+		image, of = v.Image.Reference, "volume "+v.Name
+	}
+	f := stage.Found(answer.ImagePull, "image %s of %s cannot be pulled: %s", image, of, report).
+		Fact("image", image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	if v != nil {
+		f.Fact("volume", v.Name)
+	}
 	if failed != nil {
 		f.SinceTime(failed.First)
 		reason := failed.Message
@@ -53,6 +62,22 @@ func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 		}
 	}
 	return ofNode(c, m, f)
+}
+
+// imageVolume is the volume whose image it is that cannot be pulled, where that is not the container's own: the kubelet pulls it for the container that mounts it.
+func imageVolume(p *corev1.Pod, s corev1.ContainerStatus, report string, failed *view.Event) *corev1.Volume {
+	if strings.Contains(report, strconv.Quote(s.Image)) {
+		return nil
+	}
+	if failed != nil {
+		report += " " + failed.Message
+	}
+	for i, v := range p.Spec.Volumes {
+		if v.Image != nil && v.Image.Reference != "" && v.Image.Reference != s.Image && strings.Contains(report, strconv.Quote(v.Image.Reference)) {
+			return &p.Spec.Volumes[i]
+		}
+	}
+	return nil
 }
 
 // pullFailed is the latest event that reports why an image could not be pulled; nil if there is none. Its reason is that of events which only repeat the state of
