@@ -97,6 +97,16 @@ func TestExclusiveTopology(t *testing.T) {
 			c.Nodes(4, 8).Serves("svc", 8, "n2").Runs("busy", 8, "n4").Add(replica())
 			label(c, "rack", "r1", "r1", "r2", "r2")
 		}},
+		{name: "a replica whose leader is where too little is free", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"delete pod gang-0, which keeps the others in rack=r1: all of them are made again, and there is room for all elsewhere", "kubectl -n team delete pod gang-0"}, build: func(c *clustertest.Cluster) {
+			g := replica()
+			g.Missing, g.Nodes, g.Pod = 0, []string{"n1"}, func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Spec.NodeSelector = map[string]string{"rack": "r1"}
+				}
+			}
+			c.Nodes(4, 8).Runs("busy", 8, "n2").Add(g)
+			label(c, "rack", "r1", "r1", "r2", "r2")
+		}},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.play(t) })
 	}

@@ -197,6 +197,20 @@ func (m Matrix) Usable() []string {
 	return out
 }
 
+// Nearest returns the rows of the nodes that reject the pod and are nearest to taking it: no other rejects it only by a part of the same constraints. What
+// keeps it off the others is no reason: they lack more than a nearer node does.
+func (m Matrix) Nearest() []Row {
+	var masks []uint64
+	for _, r := range m.Rows {
+		if r.mask != 0 && !slices.Contains(masks, r.mask) {
+			masks = append(masks, r.mask)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(m.Rows), func(r Row) bool {
+		return r.mask == 0 || slices.ContainsFunc(masks, func(other uint64) bool { return other != r.mask && other&r.mask == other })
+	})
+}
+
 // Rejected returns the nodes that reject the pod by a constraint, whatever else they reject it by.
 func (m Matrix) Rejected(by Constraint) []string {
 	want := m.maskOf(by)

@@ -161,3 +161,21 @@ func TestMatrixLike(t *testing.T) {
 		t.Errorf("the constraints differ in %d cases", changed)
 	}
 }
+
+// A node that lacks more than another is not among the nearest: what it lacks besides is no reason.
+func TestMatrixNearest(t *testing.T) {
+	closed := func(key string) nodeOption { return taint(key, "", corev1.TaintEffectNoSchedule) }
+	c := NewCluster(Objects{Nodes: []*corev1.Node{big("n1", closed("a")), big("n2", closed("b")), big("n3", cordoned), aNode("cp", amounts("cpu", 8), closed("c")), big("n5", closed("a"), cordoned)}})
+	nearest := func(pod *corev1.Pod) (names []string) {
+		for _, r := range c.Matrix(pod).Nearest() {
+			names = append(names, r.Node)
+		}
+		return names
+	}
+	if diff := cmp.Diff([]string{"n1", "n2", "n3"}, nearest(aPod("w", amounts("gpu", 8)))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"n2", "n3", "n5"}, nearest(aPod("w", amounts("gpu", 8), tolerating("a")))); diff != "" {
+		t.Error(diff)
+	}
+}

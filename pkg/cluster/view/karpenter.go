@@ -2,6 +2,8 @@ package view
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // What Karpenter writes: a NodePool is what it makes nodes of, a NodeClaim one node that it has ordered. The node has the label of its pool, and, once all of its
@@ -53,8 +57,12 @@ type NodePool struct {
 		// Limits are how much all of its nodes may have together.
 		Limits   corev1.ResourceList `json:"limits"`
 		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
 			Spec struct {
-				StartupTaints []corev1.Taint `json:"startupTaints"`
+				StartupTaints []corev1.Taint                   `json:"startupTaints"`
+				Requirements  []corev1.NodeSelectorRequirement `json:"requirements"`
 			} `json:"spec"`
 		} `json:"template"`
 	}
@@ -93,6 +101,26 @@ func (w *View) NodePoolOf(n *corev1.Node) *NodePool {
 		}
 	}
 	return nil
+}
+
+// mostValues is how many values of one label are named: a pool may have hundreds of types of machines.
+const mostValues = 4
+
+// Gives are the labels that nodes of the pool have by its template, as texts: team=ml; of a requirement with several values it is one of these.
+func (p *NodePool) Gives() (labels []string) {
+	of := p.Spec.Template.Metadata.Labels
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		labels = append(labels, key+"="+of[key])
+	}
+	for _, r := range p.Spec.Template.Spec.Requirements {
+		if more := len(r.Values) - mostValues; more > 0 {
+			r.Values = append(slices.Clone(r.Values[:mostValues]), fmt.Sprintf("%d more", more))
+		}
+		if r.Operator == corev1.NodeSelectorOpIn {
+			labels = append(labels, placement.Expression(r))
+		}
+	}
+	return labels
 }
 
 // Unready is why Karpenter makes no nodes of the pool; empty if that is not reported.

@@ -152,8 +152,9 @@ func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 		with = append(with, pool)
 	}
 	for _, key := range s.base.Request.Topology.AllRequired() {
-		if value := model.Labels[key]; value != "" && key != corev1.LabelHostname {
-			with = append(with, key+"="+value)
+		value := model.Labels[key]
+		if label := key + "=" + value; value != "" && key != corev1.LabelHostname && !slices.Contains(with, label) {
+			with = append(with, label)
 		}
 	}
 	if len(with) > 0 {

@@ -6,13 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/leaderworkerset"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
@@ -95,8 +99,31 @@ func (s *search) startsAgain() bool {
 	if s.g.Count(gang.Starting, gang.Running, gang.Terminating, gang.Lost, gang.Failed) == 0 || !s.hasRoom(same) {
 		return false
 	}
-	_, starts := s.try(s.fix(same).Apply)
+	r, starts := s.try(s.fix(same).Apply)
+	if starts {
+		s.startOver(r)
+	}
 	return starts
+}
+
+// startOver offers, given the diagnosis after that, that the pods of a replica of a LeaderWorkerSet are made again which has a topology domain for itself: its controller keeps all of them in
+// that in which the leader is, and there is room for all in another. They are made again when the leader is deleted.
+func (s *search) startOver(r *stage.Diagnosis) {
+	g := s.g
+	if g.Kind.GroupKind() != leaderworkerset.Reader().GroupKind || len(g.Exclusive) == 0 || g.Count(gang.Running) >= g.Min {
+		return
+	}
+	i := slices.IndexFunc(g.Members, func(m gang.Member) bool { return m.Role == leaderworkerset.Leader && m.Bound() })
+	if i < 0 {
+		return
+	}
+	leader, in := g.Members[i].Pod, ""
+	if n := s.w.Cluster().Node(leader.Spec.NodeName); n != nil {
+		in = n.Labels[g.Exclusive[0].Rule.Required]
+	}
+	s.add(answer.Action{Kind: answer.Fix, By: answer.User, Cost: "members that run start again",
+		Text:   fmt.Sprintf("delete pod %s, which keeps the others in %s=%s: all of them are made again, and there is room for all elsewhere", leader.Name, g.Exclusive[0].Rule.Required, in),
+		Change: map[string]any{"pods": []string{leader.Name}}, Command: command.DeletePods(leader.Namespace, []*corev1.Pod{leader})}, r)
 }
 
 // computeOf is how many devices the pods of some roles take in all, whichever of their containers requests them.

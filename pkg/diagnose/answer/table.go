@@ -239,15 +239,15 @@ var entries = []Entry{
 		Remedy:   "Remove the reason, and submit the job again, or have an administrator switch it on: Kueue's own roles let users no more than read Workloads.",
 	},
 	{
-		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  `Idle resources, or quota of Kueue, are reserved for an admitted gang that can never start, or not before an administrator acts. The scheduler only reports "overused".`,
-		Evidence: "`minResources` of PodGroups in phase `Inqueue` or `Running`, with what is used, against the queue's limit or 1.2 times the cluster, or admitted Workloads, and the reason why each does not start",
+		Code: ReservedByStuck, Stages: []Stage{StageQueue, StageOrder}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  `Idle resources, or quota of Kueue, are reserved for an admitted gang that can never start, or not before an administrator acts. The scheduler only reports "overused". Or a scheduler with a Permit stage keeps room, in its memory alone, for pods of such a gang that wait for the others of it.`,
+		Evidence: "`minResources` of PodGroups in phase `Inqueue` or `Running`, with what is used, against the queue's limit or 1.2 times the cluster, or admitted Workloads, and the reason why each does not start; of the Permit stage, the scheduler's report that it lacks what is free, and pods of the other gang of which it has refused only some",
 		Remedy:   "Fix or delete that gang.",
 	},
 	{
 		Code: ReservedByOthers, Stages: []Stage{StageQueue, StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "Idle resources are promised to a gang that was admitted first and is starting, or the scheduler keeps them for a gang that comes first.",
-		Evidence: "`minResources` of PodGroups in phase `Inqueue`; the gang scheduler's message in the condition `PodScheduled` of members; Volcano's event that the cluster is overused, where the gang fits",
+		Evidence: "`minResources` of PodGroups in phase `Inqueue`; the gang scheduler's message in the condition `PodScheduled` of members; Volcano's event that the cluster is overused, where the gang fits; a report of the scheduler that it lacks what is free, where it has refused only some of the pods of an older gang",
 		Remedy:   "Wait.",
 	},
 	{
@@ -311,9 +311,9 @@ var entries = []Entry{
 		Remedy:   "Repair the claim or its class.",
 	},
 	{
-		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: User, When: "Kueue has assigned members to nodes that take none"}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}, {Verdict: Blocked, Who: Admin, When: "an autoscaler has ordered nodes that are not there, or of which it is not known what they will have, or tries again"},
+		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: User, When: "Kueue has assigned members to nodes that take none"}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}, {Verdict: Blocked, Who: Admin, When: "an autoscaler has ordered nodes that are not there, or of which it is not known what they will have, or tries again, or removes nodes with which it would fit"},
 			{Verdict: Blocked, Who: User, When: "its StatefulSet has a smaller template by now, of which it makes a pod when the one that waits is deleted"}},
-		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it; or `minResources` of its PodGroup are more than all nodes have, under scheduler-plugins.",
+		Meaning:  "No placement even on the cluster at its best, of the gang or of the parts of a CompositePodGroup that start with it; or `minResources` of its PodGroup are more than all nodes have, under scheduler-plugins. It is never as long as the job is as it is: also where only a taint, a selector or another rule of its pods keeps them off nodes that would do. `unblock` lists what the job may change.",
 		Evidence: "a proof: one member is larger than any node, or there are fewer places than members",
 		Remedy:   "Another shape, fewer members, or more nodes.",
 	},
@@ -438,9 +438,9 @@ var entries = []Entry{
 		Remedy:   "Correct the name, or give a pull secret.",
 	},
 	{
-		Code: ConfigMissing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A Secret or ConfigMap that the pods use does not exist.",
-		Evidence: "container state `CreateContainerConfigError` that names it, event `FailedMount`",
+		Code: ConfigMissing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "it is a NetworkAttachmentDefinition that the job itself does not name"}},
+		Meaning:  "A Secret, ConfigMap or NetworkAttachmentDefinition that the pods use does not exist.",
+		Evidence: "container state `CreateContainerConfigError` that names it, event `FailedMount`, event `FailedCreatePodSandBox` of Multus",
 		Remedy:   "Create it.",
 	},
 	{
@@ -476,7 +476,7 @@ var entries = []Entry{
 	},
 	{
 		Code: SandboxFailed, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "The node cannot set the pod up: no address, network or runtime trouble, or a DRA driver that does not prepare the devices which the pod claims.",
+		Meaning:  "The node cannot set the pod up: no address, network or runtime trouble, or a DRA driver that does not prepare the devices which the pod claims, such as a channel of a ComputeDomain of which a daemon does not run.",
 		Evidence: "event `FailedCreatePodSandBox`, `FailedPrepareDynamicResources`",
 		Remedy:   "Repair the node's network or runtime, or the driver.",
 	},

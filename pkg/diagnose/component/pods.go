@@ -90,6 +90,19 @@ func Log(v *view.View, resource string, o metav1.Object, selector *metav1.LabelS
 	return command.Kubectl(o.GetNamespace(), append(args, "--tail=50")...)
 }
 
+// PodLog is the command that shows the log of one pod, as [Log] does.
+func PodLog(pod *corev1.Pod) string {
+	args := []string{"logs", pod.Name}
+	name, restarted := troubled(pod)
+	if name != "" && len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > 1 {
+		args = append(args, "-c", name)
+	}
+	if restarted {
+		args = append(args, "--previous")
+	}
+	return command.Kubectl(pod.Namespace, append(args, "--tail=50")...)
+}
+
 // troubled is the container of a pod whose log shows more: the init container that the others wait for, or the first that is not up or was restarted; restarted reports that it has an earlier run.
 func troubled(pod *corev1.Pod) (name string, restarted bool) {
 	if s := awaited(pod); s != nil {

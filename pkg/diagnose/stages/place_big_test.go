@@ -81,12 +81,26 @@ func TestTooBig(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			clustertest.NotReady(c.S.Nodes[0], time.Hour)
 		}},
-		{name: "all nodes are tainted", code: answer.TooBig, exit: 6, first: "no node takes a worker: 2 nodes taint dedicated=infra:NoSchedule", build: func(c *clustertest.Cluster) {
+		{name: "all nodes are tainted", code: answer.TooBig, exit: 6, first: `^no node takes a worker: n1, n2 .16 GPUs. have taint dedicated=infra:NoSchedule, which it does not tolerate$`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			for _, n := range c.S.Nodes {
 				n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 			}
 		}},
+		{name: "the nodes with devices have another taint than the control plane", code: answer.TooBig, exit: 6, wantText: []string{`cp .taint node-role.kubernetes.io/control-plane:NoSchedule.`},
+			first: `^no node takes a worker: n1, n2, n3 .24 GPUs. have taint nvidia.com/gpu=present:NoSchedule, which it does not tolerate, n4 .8 GPUs. has taint dedicated=nlp:NoSchedule, which it does not tolerate$`, build: func(c *clustertest.Cluster) {
+				c.Nodes(4, 8).Node("cp", 0)
+				c.Add(gangOf(2, 8))
+				for i, n := range c.S.Nodes {
+					n.Spec.Taints = []corev1.Taint{{Key: "nvidia.com/gpu", Value: "present", Effect: corev1.TaintEffectNoSchedule}}
+					switch i {
+					case 3:
+						n.Spec.Taints[0].Key, n.Spec.Taints[0].Value = "dedicated", "nlp"
+					case 4:
+						n.Spec.Taints[0] = corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}
+					}
+				}
+			}},
 		{name: "packing", code: answer.TooBig, exit: 6, first: "room for 2", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(3, 5)) }},
 		{name: "no node", code: answer.TooBig, exit: 6, first: "no node", build: func(c *clustertest.Cluster) { c.Add(gangOf(1, 1)) }},
 		{name: "one role of two", code: answer.TooBig, exit: 6, first: "each PS requests 200 cpu", build: func(c *clustertest.Cluster) {

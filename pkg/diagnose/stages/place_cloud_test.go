@@ -244,6 +244,12 @@ func TestAutoscalerCannot(t *testing.T) {
 			reports(c, "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gke-h100 1->2 (max: 8)}]", 24*time.Minute, 1)
 			reports(c, "cluster-autoscaler", "FailedScaleUp", "Node scale up in zones us-central1-a associated with this pod failed: GCE out of resources. Pod is at risk of not being scheduled.", 12*time.Minute, 1)
 		}},
+		{name: "no pool gives the label that it selects", code: answer.SelectorNoMatch, exit: 4, first: "^no node has the label nodegroup=p5$", also: []answer.Code{answer.ResourceNotOffered}, wantText: []string{"NodePool gpu gives its nodes team=ml, node.kubernetes.io/instance-type=p5.48xlarge.p5en.48xlarge"}, fix: "nodegroup=p5", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 0).Add(gangOf(1, 8, spec(selects("nodegroup", "p5"))))
+			c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "ml"}},
+				"spec": map[string]any{"requirements": []any{map[string]any{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": []any{"p5.48xlarge", "p5en.48xlarge"}}}}}}, "status": map[string]any{}})
+			reports(c, "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu", incompatible requirements, label "nodegroup" does not have known values`, 2*time.Minute, 0)
+		}},
 		{name: "its pool is not ready", code: answer.ResourceNotOffered, exit: 5, wantText: []string{"NodePool gpu is not ready, and gets no nodes: NodeClassNotReady", "kubectl describe nodepool gpu"}, build: func(c *clustertest.Cluster) {
 			nodePool(c, "16", "0", "False")
 			c.Nodes(1, 0).Add(gangOf(1, 8))
@@ -297,6 +303,16 @@ func TestSlicing(t *testing.T) {
 			cut(c.Node("n1", 0), "all-3g.40gb", "failed")
 			small(c)
 			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-3g.40gb", "1")))
+		}},
+		{name: "slices under the name of whole GPUs", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"the slices of n1 are such, and they go by the name nvidia.com/gpu there"}, fix: "request nvidia.com/gpu instead of nvidia.com/mig-1g.10gb", build: func(c *clustertest.Cluster) {
+			n := c.Node("n1", 56)
+			n.Labels["nvidia.com/mig.strategy"], n.Labels["nvidia.com/gpu.product"] = "single", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"
+			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-1g.10gb", "1")))
+		}},
+		{name: "slices under the name of whole GPUs, which others have", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"who requests it has to select the nodes by their label"}, build: func(c *clustertest.Cluster) {
+			n := c.Nodes(1, 8).Node("n2", 56)
+			n.Labels["nvidia.com/mig.strategy"], n.Labels["nvidia.com/mig.config"] = "single", "all-1g.10gb"
+			c.Add(gangOf(4, 0, requesting("nvidia.com/mig-1g.10gb", "1")))
 		}},
 		{name: "nothing cuts a node into them", code: answer.ResourceNotOffered, exit: 5, first: "; the GPUs of n1 are to be cut into it, and no mig-manager runs there$", build: func(c *clustertest.Cluster) {
 			cut(c.Node("n1", 0), "all-3g.40gb", "")

@@ -1,13 +1,18 @@
 package stages_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
 // fixes are offered for nodes that can be had again.
@@ -86,4 +91,51 @@ func TestResizing(t *testing.T) {
 		{name: "is not enough", code: answer.NodesBusy, exit: 5, not: []string{"being resized"}, build: func(c *clustertest.Cluster) { shrinks(c, "60", "") }},
 		{name: "fails", code: answer.NodesBusy, exit: 5, not: []string{"being resized"}, build: func(c *clustertest.Cluster) { shrinks(c, "16", corev1.PodReasonError) }},
 	})
+}
+
+// A pod is charged for what it is to have while its kubelet waits for room to give it that.
+func TestDeferredResize(t *testing.T) {
+	grows := func(c *clustertest.Cluster, namespace, reason string, gpus int64) {
+		c.Nodes(2, 8).Add(gangOf(2, gpus, young, func(g *clustertest.Gang) { g.CPU = "48" }))
+		for _, n := range []string{"n1", "n2"} {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache-" + n, UID: types.UID(n)}, Spec: corev1.PodSpec{NodeName: n, Containers: []corev1.Container{{Name: "cache",
+				Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "64"), Limits: clustertest.List("cpu", "64")}}}}}
+			has := clustertest.List("cpu", "16")
+			if n == "n1" {
+				p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: has, Limits: has}
+			}
+			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "cache", AllocatedResources: has, Resources: &corev1.ResourceRequirements{Requests: has, Limits: has}}}}
+			if n == "n2" {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: clustertest.Ago(50 * time.Minute)}}
+			}
+			c.Put(p)
+		}
+	}
+	check(t, []testCase{
+		{name: "of another namespace", code: answer.InsufficientCPU, exit: 3, fix: "take back the deferred resize of default/cache-n2 to 16 cpu",
+			wantText: []string{"Pod default/cache-n2 on n2 has 16 cpu and is charged for 64 cpu: its kubelet has deferred that resize, for 50m"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 8) }},
+		{name: "of its own namespace", code: answer.InsufficientCPU, exit: 3, fix: "take back the deferred resize of team/cache-n2", build: func(c *clustertest.Cluster) { grows(c, "team", corev1.PodReasonDeferred, 8) }},
+		{name: "is not what is in the way", code: answer.TooBig, exit: 6, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 9) }},
+		{name: "can never be, and is not charged", code: answer.Fits, exit: 3, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonInfeasible, 8) }},
+	})
+	got := diagnose(t, func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 8) }, stages.Options{})
+	for _, fix := range got.Primary.Fixes {
+		if fix.Change["pods"] == nil {
+			continue
+		}
+		want := `kubectl -n default patch pod cache-n2 --subresource resize -p '{"spec":{"containers":[{"name":"cache","resources":{"limits":{"cpu":"16"},"requests":{"cpu":"16"}}}]}}'`
+		if fix.Command != want {
+			t.Errorf("got %s, want %s", fix.Command, want)
+		}
+		c := clustertest.New()
+		grows(c, "default", corev1.PodReasonDeferred, 8)
+		v := view.New(fix.Apply(c.Done()))
+		job, err := v.Find(view.Query{Namespace: "team", Name: "gang"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := stages.Evaluate(context.Background(), v, job, stages.Options{}); after.Primary == nil || after.Primary.Code != answer.Fits {
+			t.Errorf("it does not fit after that: %v", after.Primary)
+		}
+	}
 }

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
@@ -117,7 +120,7 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "node.cilium.io/agent-not-ready", time.Minute)
 		}},
-		{name: "a node is not ready for long", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready, and the others are too few", build: func(c *clustertest.Cluster) {
+		{name: "a node is not registered for long", code: answer.NodeNotReady, exit: 5, first: "n2 is kept closed by taint karpenter.sh/unregistered, and the others are too few", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "karpenter.sh/unregistered", time.Hour)
 		}},
@@ -238,7 +241,38 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			burnsIn(c, time.Minute)
 		}},
-		{name: "a node has the startup taint of its pool for long", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"n2 is marked as unfit: acme.io/burn-in"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
+		{name: "an agent crashes on nodes that are Ready", code: answer.NodeNotReady, exit: 5, first: "^n1, n2 are kept closed by taint node.cilium.io/agent-not-ready, and the others are too few: 1/3 members fit; [^;]*$", fix: "get DaemonSet kube-system/cilium to run on n1, n2",
+			wantText: []string{"DaemonSet kube-system/cilium, which looks like what takes taint node.cilium.io/agent-not-ready away, has trouble on n1, n2: 2 pods of it: CrashLoopBackOff", "kubectl -n kube-system logs cilium-n1 --previous --tail=50"}, not: []string{"cpu is short"}, build: func(c *clustertest.Cluster) {
+				agent := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "cilium"}}}}
+				c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.CPU = "32" })).Put(&agent)
+				for i, n := range c.S.Nodes {
+					p := c.Daemon("cilium-x", n.Name, "100m")
+					p.Name, p.Labels, p.Status.ContainerStatuses = "cilium-"+n.Name, map[string]string{"k8s-app": "cilium"}, []corev1.ContainerStatus{{Name: "agent", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+					if i < 2 {
+						joins(n, "node.cilium.io/agent-not-ready", time.Hour)
+						p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "agent", RestartCount: 9, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+					}
+				}
+			}},
+		{name: "a node is under disk pressure", code: answer.NodeNotReady, exit: 5, first: "^n2 is under disk pressure, and the others are too few", wantText: []string{"n2 is under disk pressure for 45m: KubeletHasDiskPressure kubelet has disk pressure"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			n := c.S.Nodes[1]
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}}
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, Reason: "KubeletHasDiskPressure", Message: "kubelet has disk pressure", LastTransitionTime: clustertest.Ago(45 * time.Minute)})
+		}},
+		{name: "Karpenter removes nodes, and a budget holds that up", code: answer.TooBig, exit: 5, first: "^n1, n2 .16 GPUs. are being deleted, for 95m, and without them it needs 3 workers with 8 GPUs each", wantText: []string{"karpenter reported of n1 2m ago: Failed to drain node",
+			"what is still there holds that up: PodDisruptionBudget serving/web lets none of", "Karpenter adds others of NodePool gpu", "get pods -A -o wide --field-selector spec.nodeName=n1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).ServesWith("web", 0, "1", "n1", "n2").Add(gangOf(3, 8))
+			c.Object(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"}, "spec": map[string]any{}, "status": map[string]any{}})
+			at := clustertest.Ago(95 * time.Minute)
+			for _, n := range c.S.Nodes[:2] {
+				n.DeletionTimestamp, n.Labels["karpenter.sh/nodepool"] = &at, "gpu"
+				n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+				c.Event("Node", "", n.Name, "karpenter", "FailedDraining", "Failed to drain node, 1 pods are waiting to be evicted", 2*time.Minute)
+			}
+			c.Put(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "serving", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}})
+		}},
+		{name: "a node has the startup taint of its pool for long", code: answer.NodeNotReady, exit: 5, first: "n2 is kept closed by taint acme.io/burn-in", wantText: []string{"n2 is marked as unfit: acme.io/burn-in"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			burnsIn(c, time.Hour)
 		}},
@@ -246,11 +280,11 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			burnsIn(c, time.Minute).Labels["karpenter.sh/initialized"] = "true"
 		}},
-		{name: "a node is being repaired", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"medik8s.io/remediation"}, build: func(c *clustertest.Cluster) {
+		{name: "a node is being repaired", code: answer.NodeNotReady, exit: 5, first: "n2 is kept closed by taint medik8s.io/remediation", wantText: []string{"medik8s.io/remediation"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "medik8s.io/remediation", time.Hour)
 		}},
-		{name: "a node is being replaced by its provider", code: answer.NodeNotReady, exit: 5, first: "n2 is not ready", wantText: []string{"n2 is marked as unfit: sagemaker.amazonaws.com/node-health-status"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
+		{name: "a node is being replaced by its provider", code: answer.NodeNotReady, exit: 5, first: "n2 is kept closed by taint sagemaker.amazonaws.com/node-health-status", wantText: []string{"n2 is marked as unfit: sagemaker.amazonaws.com/node-health-status"}, not: []string{"tolerate"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8))
 			joins(c.Node("n2", 8), "sagemaker.amazonaws.com/node-health-status", time.Hour)
 		}},

@@ -107,7 +107,7 @@ func TestWhatKueueAdds(t *testing.T) {
 			u := admitted(c, gangOf(2, 8, ungrouped, labelled, select100))
 			set([]any{map[string]any{"name": "worker", "count": int64(2), "template": map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{"pool": "h100"}}}}}, "spec", "podSets")(u.Object)
 		}},
-		{name: "a resource without quota can be left out", code: answer.QueueTooSmall, exit: 6, first: "no quota for rdma/hca", fix: "request no rdma/hca", wantText: []string{"excludeResourcePrefixes"}, build: func(c *clustertest.Cluster) {
+		{name: "a resource without quota can be left out", code: answer.QueueTooSmall, exit: 6, first: "no quota for rdma/hca at all, and [Ww]orker requests 2 rdma/hca, 1 for each of 2 members$", fix: "request no rdma/hca", wantText: []string{"excludeResourcePrefixes"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			for _, n := range c.S.Nodes {
 				n.Status.Allocatable["rdma/hca"], n.Status.Capacity["rdma/hca"] = resource.MustParse("8"), resource.MustParse("8")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,4 +101,35 @@ func TestAhead(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d findings of the same", n)
 	}
+}
+
+// A scheduler with a Permit stage keeps room in its memory for pods that wait for the others of their gang.
+func TestPermit(t *testing.T) {
+	const short = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+	refused := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: short}
+	// waits is an older gang of which some pods are not refused, and the gang, of which the scheduler reports that it lacks GPUs.
+	waits := func(c *clustertest.Cluster, workers, unrefused int, change func(*clustertest.Gang)) {
+		older := clustertest.Gang{Name: "older", Workers: workers, GPUs: 8, Age: time.Hour, Pod: func(i int, p *corev1.Pod) {
+			p.Status.Conditions = nil
+			if i >= unrefused {
+				p.Status.Conditions = []corev1.PodCondition{refused}
+			}
+		}}
+		change(&older)
+		c.Nodes(4, 8).Add(older).Add(gangOf(1, 8))
+		c.Event("Pod", "team", "gang-worker-0", older.Scheduler, "FailedScheduling", short, time.Minute)
+	}
+	as := func(*clustertest.Gang) {}
+	check(t, []testCase{
+		{name: "for a gang that can never start", code: answer.ReservedByStuck, exit: 5, first: "it fits by what is free, and scheduler .* counts that as taken: it keeps room for 4 of 5 members of team/older, which wait until the others have a place, and can never start as it is$",
+			wantText: []string{"why team/older waits: it needs 5 workers", "the scheduler reported 60s ago: 0/4"}, fix: "fix or delete team/older", build: func(c *clustertest.Cluster) { waits(c, 5, 4, as) }},
+		{name: "for a gang that waits for a job", code: answer.ReservedByOthers, exit: 3, first: "keeps room for 3 of 4 members of team/older", build: func(c *clustertest.Cluster) {
+			waits(c, 4, 3, as)
+			c.S.Nodes[3].Spec.Unschedulable = true
+		}},
+		{name: "all of it were refused", code: answer.Fits, exit: 3, never: []answer.Code{answer.ReservedByStuck}, build: func(c *clustertest.Cluster) { waits(c, 5, 0, as) }},
+		{name: "a younger gang", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			waits(c, 5, 4, func(g *clustertest.Gang) { g.Age = time.Second })
+		}},
+	})
 }

@@ -426,6 +426,12 @@ func TestKAIQueue(t *testing.T) {
 			queue(c, "q", "", map[string]any{"quota": int64(4), "limit": int64(8)})
 			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
 		}},
+		{name: "no queue of the name, as KAI reports", code: answer.QueueNotFound, exit: 4, first: `^queue "q" does not exist, and its scheduler does not place the gang; there are: child$`, fix: "use queue child", build: func(c *clustertest.Cluster) {
+			queue(c, "parent", "", map[string]any{"quota": int64(-1), "limit": int64(-1)})
+			queue(c, "child", "parent", map[string]any{"quota": int64(-1), "limit": int64(-1)})
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
+			c.Event("Pod", "team", "gang-worker-0", "kai-scheduler", "Unschedulable", "Queue 'q' does not exist", time.Minute)
+		}},
 		{name: "above the quota, and may be preempted", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			queue(c, "q", "", map[string]any{"quota": int64(8), "limit": int64(-1)})
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler")))

@@ -96,6 +96,34 @@ func TestStartSandbox(t *testing.T) {
 			second(c, creating)
 			addEvent(c, prepare, joining, 8*time.Minute)
 		}},
+		{name: "a daemon of the domain crashes on the other node", code: answer.SandboxFailed, exit: 5, alone: true,
+			first:    "^worker-0, worker-1: nodes n1, n2 cannot prepare the devices that the pod claims: its ComputeDomain waits for pod nvidia/daemon-2 on n2, which is in CrashLoopBackOff .7 restarts.: Failed to prepare",
+			wantText: []string{"kubectl -n nvidia logs daemon-2 --previous --tail=50"}, not: []string{"describe node", "daemon-1", "stranger"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) { creatingContainer(p) })))
+				for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
+					c.Event("Pod", "team", name, "kubelet", prepare, joining, 8*time.Minute)
+				}
+				crashed := corev1.ContainerStatus{Name: "daemon", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+				domainDaemon(c, "daemon-1", "n1", "d1", nil)
+				domainDaemon(c, "daemon-2", "n2", "d1", &crashed)
+				domainDaemon(c, "stranger", "n3", "d2", &crashed)
+			}},
+		{name: "no daemon of the domain is on the node", code: answer.SandboxFailed, exit: 5, wantText: []string{"no daemon of its ComputeDomain has a pod on n2: .* namespace nvidia", "describe node n2"}, build: func(c *clustertest.Cluster) {
+			second(c, creating)
+			addEvent(c, prepare, joining, 8*time.Minute)
+			c.S.Nodes[1].Labels["resource.nvidia.com/computeDomain"] = "d1"
+			domainDaemon(c, "daemon-1", "n1", "d1", nil)
+		}},
+		{name: "a network that the job names does not exist", code: answer.ConfigMissing, exit: 4, alone: true, first: `^worker-0, worker-1: NetworkAttachmentDefinition "rdma-net-1" does not exist in namespace team$`,
+			wantText: []string{"annotation k8s.v1.cni.cncf.io/networks of the pods names it", "kubectl -n team get network-attachment-definitions"}, not: []string{"describe node", "cannot set up"}, build: func(c *clustertest.Cluster) {
+				noNetwork(c, map[string]string{"k8s.v1.cni.cncf.io/networks": "rdma-net-1"}, true)
+			}},
+		{name: "a network that a webhook names does not exist", code: answer.ConfigMissing, exit: 5, wantText: []string{"the job does not have that"}, build: func(c *clustertest.Cluster) {
+			noNetwork(c, map[string]string{"k8s.v1.cni.cncf.io/networks": "rdma-net-1"}, false)
+		}},
+		{name: "a network that only Multus is set to does not exist", code: answer.ConfigMissing, exit: 5, wantText: []string{"the configuration of Multus does"}, build: func(c *clustertest.Cluster) {
+			noNetwork(c, nil, false)
+		}},
 		{name: "the devices were prepared", code: answer.ImagePulling, exit: 3, never: []answer.Code{answer.SandboxFailed}, build: func(c *clustertest.Cluster) {
 			second(c, creating)
 			addEvent(c, prepare, joining, 8*time.Minute)
@@ -144,4 +172,33 @@ func waitForStorage(c *clustertest.Cluster, report string) {
 	for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
 		c.Event("Pod", "team", name, "kubelet", "FailedMount", report, 9*time.Minute)
 	}
+}
+
+// noNetwork has both members of a gang report that a network is missing. Their pods have some annotations, and so has the job if it is stated there.
+func noNetwork(c *clustertest.Cluster, annotations map[string]string, stated bool) {
+	c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {
+		creatingContainer(p)
+		for key, value := range annotations {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
+		}
+	}), job(func(u map[string]any) {
+		for key, value := range annotations {
+			if stated {
+				set(value, "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations", key)(u)
+			}
+		}
+	})))
+	for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
+		c.Event("Pod", "team", name, "kubelet", "FailedCreatePodSandBox", `Failed to create pod sandbox: plugin type="multus" name="multus-cni-network" failed (add): Multus: [team/`+name+`/uid]: error getting k8s network: cannot find a network-attachment-definition (rdma-net-1) in namespace (team): network-attachment-definitions.k8s.cni.cncf.io "rdma-net-1" not found`, 9*time.Minute)
+	}
+}
+
+// domainDaemon adds the daemon of a ComputeDomain on a node; it runs where it does not wait.
+func domainDaemon(c *clustertest.Cluster, name, node, domain string, waits *corev1.ContainerStatus) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "nvidia", Name: name, Labels: map[string]string{"resource.nvidia.com/computeDomain": domain}}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "daemon"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	if waits != nil {
+		p.Status.Conditions[0].Status, p.Status.ContainerStatuses = corev1.ConditionFalse, []corev1.ContainerStatus{*waits}
+	}
+	c.Put(p)
 }

@@ -12,6 +12,7 @@ const (
 	migState    = "nvidia.com/mig.config.state"
 	migStrategy = "nvidia.com/mig.strategy"
 	migPrefix   = "nvidia.com/mig-"
+	migProduct  = "nvidia.com/gpu.product"
 )
 
 // isMIG reports whether a resource is slices of GPUs.
@@ -44,4 +45,12 @@ func Sliced(n *corev1.Node) bool {
 // SlicedInto reports whether a layout is one of slices of this kind alone.
 func SlicedInto(layout string, name corev1.ResourceName) bool {
 	return layout != "" && string(name) == migPrefix+strings.TrimPrefix(layout, "all-")
+}
+
+// SlicedAsWhole reports whether a node offers slices of this kind under the name of whole GPUs, as it does where all of its slices are alike and the strategy is single.
+func SlicedAsWhole(n *corev1.Node, name corev1.ResourceName) bool {
+	if !isMIG(name) || n.Labels[migStrategy] != "single" {
+		return false
+	}
+	return SlicedInto(n.Labels[migConfig], name) || strings.HasSuffix(n.Labels[migProduct], "-MIG-"+strings.TrimPrefix(string(name), migPrefix))
 }

@@ -33,6 +33,10 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Add(f)
 			return stage.OK("")
 		}
+		if f := permitted(c); f != nil {
+			out.Add(f)
+			return stage.OK("")
+		}
 		if overused(c, out) {
 			return stage.OK("")
 		}
@@ -147,9 +151,13 @@ func (l *leftover) spend(sets []cohort.PodSet) bool {
 
 // place takes the room of a gang, if it starts.
 func (l *leftover) place(c *stage.Context, why *stage.Diagnosis) {
-	if why.Placement == nil || !why.Starts() {
-		return
+	if why.Placement != nil && why.Starts() {
+		l.put(c, why)
 	}
+}
+
+// put takes the room of the members of a gang that find a place, whether it starts or not.
+func (l *leftover) put(c *stage.Context, why *stage.Diagnosis) {
 	var pods []*corev1.Pod
 	for _, a := range why.Placement.Placement {
 		pod := c.View.Virtual(why.Gang, why.Request.Member(a.Role, a.Member))

@@ -62,6 +62,15 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 			byAutoscaler(c, f)
 		}
 	}
+	slices.SortStableFunc(out.Findings[before:], func(a, b stage.Finding) int {
+		switch first := unknownLabel(c, a); {
+		case first == unknownLabel(c, b):
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
 	if needless(request.Gang, possible) {
 		for _, f := range out.Findings[before:] {
 			out.Note("the gang needs %d of %d members, and some of the others cannot be placed: %s", c.Gang.Min, c.Gang.Total(), f.Message)

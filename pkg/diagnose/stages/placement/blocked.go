@@ -192,10 +192,36 @@ func (s shortfall) lack(c *stage.Context, cause placement.Cause) *stage.Finding 
 	return lack(c, s.cluster, s.causes, cause, alone)
 }
 
+// binding are the causes but for those that only follow from the first: of two amounts that are short, what nodes have that give enough of the first is enough of the other, too, where
+// no node has room for fewer members by that than by the first.
+func (s shortfall) binding(c *stage.Context) []placement.Cause {
+	all := s.causes.Ordered()
+	amount := func(cause placement.Cause) bool { _, ok := cause.Constraint.ResourceName(); return ok }
+	if len(all) < 2 || !amount(all[0]) {
+		return all
+	}
+	first := c.RoomOf(s.cluster, s.causes, all[0])
+	return slices.DeleteFunc(slices.Clone(all), func(cause placement.Cause) bool {
+		return cause.Constraint != all[0].Constraint && amount(cause) && follows(c.RoomOf(s.cluster, s.causes, cause), first)
+	})
+}
+
+// follows reports whether no node has room for fewer members by the amount of a room than by that of another one, which is for the same members.
+func follows(r, first placement.Room) bool {
+	if r.Role.Name != first.Role.Name || r.Members != first.Members || r.PerMember <= 0 || first.PerMember <= 0 || len(first.Nodes) == 0 {
+		return false
+	}
+	slots := map[string]int64{}
+	for _, n := range first.Nodes {
+		slots[n.Node] = n.Free / first.PerMember
+	}
+	return !slices.ContainsFunc(r.Nodes, func(n placement.NodeRoom) bool { return n.Free/r.PerMember < slots[n.Node] })
+}
+
 // sentences are those for all that the gang lacks. It is empty if that was not found out in time.
 func (s shortfall) sentences(c *stage.Context) string {
 	var f *stage.Finding
-	for _, cause := range s.causes.Ordered() {
+	for _, cause := range s.binding(c) {
 		if one := s.lack(c, cause); f == nil {
 			f = one
 		} else {

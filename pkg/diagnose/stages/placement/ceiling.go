@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -83,7 +82,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	case placement.VolumeZone:
 		return volumeCeiling(c, role, r, fitted)
 	case placement.NodeSelector, placement.Taint:
-		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, role), ", "))
+		return takesNone(c, cluster, r)
 	}
 	return tooFew(c, cluster, causes, r, ideal)
 }
@@ -117,7 +116,7 @@ func portCeiling(c *stage.Context, r placement.Room) string {
 // tooFew is the sentence for a resource: one member is larger than any node, or the nodes have too little for all.
 func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, ideal placement.Result) string {
 	if len(r.Nodes) == 0 {
-		return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(reasons(c, cluster, r.Role), ", "))
+		return takesNone(c, cluster, r)
 	}
 	one, all := onNodes(c, cluster, causes, r)
 	nodes := ""

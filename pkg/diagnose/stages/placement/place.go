@@ -102,6 +102,7 @@ func lacking(c *stage.Context, coming *arrivals, out *stage.Result) {
 	from := len(out.Findings)
 	keeps(coming.in(c), out)
 	coming.note(c, out, from)
+	takenBack(c, out, from)
 }
 
 // keeps finds what keeps the gang from its place when nothing that passes by itself is enough.

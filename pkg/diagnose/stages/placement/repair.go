@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,42 +109,6 @@ func nodeNames(nodes []*corev1.Node) []string {
 		all = append(all, n.Name)
 	}
 	return all
-}
-
-func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
-	repair := ready(c)
-	nodes := useful(c, repair)
-	names := nodeNames(nodes)
-	f := base(c, s.room, answer.NodeNotReady, "%s not ready, %s", phrase.AreNames(names), others(c, s, repair)).Fact("nodes", names)
-	stage.DetailEach(f, nodes, func(n *corev1.Node) string { return unfit(c, n) })
-	f.See("v1", "Node", nodes[0], ".status.conditions").Run(command.Kubectl("", "describe", "node", nodes[0].Name))
-	stay := slices.DeleteFunc(slices.Clone(nodes), stage.Leaves)
-	if len(stay) < len(nodes) {
-		f.Detail("a node that is about to be removed does not come back: its autoscaler adds another where members need one")
-	}
-	if len(stay) == 0 {
-		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, repair))
-		return f
-	}
-	return f.Fix(stage.Repair(c.View, nodeNames(stay)))
-}
-
-// unfit is what is wrong with a node: its Ready condition, or else its taints.
-func unfit(c *stage.Context, n *corev1.Node) string {
-	if down := placement.NotReadyCondition(n); down != nil {
-		why := cmp.Or(strings.TrimSpace(down.Reason+" "+down.Message), "no reason was given")
-		return fmt.Sprintf("%s is not ready for %s: %s", n.Name, phrase.Age(c.View.Age(down.LastTransitionTime.Time)), why)
-	}
-	var taints []string
-	for _, t := range n.Spec.Taints {
-		if placement.RemovalTaint(t) {
-			return fmt.Sprintf("%s is about to be removed: %s", n.Name, t.Key)
-		}
-		if !slices.ContainsFunc(c.Repaired(n).Spec.Taints, func(left corev1.Taint) bool { return left.MatchTaint(&t) }) {
-			taints = append(taints, t.Key)
-		}
-	}
-	return fmt.Sprintf("%s is marked as unfit: %s", n.Name, strings.Join(taints, ", "))
 }
 
 // unhealthy finds that a device that a node has is not allocatable.

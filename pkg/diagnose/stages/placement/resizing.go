@@ -38,10 +38,7 @@ func afterResizes(c *stage.Context) *placement.Cluster {
 		return c.Cluster()
 	}
 	return c.View.Derived(c.Cluster(), "after the resizes", func() *placement.Cluster {
-		var was []types.UID
-		var will []*corev1.Pod
-		for _, p := range pods {
-			was = append(was, placement.PodID(p))
+		return changed(c.Cluster(), pods, func(p *corev1.Pod) *corev1.Pod {
 			p = p.DeepCopy()
 			p.Status.AllocatedResources, p.Status.Resources = nil, nil
 			for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -49,10 +46,19 @@ func afterResizes(c *stage.Context) *placement.Cluster {
 					statuses[i].AllocatedResources, statuses[i].Resources = nil, nil
 				}
 			}
-			will = append(will, p)
-		}
-		return c.Cluster().Without(was...).With(will...)
+			return p
+		})
 	})
+}
+
+// changed is a cluster in which some pods are as a change makes them.
+func changed(cluster *placement.Cluster, pods []*corev1.Pod, as func(*corev1.Pod) *corev1.Pod) *placement.Cluster {
+	var was []types.UID
+	var will []*corev1.Pod
+	for _, p := range pods {
+		was, will = append(was, placement.PodID(p)), append(will, as(p))
+	}
+	return cluster.Without(was...).With(will...)
 }
 
 // resizing finds that what is short comes free as pods are given less, which they are: nil if that is not enough.

@@ -120,7 +120,10 @@ func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName)
 	if of := c.Gang.RoleByName(phrase.Role(role.Name)); of != nil && len(of.Template.Spec.Containers) > 0 && podrequest.Amount(name, podrequest.OfTemplate(of.Template.Spec)[name]) == 0 {
 		f.Detail("the job does not request it: its operator, or a webhook, adds it to the pods")
 	}
-	nearest := nearestResource(c, role, name)
+	nearest := slicedAsWhole(c, f, name)
+	if nearest == "" {
+		nearest = nearestResource(c, role, name)
+	}
 	if nearest == "" {
 		only := meant(c, role, name)
 		if len(only) != 1 {
@@ -141,6 +144,31 @@ func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName)
 				}
 			}
 		}))
+}
+
+// slicedAsWhole adds to a finding that no node offers a kind of slices that nodes offer it under the name of whole GPUs, and returns that name where all who offer it do so; "" where none does, or others have whole ones.
+func slicedAsWhole(c *stage.Context, f *stage.Finding, name corev1.ResourceName) string {
+	const whole = "nvidia.com/gpu"
+	var sliced []string
+	others := false
+	for _, n := range c.Cluster().Nodes() {
+		switch {
+		case !offers(n, whole):
+		case podrequest.SlicedAsWhole(n, name):
+			sliced = append(sliced, n.Name)
+		default:
+			others = true
+		}
+	}
+	if len(sliced) == 0 {
+		return ""
+	}
+	f.Detail("the slices of %s are such, and they go by the name %s there (nvidia.com/mig.strategy=single)", phrase.Names(sliced), whole)
+	if others {
+		f.Detail("other nodes have whole GPUs of that name: who requests it has to select the nodes by their label nvidia.com/gpu.product")
+		return ""
+	}
+	return whole
 }
 
 func renameKey(list corev1.ResourceList, from, to corev1.ResourceName) {

@@ -222,6 +222,7 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 		if nearest := suggest.Nearest(w.Key, labelsOf(c)); nearest != "" {
 			f.Detail("did you mean the label %s?", nearest).Fix(otherKey(c, role, w, nearest))
 		}
+		poolsGive(c, f)
 	} else {
 		f.Detail("nodes have %s: %s", w.Key, phrase.Names(have))
 	}
@@ -243,6 +244,23 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 		return f
 	}
 	return f.Fix(otherLabel(c, role, w, ""))
+}
+
+// poolsGive adds to a finding that no node has a label which labels the nodes have that Karpenter adds.
+func poolsGive(c *stage.Context, f *stage.Finding) {
+	for _, pool := range c.View.NodePools()[:min(len(c.View.NodePools()), maxReasons)] {
+		if gives := pool.Gives(); len(gives) > 0 {
+			f.Detail("NodePool %s gives its nodes %s", pool.GetName(), phrase.Names(gives))
+		}
+	}
+}
+
+// unknownLabel reports whether Karpenter adds no nodes as none that it may add has the label that a finding is about: without that rule nodes come, and bring what else is absent.
+func unknownLabel(c *stage.Context, f stage.Finding) bool {
+	key, _ := f.Facts["key"].(string)
+	return f.Code == answer.SelectorNoMatch && slices.ContainsFunc(ordersOf(c).refusals, func(e view.Event) bool {
+		return strings.Contains(e.Message, fmt.Sprintf("label %q does not have known values", key))
+	})
 }
 
 // flavorOf is the ResourceFlavor for which Kueue, and not the author of the job, has its pods require a label; "" for none.

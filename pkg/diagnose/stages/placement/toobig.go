@@ -67,6 +67,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	if autoscaler(c, f); retried(c) {
 		f.As(answer.Blocked, answer.Admin).Never = false
 	}
+	departing(c, f, role)
 	return tolerationHints(c, f, role)
 }
 
@@ -100,9 +101,47 @@ func assumed(c *stage.Context, r placement.Room) string {
 	})
 }
 
-// reasons are the constraints by which nodes reject a role, with counts.
-func reasons(c *stage.Context, cluster *placement.Cluster, role placement.Role) []string {
-	return phrase.Rejections(c.MatrixOn(cluster, role), func(placement.Constraint) bool { return true })
+// takesNone is the sentence for a role that no node takes: the nodes that lack least for it, with what they have of the device that it requests, and what each of these lacks.
+func takesNone(c *stage.Context, cluster *placement.Cluster, r placement.Room) string {
+	device := podrequest.Device(podrequest.Of(r.Role.Pod))
+	refusals := phrase.Refusals(c.MatrixOn(cluster, r.Role), func(placement.Constraint) bool { return true })
+	parts := phrase.EachRefusal(refusals, func(of phrase.Refusal) string {
+		nodes := phrase.Names(of.Nodes)
+		if n := offered(cluster, of.Nodes, device); n > 0 {
+			nodes += fmt.Sprintf(" (%s)", phrase.Amount(device, n))
+		}
+		return nodes + " " + refuses(of, r.Role)
+	})
+	return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(parts, ", "))
+}
+
+// offered is how much of a device some nodes have in all.
+func offered(cluster *placement.Cluster, nodes []string, device corev1.ResourceName) (sum int64) {
+	for _, name := range nodes {
+		if device != "" {
+			sum = podrequest.Sum(sum, podrequest.Amount(device, cluster.Node(name).Status.Allocatable[device]))
+		}
+	}
+	return sum
+}
+
+// refuses is the predicate for nodes that refuse a role.
+func refuses(of phrase.Refusal, role placement.Role) string {
+	verb := func(one, many string) string { return phrase.Verb(len(of.Nodes), one, many) }
+	name, amount := of.Constraint.ResourceName()
+	switch {
+	case of.Constraint == placement.Taint:
+		return fmt.Sprintf("%s taint %s, which it does not tolerate", verb("has", "have"), of.Detail)
+	case of.Constraint == placement.NodeSelector:
+		return fmt.Sprintf("%s not label %s of its nodeSelector", verb("has", "have"), of.Detail)
+	case of.Constraint == placement.NodeAffinity:
+		return fmt.Sprintf("%s not match its node affinity %s", verb("does", "do"), of.Detail)
+	case of.Constraint == placement.Deleting:
+		return verb("is", "are") + " " + of.Reason
+	case amount:
+		return fmt.Sprintf("%s too little %s for the %s that it requests", verb("has", "have"), phrase.Resource(name), phrase.Quantity(name, podrequest.OfResource(role.Pod, name)))
+	}
+	return fmt.Sprintf("%s it: %s", verb("refuses", "refuse"), of.Reason)
 }
 
 // excluded names the nodes that the role may not use at all.

@@ -118,6 +118,9 @@ func (w quotaWait) never() *stage.Finding {
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
 	if s.Uncovered {
 		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
+		if of := c.Gang.RoleByName(s.PodSet); of != nil && of.Replicas > 1 && s.Requested%int64(of.Replicas) == 0 {
+			f.Message += fmt.Sprintf(", %s for each of %s", phrase.Quantity(s.Name, s.Requested/int64(of.Replicas)), phrase.Count(of.Replicas, "member"))
+		}
 		f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0)).
 			Detail("an administrator can cover it in spec.resourceGroups, or have Kueue leave it out of account (resources.excludeResourcePrefixes of its configuration)")
 		computesOn := func(r gang.Role) bool {

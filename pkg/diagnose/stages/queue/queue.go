@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -178,11 +179,12 @@ func reportedAt(c *stage.Context, r queueing.Refusal) string {
 }
 
 func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstructured) *stage.Finding {
-	var have []string
-	for _, q := range queues {
-		have = append(have, q.GetName())
+	have := leaves(queues)
+	effect := "the scheduler silently ignores the gang"
+	if reportsOnQueue(c) {
+		effect = "its scheduler does not place the gang"
 	}
-	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler silently ignores the gang; there are: %s", name, phrase.Names(have)).
+	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and %s; there are: %s", name, effect, phrase.Names(have)).
 		Fact("queue", name).Fact("have", have)
 	if c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %q does not exist, so the PodGroup of %s cannot be created; there are: %s", name, c.Gang.Meta.Name, phrase.Names(have))
@@ -193,6 +195,32 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 		return f
 	}
 	return f.Detail("did you mean %s?", nearest).Fix(moveTo(c, nearest))
+}
+
+// leaves are the names of the queues that gangs may be in: those above others only have these.
+func leaves(queues []*unstructured.Unstructured) (names []string) {
+	above := map[string]bool{}
+	for _, q := range queues {
+		f := gang.Fields{Object: q}
+		above[f.String("spec", "parentQueue")], above[f.String("spec", "parent")] = true, true
+	}
+	for _, q := range queues {
+		if !above[q.GetName()] {
+			names = append(names, q.GetName())
+		}
+	}
+	return names
+}
+
+// reportsOnQueue reports whether the scheduler has said of the gang that its queue is not there, as KAI does and Volcano does not.
+func reportsOnQueue(c *stage.Context) bool {
+	about := func(message string) bool { return strings.Contains(strings.ToLower(message), "queue") }
+	if c.Gang.Decl == nil {
+		return false
+	}
+	events := slices.Concat(c.View.PodEvents(c.Gang), c.View.GroupEvents(c.Gang.Decl))
+	return slices.ContainsFunc(c.Gang.Decl.Conditions, func(cond gang.Condition) bool { return about(cond.Message) }) ||
+		slices.ContainsFunc(events, func(e view.Event) bool { return (e.Refuses() || e.Warning) && about(e.Message) })
 }
 
 // moveTo puts the gang into another queue.

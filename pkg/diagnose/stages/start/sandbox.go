@@ -30,8 +30,12 @@ func sandbox(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 	if e == nil {
 		return nil
 	}
+	if f := networkMissing(c, m, *e); f != nil {
+		return f
+	}
 	node := m.Pod.Spec.NodeName
 	f := ofNode(c, m, stage.Found(answer.SandboxFailed, "node %s cannot %s: %s", node, what, e.Message).SinceTime(e.First).Fact("node", node))
+	domainOn(c, f, node, e.Message)
 	if len(f.Commands) == 0 {
 		f.Run(command.Kubectl("", "describe", "node", node))
 	}
