@@ -157,7 +157,10 @@ func TestActionsWork(t *testing.T) {
 	forRandom(t, func(t *testing.T, _ *rand.Rand, w clusterSpec) {
 		a := explainRandom(t, w.build(), Options{})
 		for _, x := range a.Unblock {
-			if !x.Verified && !strings.Contains(x.Text, "and then it waits: ") {
+			then := answer.Waiting
+			if blocked := strings.Contains(x.Text, ", and then it is blocked: "); blocked {
+				then = answer.Blocked
+			} else if !x.Verified && !strings.Contains(x.Text, ", and then it waits: ") {
 				t.Errorf("unverified advice: %+v", x)
 			}
 			changed, ok := w.apply(string(x.Kind), x.Change)
@@ -166,7 +169,7 @@ func TestActionsWork(t *testing.T) {
 			}
 			known[x.Kind]++
 			after := explainRandom(t, changed.build(), Options{NoAdvice: true})
-			if x.Verified && after.Verdict != answer.FitsNow || !x.Verified && after.Verdict != answer.Waiting {
+			if x.Verified && after.Verdict != answer.FitsNow || !x.Verified && after.Verdict != then {
 				t.Errorf("after %s %v: %s %s", x.Kind, x.Change, after.Verdict, after.Headline)
 			}
 			if x.Kind == answer.Wait || x.Kind == answer.Evict {

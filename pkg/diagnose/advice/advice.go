@@ -51,8 +51,10 @@ type search struct {
 	reader audience.Reader
 	// depth counts searches on behalf of gangs that are ahead.
 	depth int
-	// first is what every edit comes after; nil unless no single action helps.
-	first *edit
+	// behind is true for what is behind a gang that runs in part.
+	behind bool
+	// upon is what this search goes on from; nil for one in the cluster as it is.
+	upon *upon
 	// few is what the search for minimal sets knows already.
 	few few
 
@@ -107,7 +109,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
 		return Found{}
 	}
-	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, reader: opts.Reader, tools: tools{
+	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, reader: opts.Reader, behind: behind, tools: tools{
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
@@ -129,26 +131,27 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if opts.Time > 0 {
 		s.end = s.now().Add(opts.Time)
 	}
-	s.part(answer.Fix, fixer{s}.fixes)
-	if base.Primary.Helper {
-		s.ofHelper(base.Helper)
-		return s.found()
-	}
-	if slices.Contains(resizable, base.Primary.Code) && !keptByScheduler(base.Primary) && !paused(base.Primary) && !base.Primary.Reported || exclusiveVolume(base.Primary) {
-		s.alternatives(behind)
-	}
-	if len(s.actions) == 0 && base.Primary.Code == answer.SelectorNoMatch {
-		s.part(answer.Relax, relaxer{s}.relax) // no value of a label helps, but the rule can go
-	}
-	if len(s.actions) == 0 {
-		s.part(answer.Fix, fixer{s}.combine)
-	}
-	if !slices.ContainsFunc(s.actions, func(a answer.Action) bool {
-		return a.Kind == answer.Fix || a.Kind == answer.Uncordon || a.Kind == answer.Evict
-	}) {
-		s.part(answer.Fix, fixer{s}.thenWaits)
+	s.single()
+	if !base.Primary.Helper && (base.Verdict == answer.Blocked || !s.usersWay()) {
+		s.within(answer.Fix, 1, stepper{s}.steps)
 	}
 	return s.found()
+}
+
+// single searches for single actions that start the gang.
+func (s *search) single() {
+	s.part(answer.Fix, fixer{s}.fixes)
+	primary := s.base.Primary
+	switch {
+	case primary.Helper:
+		s.ofHelper(s.base.Helper)
+		return
+	case slices.Contains(resizable, primary.Code) && !keptByScheduler(primary) && !paused(primary) && !primary.Reported || exclusiveVolume(primary):
+		s.alternatives()
+	}
+	if len(s.actions) == 0 && primary.Code == answer.SelectorNoMatch {
+		s.part(answer.Relax, relaxer{s}.relax) // no value of a label helps, but the rule can go
+	}
 }
 
 // found is what the search came to, in its order.
@@ -165,21 +168,25 @@ func (s *search) ofHelper(helper *stage.Diagnosis) {
 		return
 	}
 	s.base = helper
-	s.part(answer.Wait, waiter{s}.wait)
+	if s.upon == nil {
+		s.part(answer.Wait, waiter{s}.wait)
+	}
 	s.part(answer.Uncordon, uncordoner{s}.uncordon)
 	s.part(answer.AddNodes, nodeAdder{s}.addNodes)
 	s.part(answer.Evict, evictor{s}.evict)
 }
 
-// alternatives are for a gang that would start smaller or elsewhere, later, or when others make room; behind is true for what is behind one that runs in part.
-func (s *search) alternatives(behind bool) {
-	s.part(answer.Wait, func() {
-		if !(evictor{s}).preempted(waiter{s}.wait) {
-			waiter{s}.wait()
-		}
-		s.later(waiter{s}.wait, ", once the nodes that are coming are there")
-	})
-	again := behind || overstated(s.base.Primary) // another size or rule would have those start again that run, or do what the right numbers do
+// alternatives are for a gang that would start smaller or elsewhere, later, or when others make room.
+func (s *search) alternatives() {
+	if s.upon == nil { // after a step the action names what it waits for
+		s.part(answer.Wait, func() {
+			if !(evictor{s}).preempted(waiter{s}.wait) {
+				waiter{s}.wait()
+			}
+			s.later(waiter{s}.wait, ", once the nodes that are coming are there")
+		})
+	}
+	again := s.behind || overstated(s.base.Primary) // another size or rule would have those start again that run, or do what the right numbers do
 	if !again {
 		s.part(answer.Reshape, func() { again = s.startsAgain() })
 	}
@@ -192,7 +199,7 @@ func (s *search) alternatives(behind bool) {
 		})
 	}
 	switch relaxed := (relaxer{s}); {
-	case behind:
+	case s.behind:
 	case again: // with any rule
 		s.part(answer.Relax, func() { relaxed.topology() })
 	default:
@@ -202,7 +209,7 @@ func (s *search) alternatives(behind bool) {
 	s.part(answer.Fix, uncordoner{s}.repair)
 	s.part(answer.Move, mover{s}.move)
 	fits := slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.FitsNotPlaced })
-	if (!again || behind) && !fits { // it has room, and with more of that it is not placed either
+	if (!again || s.behind) && !fits { // it has room, and with more of that it is not placed either
 		s.part(answer.AddNodes, func() {
 			if !s.later(nodeAdder{s}.addNodes, ", besides those that are coming") {
 				nodeAdder{s}.addNodes()
@@ -260,20 +267,28 @@ func (s *search) naming() stage.Naming { return stage.Naming{View: s.w, Reader: 
 
 // try evaluates all stages again in the cluster that apply makes.
 func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.Diagnosis, bool) {
-	if s.spent() {
+	w, job := s.assume(apply)
+	switch {
+	case w == nil:
 		return nil, false
-	}
-	changed := apply(s.w.Snap)
-	if changed == nil {
-		return nil, false
-	}
-	w := s.w.Assume(changed)
-	job := s.same(w)
-	if job == nil { // which is what one that is being deleted waits for
+	case job == nil: // which is what one that is being deleted waits for
 		return &stage.Diagnosis{Gang: s.g, Verdict: answer.Done}, s.base.Primary.Code == answer.JobTerminating
 	}
 	r := s.diagnose(w, job)
 	return r, r.Starts()
+}
+
+// assume is the cluster that apply makes, with the job in it; there is none if no time is left, or it cannot be made.
+func (s *search) assume(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*view.View, *gang.Job) {
+	if s.spent() {
+		return nil, nil
+	}
+	changed := apply(s.w.Snap)
+	if changed == nil {
+		return nil, nil
+	}
+	w := s.w.Assume(changed)
+	return w, s.same(w)
 }
 
 // room reports whether a gang has a placement on a cluster, or none is known not to exist. That is quick, and true wherever
@@ -311,14 +326,20 @@ func (s *search) same(w *view.View) *gang.Job {
 func (s *search) offer(fix stage.Fix) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
-		s.add(fix.Action, r)
+		s.add(fix, r)
 	}
 	return ok
 }
 
-// add adds an action that was found to work.
-func (s *search) add(a answer.Action, r *stage.Diagnosis) {
+// add adds what was found to work. Where the search goes on from another one, that tries it after the step before.
+func (s *search) add(fix stage.Fix, r *stage.Diagnosis) {
+	a := s.restated(fix).Action
 	a.Verified = true
+	if s.upon != nil {
+		s.actions = append(s.actions, a)
+		s.upon.take(fix)
+		return
+	}
 	a.Placement = Placement(r)
 	if !command.Within(a.Command, s.reader.Sees) {
 		a.Command, a.Resize = "", ""
@@ -326,15 +347,24 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	if s.assumes(a.Command) {
 		a.Command, a.Resize, a.How = "", "", s.like(a.Resize)
 	}
-	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
-		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
-	}
+	a.How = described(a)
 	if slices.ContainsFunc(s.actions, func(has answer.Action) bool {
 		return has.Kind == a.Kind && has.By == a.By && (has.Text == a.Text || len(a.Change) > 0 && equality.Semantic.DeepEqual(has.Change, a.Change))
 	}) {
 		return // two findings know the same way out, or a search has found what one knows
 	}
 	s.actions = append(s.actions, a)
+}
+
+// noCommand begins how users do what no command does.
+const noCommand = "no command does that"
+
+// described is how an action is done, where no command does it.
+func described(a answer.Action) string {
+	if a.Command == "" && a.Resize == "" && a.How == "" && a.By != answer.Nobody {
+		return map[answer.Who]string{answer.User: noCommand + ": change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
+	}
+	return a.How
 }
 
 // Placement names the members of a result's placement.

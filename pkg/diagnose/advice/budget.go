@@ -41,12 +41,12 @@ func (b *budget) left(usual time.Duration) time.Duration {
 }
 
 // part runs a part of the search for a kind of action in half of the time that is left.
-func (b *budget) part(kind answer.ActionKind, search func()) {
+func (b *budget) part(kind answer.ActionKind, search func()) { b.within(kind, 2, search) }
+
+// within is part with one of some equal shares of the time that is left: the last part needs to leave none.
+func (b *budget) within(kind answer.ActionKind, shares int, search func()) {
 	whole := b.end
-	if !whole.IsZero() {
-		now := b.now()
-		b.end = now.Add(whole.Sub(now) / 2)
-	}
+	b.end = b.share(shares).end
 	b.hurried, b.partial = false, false
 	if !b.spent() {
 		search()
@@ -55,4 +55,14 @@ func (b *budget) part(kind answer.ActionKind, search func()) {
 		b.cut = append(b.cut, kind)
 	}
 	b.end, b.hurried, b.partial = whole, false, false
+}
+
+// share is a budget with one of some equal shares of the time that is left.
+func (b *budget) share(shares int) budget {
+	c := budget{now: b.now, stopped: b.stopped, end: b.end}
+	if !b.end.IsZero() {
+		now := b.now()
+		c.end = now.Add(b.end.Sub(now) / time.Duration(shares))
+	}
+	return c
 }

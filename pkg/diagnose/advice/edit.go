@@ -28,14 +28,12 @@ type edit struct {
 	apply func(*whatif.Spec)
 }
 
-// after is the edit on top of another one; just the edit where that is nil.
-func (e edit) after(first *edit) edit {
-	if first == nil {
-		return e
-	}
+// after is the edit on top of another one.
+func (e edit) after(first edit) edit {
 	all := e
 	all.Text, all.Cost = inOne(first.Text, e.Text), joined(first.Cost, e.Cost)
-	all.Change = maps.Clone(first.Change)
+	all.Change = map[string]any{}
+	maps.Copy(all.Change, first.Change)
 	maps.Copy(all.Change, e.Change)
 	all.apply = func(spec *whatif.Spec) {
 		first.apply(spec)
@@ -57,8 +55,27 @@ func change(role, key string) string { return fmt.Sprintf("%s.%s", role, key) }
 
 // hasRoom reports whether the members as edited have a placement on the nodes, once those that are there are gone.
 func (s *search) hasRoom(e edit) bool {
-	request, ok := whatif.PlacementRequest(s.w, s.g, e.after(s.first).apply)
+	request, ok := whatif.PlacementRequest(s.w, s.g, e.apply)
 	return ok && s.room(s.vacated(), request)
+}
+
+// minMember is the key of a change of the minimum.
+const minMember = "minMember"
+
+// restated is an edit with what comes of a minimum above all members: see [whatif.AsItIs].
+func (s *search) restated(fix stage.Fix) stage.Fix {
+	if fix.Edit == nil || s.g.Min <= s.g.Total() || fix.Change[minMember] != nil {
+		return fix
+	}
+	if n := whatif.Revise(s.g, fix.Edit).Min; n != s.g.Min {
+		fix.Change = maps.Clone(fix.Change)
+		if fix.Change == nil {
+			fix.Change = map[string]any{}
+		}
+		fix.Change[minMember] = int64(n)
+		fix.Text = inOne(fix.Text, fmt.Sprintf("set minMember to %d", n))
+	}
+	return fix
 }
 
 // vacated is the cluster without the gang's own members.
@@ -68,9 +85,11 @@ func (s *search) vacated() *placement.Cluster {
 
 // fix is an edit as a change of the cluster.
 func (s *search) fix(e edit) stage.Fix {
-	e = e.after(s.first)
 	return stage.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }, Edit: e.apply}
 }
+
+// startAgain is the cost of an edit for a gang that runs in part.
+const startAgain = "members that run start again"
 
 // offerEdit adds an edit if the gang starts after it.
 func (s *search) offerEdit(e edit) bool {
@@ -85,9 +104,9 @@ func (s *search) offerEdit(e edit) bool {
 			fix.Devices = computeOf(whatif.Revise(s.g, fix.Edit).Roles)
 		}
 		if s.g.Count(gang.Running) > 0 {
-			fix.Cost = joined(fix.Cost, "members that run start again")
+			fix.Cost = joined(fix.Cost, startAgain)
 		}
-		s.add(fix.Action, r)
+		s.add(fix, r)
 	}
 	return ok
 }

@@ -1,7 +1,9 @@
 package advice
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -10,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // fixer tries what the findings themselves know.
@@ -57,54 +60,6 @@ func searched(f stage.Finding, fix stage.Fix) bool {
 	return fix.Kind == answer.Uncordon || fix.Kind == answer.Evict && f.Code == answer.NodesBusy
 }
 
-// maxCombined is how many ways to remove what findings name are tried with other sizes on top.
-const maxCombined = 4
-
-// combine offers other sizes on top of what findings know, where the gang starts by neither alone: a job that is too big may select nodes that
-// are not there, too.
-func (s fixer) combine() {
-	findings := s.base.Findings()
-	if !slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.Contains(resizable, f.Code) }) {
-		return
-	}
-	for i := 0; i < maxCombined && len(s.actions) == 0 && !s.spent(); i++ {
-		steps, more := alternative(findings, i)
-		if !more {
-			return
-		}
-		fix := s.together(steps)
-		if fix.Edit == nil {
-			continue
-		}
-		s.first = &edit{fix.Action, fix.Edit}
-		resizer{s.search}.reshape()
-		resizer{s.search}.fewer()
-		trimmer{s.search}.trim()
-		s.first = nil
-	}
-}
-
-// thenWaits offers what findings know of what blocks where the gang only waits for others after that: a queue that does not exist has to be named
-// rightly on a cluster that is busy, too. It does not start the gang, so it is not verified to.
-func (s fixer) thenWaits() {
-	if s.base.Verdict != answer.Blocked {
-		return
-	}
-	steps, more := alternative(s.base.Findings(), 0)
-	if !more {
-		return
-	}
-	waits := func(r *stage.Diagnosis, starts bool) bool { return r != nil && !starts && r.Verdict == answer.Waiting }
-	fix := s.together(s.fewest(steps, waits))
-	r, starts := s.try(fix.Apply)
-	if !waits(r, starts) {
-		return
-	}
-	fix.Action.Text += ", and then it waits: " + r.Primary.Message
-	s.add(fix.Action, r)
-	s.actions[len(s.actions)-1].Verified = false
-}
-
 // alternative is the i-th way to remove each finding, or the last where one has fewer: what several roles name in the same way is
 // changed in the same way. more is false once all have been there.
 func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool) {
@@ -119,20 +74,19 @@ func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool)
 
 // together does one step after the other. Steps that all edit the job are one edit of it.
 func (s fixer) together(steps []stage.Fix) stage.Fix {
+	if steps = s.asOne(steps); len(steps) == 1 {
+		return steps[0]
+	}
 	all := stage.Fix{Action: answer.Action{Kind: steps[0].Kind, By: answer.User, Change: map[string]any{}}}
-	edits := true
 	for _, step := range steps {
-		switch {
-		case step.Kind == answer.Evict:
-			all.Kind = answer.Evict // whatever else is done, it ends jobs
-		case step.Kind != all.Kind && all.Kind != answer.Evict:
-			all.Kind = answer.Fix
-		}
+		step = s.restated(step)
+		all.Kind = both(all.Kind, step.Kind)
 		all.Text = inOne(all.Text, step.Text)
-		all.Command = command.Then(all.Command, step.Command)
-		all.How, all.Cost = joined(all.How, step.How), joined(all.Cost, step.Cost)
+		all.Command = command.Then(all.Command, s.does(step))
+		all.How, all.Cost = joined(all.How, described(step.Action)), joined(all.Cost, step.Cost)
+		all.Devices = max(all.Devices, step.Devices)
 		for key, value := range step.Change {
-			if step.Kind == answer.Uncordon && len(steps) > 1 {
+			if step.Kind == answer.Uncordon {
 				key = string(step.Kind) // the nodes of other steps are repaired
 			}
 			if before, taken := all.Change[key]; taken {
@@ -143,20 +97,11 @@ func (s fixer) together(steps []stage.Fix) stage.Fix {
 		if step.By == answer.Admin {
 			all.By = answer.Admin
 		}
-		edits = edits && step.Edit != nil
 	}
-	if edits {
-		all.Edit = func(spec *whatif.Spec) {
-			for _, step := range steps {
-				step.Edit(spec)
-			}
-		}
-		all.Action = patch.Commanded(all.Action, s.g, all.Edit)
+	if all.Command != "" {
+		all.How = strings.Replace(all.How, noCommand, "no command does the rest", 1)
 	}
 	all.Apply = func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-		if edits {
-			return whatif.Resubmit(snap, s.g, all.Edit)
-		}
 		for _, step := range steps {
 			if snap = step.Apply(snap); snap == nil {
 				return nil
@@ -165,6 +110,84 @@ func (s fixer) together(steps []stage.Fix) stage.Fix {
 		return snap
 	}
 	return all
+}
+
+// both is the kind of two steps together.
+func both(a, b answer.ActionKind) answer.ActionKind {
+	switch {
+	case a == answer.Evict || b == answer.Evict:
+		return answer.Evict // whatever else is done, it ends jobs
+	case a != b:
+		return answer.Fix
+	}
+	return a
+}
+
+// does are the commands of a step that is one of several: the line that resizes the job is one of them.
+func (s fixer) does(step stage.Fix) string {
+	if step.Resize != "" && !s.root().w.Assumed {
+		return step.Resize
+	}
+	return step.Command
+}
+
+// asOne makes one edit of all steps that edit the job, in the place of the first of them. What a step only makes of a minimum above all members follows from what
+// the others leave of these: see [whatif.AsItIs].
+func (s fixer) asOne(steps []stage.Fix) []stage.Fix {
+	var all []stage.Fix
+	at := -1
+	for _, step := range steps {
+		switch {
+		case step.Edit == nil || at < 0:
+			if step.Edit != nil {
+				at = len(all)
+			}
+			all = append(all, step)
+		default:
+			all[at] = s.edits(all[at], step)
+		}
+	}
+	return all
+}
+
+// overwrites reports whether a change has all keys of another.
+func overwrites(change, other map[string]any) bool {
+	for key := range other {
+		if _, again := change[key]; !again {
+			return false
+		}
+	}
+	return len(other) > 0
+}
+
+// edits are two edits of the job as one. What the second makes of all that the first changes is what counts.
+func (s fixer) edits(a, b stage.Fix) stage.Fix {
+	one := stage.Fix{Action: answer.Action{Kind: both(a.Kind, b.Kind), By: answer.User, Change: map[string]any{}}}
+	for _, step := range []stage.Fix{a, b} {
+		if step.By == answer.Admin {
+			one.By = answer.Admin
+		}
+		if _, minimum := step.Change[minMember]; !minimum || len(step.Change) > 1 {
+			one.Text, one.Cost = inOne(one.Text, step.Text), joined(one.Cost, step.Cost)
+			maps.Copy(one.Change, step.Change)
+		}
+	}
+	if overwrites(b.Change, a.Change) {
+		one.Text, one.Cost = b.Text, b.Cost
+	}
+	one.Edit = func(spec *whatif.Spec) {
+		a.Edit(spec)
+		b.Edit(spec)
+	}
+	one.Apply = func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, one.Edit) }
+	if strings.Contains(one.Cost, answer.LessCompute) {
+		one.Devices = computeOf(whatif.Revise(s.g, one.Edit).Roles)
+	}
+	if s.g.Count(gang.Running) > 0 && !strings.Contains(one.Cost, startAgain) {
+		one.Cost = joined(one.Cost, startAgain)
+	}
+	one.Action = patch.Commanded(one.Action, s.g, one.Edit)
+	return one
 }
 
 func joined(a, b string) string {

@@ -82,7 +82,7 @@ func runCases(t *testing.T, kind answer.ActionKind, cases []testCase) {
 // check is what holds for every action.
 func check(t *testing.T, a answer.Action) {
 	t.Helper()
-	if !a.Verified && !strings.Contains(a.Text, "and then it waits: ") || a.Text == "" || a.By == "" {
+	if !a.Verified && !strings.Contains(a.Text, "and then it ") || a.Text == "" || a.By == "" {
 		t.Errorf("unverified, or without a text: %+v", a)
 	}
 	if a.By != answer.Nobody && a.Command == "" && a.How == "" {
@@ -92,7 +92,7 @@ func check(t *testing.T, a answer.Action) {
 		if line == "" {
 			continue
 		}
-		if program, _, _ := strings.Cut(line, " "); program != "kubectl" && program != "echo" && program != "vcctl" {
+		if program, _, _ := strings.Cut(line, " "); program != "kubectl" && program != "gangctl" && program != "echo" && program != "vcctl" {
 			t.Errorf("%s: %q is no command", a.Text, line)
 		}
 		if out, err := exec.CommandContext(t.Context(), "sh", "-n", "-c", line).CombinedOutput(); err != nil {

@@ -60,17 +60,18 @@ func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 	if len(r.Values) == 0 || len(values) > place.MaxValues {
 		return nil
 	}
+	telling := s.withDevices(roles)
 	var all []labelValue
 	for _, value := range slices.Sorted(maps.Keys(values)) {
 		v := labelValue{relaxation: relaxation{roles: roles, rule: rule{
 			key: r.Field + "." + r.Key, value: value, edit: func(spec *corev1.PodSpec) { r.Set(spec, value) },
 		}}}
-		request, ok := whatif.PlacementRequest(s.w, s.g, relaxed(v.relaxation).after(s.first).apply)
+		request, ok := whatif.PlacementRequest(s.w, s.g, relaxed(v.relaxation).apply)
 		if !ok || s.spent() {
 			return nil
 		}
 		for _, role := range request.Roles {
-			if role.Name == roles[0] {
+			if role.Name == telling {
 				room := s.roomFor(s.vacated(), request, role)
 				v.free, v.text = room.Free, fmt.Sprintf("require %s=%s, which has %s free", r.Key, value, phrase.Amount(room.Resource, room.Free))
 			}
@@ -79,4 +80,14 @@ func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 	}
 	slices.SortStableFunc(all, func(a, b labelValue) int { return cmp.Compare(b.free, a.free) })
 	return all
+}
+
+// withDevices is the first of some roles whose members request devices, which is what people choose nodes by; else the first of all.
+func (s relaxer) withDevices(roles []string) string {
+	for _, name := range roles {
+		if role := s.g.RoleByName(name); role != nil && whatif.Devices(*role) > 0 {
+			return name
+		}
+	}
+	return roles[0]
 }

@@ -114,7 +114,7 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Started(s.w.Cluster().Node(name)).Spec.Taints { // those of a node that starts go by themselves
-				if t.Key == corev1.TaintNodeUnschedulable || placement.ProblemTaint(t) || t.Effect == corev1.TaintEffectPreferNoSchedule || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
+				if !repels(t) || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}
 				if r := toleration(t); !seen[r.text] {
@@ -126,6 +126,11 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	}
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.text, b.text) })
 	return all
+}
+
+// repels reports whether a taint keeps pods off that do not tolerate it, for as long as its owner has it there.
+func repels(t corev1.Taint) bool {
+	return t.Key != corev1.TaintNodeUnschedulable && !placement.ProblemTaint(t) && t.Effect != corev1.TaintEffectPreferNoSchedule
 }
 
 // topology offers to drop the rule that all members share a domain: of the gang object, or of Kueue, which has one for each role.

@@ -131,7 +131,7 @@ func TestTrim(t *testing.T) {
 	runCases(t, answer.Trim, []testCase{
 		{"cpu, whole cores", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90500m", "1Gi")).Add(gangOf(1, 8)) }, []string{"Worker.cpu=5"}},
 		{"memory, whole Gi", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("1", "740Gi")).Add(gangOf(1, 8)) }, []string{"Worker.memory=28Gi"}},
-		{"both are short: neither alone", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90", "740Gi")).Add(gangOf(1, 8)) }, nil},
+		{"both are short: both", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90", "740Gi")).Add(gangOf(1, 8)) }, []string{"Worker.cpu=6 Worker.memory=28Gi"}},
 		{"GPUs that others leave", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 4, "n1").Add(gangOf(1, 8)) }, []string{"Worker.gpu=4"}},
 		{"roles that are alike, together", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 1, "n1").Runs("b", 1, "n2").Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))

@@ -26,7 +26,7 @@ func rules(spec corev1.PodSpec) []rule {
 		if place.Platform(key) {
 			continue
 		}
-		all = append(all, rule{key: "nodeSelector." + key, value: "", text: fmt.Sprintf("do not require nodes with %s=%s", key, spec.NodeSelector[key]),
+		all = append(all, rule{key: "nodeSelector." + key, value: "", text: dropped(key, spec.NodeSelector[key]),
 			edit: func(p *corev1.PodSpec) { delete(p.NodeSelector, key) }})
 	}
 	all = append(all, affinities(spec.Affinity)...)
@@ -51,6 +51,14 @@ func rules(spec corev1.PodSpec) []rule {
 	}
 	return append(all, hostPorts(spec)...)
 }
+
+// dropped is the text of a label of nodes that is not required any more.
+func dropped(key, value string) string {
+	return fmt.Sprintf("do not require nodes with %s=%s", key, value)
+}
+
+// preferredNodes is the text of a node affinity that is not required any more.
+const preferredNodes = "make the node affinity preferred instead of required"
 
 // inclusions are the rules that a spread counts domains of whose nodes a pod may use none: they stay behind, and hold the others back.
 func inclusions(constraints []corev1.TopologySpreadConstraint) (all []rule) {
@@ -87,7 +95,7 @@ func affinities(a *corev1.Affinity) []rule {
 	}
 	var all []rule
 	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil && !onlyPlatforms(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution) {
-		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: "make the node affinity preferred instead of required", edit: preferNodes})
+		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: preferredNodes, edit: preferNodes})
 	}
 	if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		key := a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
@@ -24,6 +26,7 @@ type trimmer struct{ *search }
 // trim offers the largest request, of each resource, with which the gang starts now: of one role, or, where that is not enough, of all that
 // request the same.
 func (s trimmer) trim() {
+	all := len(s.actions)
 	s.trimClaims()
 	for _, name := range s.short() {
 		before := len(s.actions)
@@ -43,6 +46,64 @@ func (s trimmer) trim() {
 		for _, alike := range s.alike(name) {
 			s.trimOne(alike, alike[0].Template.Spec.Containers[alike[0].MainContainer()], name)
 		}
+	}
+	if len(s.actions) == all {
+		s.trimSeveral()
+	}
+}
+
+// trimSeveral offers the largest requests of several resources of a role with which the gang starts now, where that of one is not enough: of each the largest for which there is
+// room with as little as can be of those after it. Devices come first.
+func (s trimmer) trimSeveral() {
+	for _, role := range s.g.Roles {
+		roles, i := s.oneTemplate(role), role.MainContainer()
+		if len(roles) == 0 || i < 0 {
+			continue
+		}
+		c := role.Template.Spec.Containers[i]
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.lacking())), func(name corev1.ResourceName) bool {
+			have, ok := requested(c, name)
+			return !ok || podrequest.Amount(name, have) <= unit(name)
+		})
+		device := podrequest.Device(request(role))
+		slices.SortStableFunc(names, func(a, b corev1.ResourceName) int { return cmp.Compare(btoi(b == device), btoi(a == device)) })
+		if len(names) > 1 {
+			s.trimEach(roles, c, names)
+		}
+	}
+}
+
+// trimEach trims several resources of a container, one after the other. One that is not short then stays as it is.
+func (s trimmer) trimEach(roles []gang.Role, c corev1.Container, names []corev1.ResourceName) {
+	least := func(rest []corev1.ResourceName, e edit) edit {
+		for _, name := range rest {
+			e = trimmed(roles, c, name, unit(name)).after(e)
+		}
+		return e
+	}
+	all := edit{apply: func(*whatif.Spec) {}}
+	for i, name := range names {
+		rest := names[i+1:]
+		if s.hasRoom(least(rest, all)) {
+			continue
+		}
+		have, _ := requested(c, name)
+		step := unit(name)
+		to := func(n int64) edit {
+			e := trimmed(roles, c, name, n*step)
+			if all.Text != "" {
+				e = e.after(all)
+			}
+			return e
+		}
+		n, ok := placement.Largest(1, (podrequest.Amount(name, have)-1)/step, func(n int64) bool { return s.hasRoom(least(rest, to(n))) })
+		if !ok || s.spent() {
+			return
+		}
+		all = to(n)
+	}
+	if all.Text != "" {
+		s.offerEdit(all)
 	}
 }
 
@@ -95,12 +156,18 @@ func requested(c corev1.Container, name corev1.ResourceName) (resource.Quantity,
 
 // short are the resources that findings report as short, and the devices that roles request.
 func (s trimmer) short() []corev1.ResourceName {
-	names := map[corev1.ResourceName]bool{}
+	names := s.lacking()
 	for _, role := range s.g.Roles {
 		if device := podrequest.Device(request(role)); device != "" {
 			names[device] = true
 		}
 	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// lacking are the resources that findings report as short, or of which some node has too little.
+func (s trimmer) lacking() map[corev1.ResourceName]bool {
+	names := map[corev1.ResourceName]bool{}
 	for _, f := range s.base.Findings() {
 		if name, ok := f.Facts["resource"].(string); ok {
 			names[quota.Resource(corev1.ResourceName(name))] = true
@@ -113,7 +180,7 @@ func (s trimmer) short() []corev1.ResourceName {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return names
 }
 
 // unit is the step in which a resource is trimmed: whole cores, Gi, pages and devices.

@@ -17,7 +17,7 @@ type Action struct {
 	// Devices is how many devices the gang has in all after an action with which it has fewer; 0 for all others.
 	Devices int64 `json:"devices,omitempty"`
 	// Verified is true if all stages passed. It is false where the gang specifies what none of them evaluates: see
-	// [Confidence.Unmodelled]; and of what has to be repaired before the gang can wait, which Text has.
+	// [Confidence.Unmodelled]; and of a first step after which the gang waits, or something else is in its way: Text has what.
 	Verified bool `json:"verified"`
 	By       Who  `json:"by"`
 	// Resize is the line of gangctl that does it as one operation; empty for what that cannot do.

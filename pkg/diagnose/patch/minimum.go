@@ -33,7 +33,12 @@ func Minimum(g *gang.Gang, to int32) stage.Fix {
 	if g.Bare != nil && (g.Maker == nil && d.Owner == "" || g.Maker != nil && g.Maker.Replicas == nil) {
 		do = whatif.MinimumPatch(d, int64(to))
 	}
+	var edit func(*whatif.Spec)
+	if to == g.Total() && g.Min > to {
+		edit = whatif.AsItIs
+	}
 	return stage.Fix{
+		Edit:   edit,
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(to)}, Text: fmt.Sprintf("set minMember to %d", to), Command: do},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			n := whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {

@@ -206,8 +206,8 @@ func divided(v *view.View, g *gang.Gang) (all, past []Refusal) {
 			all = append(all, r)
 		}
 	}
-	if assumedNew(v, g) {
-		return all, nil // which no controller has made pods of
+	if assumedNew(v, g) { // which no controller has made pods of
+		return slices.Concat(all, lasting(v, g)), nil
 	}
 	for _, e := range v.MakerEvents(g.Job) {
 		if !reportsCreate(e) || e.Last.Before(g.Meta.CreationTimestamp.Time) { // about an earlier job of the same name
@@ -270,6 +270,20 @@ func assumedNew(v *view.View, g *gang.Gang) bool {
 	}
 	was := present(v, g)
 	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
+}
+
+// lasting are the refusals by webhooks and policies of the job as it is, of one that is only assumed to be submitted again: what these make of it is not computed, and nothing shows
+// that it is something else. One that was assumed to be lifted has no event any more.
+func lasting(v *view.View, g *gang.Gang) []Refusal {
+	was := present(v, g)
+	if was == nil || was.Meta.UID != g.Meta.UID { // another job of that name
+		return nil
+	}
+	now := v.Present()
+	return slices.DeleteFunc(slices.Clone(Of(now, now.Gang(was))), func(r Refusal) bool {
+		return r.Probed || r.Kind != Webhook && r.Kind != WebhookDown ||
+			!slices.ContainsFunc(v.Snap.Events, func(e *corev1.Event) bool { return e.Namespace == g.Meta.Namespace && e.Message == r.Raw })
+	})
 }
 
 // present is the job of a gang as it is in the cluster, also where another one is assumed; nil if there is none.

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,10 +31,10 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 		return "", withGroup("no job owns these pods: whoever made them has to make them again like that", g, edit)
 	}
 	if maker := maker(g); maker != "" {
-		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, g.Kind.Kind, g.Meta.Name)
+		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, titleOf(g), g.Meta.Name)
 	}
 	if _, known := kind.ByKind(g.Kind.GroupKind()); !known {
-		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
+		return "", fmt.Sprintf("submit %s %s again with this change", titleOf(g), g.Meta.Name)
 	}
 	spec := Revise(g, edit)
 	roles, further, err := Steps(g, spec)
@@ -48,14 +49,17 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 		job.Template = &g.Roles[0].Template
 	}
 	if command.Replaces(g.Kind, roles) && g.Meta.Annotations[provenance.CommandAnnotation] != "" {
-		return "", fmt.Sprintf("submit %s %s again with this change: kubectl would delete it, and its PodGroup and all else that submit made for it with it", g.Kind.Kind, g.Meta.Name)
+		return "", fmt.Sprintf("submit %s %s again with this change: kubectl would delete it, and its PodGroup and all else that submit made for it with it", titleOf(g), g.Meta.Name)
 	}
 	change, ok := command.Change(job, roles, further...)
 	if !ok {
-		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
+		return "", fmt.Sprintf("submit %s %s again with this change", titleOf(g), g.Meta.Name)
 	}
 	return command.Then(groupCommand(g, spec), change), ""
 }
+
+// titleOf is what people call the kind of a job: two kinds are called Job by their API.
+func titleOf(g *gang.Gang) string { return cmp.Or(g.Reader.Called, g.Kind.Kind) }
 
 // withGroup is how pods are changed, with what the same edit changes of what declares their gang: by a command, where that is an object.
 func withGroup(how string, g *gang.Gang, edit func(*Spec)) string {

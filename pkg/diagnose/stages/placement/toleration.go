@@ -124,6 +124,11 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) (seconds int
 	return max(0, *tolerations[i].TolerationSeconds), true
 }
 
+// Tolerated reports whether one of some tolerations matches a taint.
+func Tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
+}
+
 // tolerates is the rule of Kubernetes for one toleration and one taint.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.ToleratesTaint(logr.Discard(), &taint, placement.Comparing)
@@ -158,10 +163,7 @@ const ofNodes = "node.kubernetes.io/"
 // nodes. It is -1 if there is none, or the taint keeps no pod off. Those of Kubernetes for the states of nodes, which every pod gets, are meant as they
 // are, and so are those that compare values.
 func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Taint) int {
-	matches := func(taint corev1.Taint) bool {
-		return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
-	}
-	if taint.Effect == corev1.TaintEffectPreferNoSchedule || matches(taint) {
+	if taint.Effect == corev1.TaintEffectPreferNoSchedule || Tolerated(tolerations, taint) {
 		return -1
 	}
 	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {

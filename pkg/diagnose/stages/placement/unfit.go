@@ -108,10 +108,8 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 		why := cmp.Or(strings.TrimSpace(cond.Reason+" "+cond.Message), "no reason was given")
 		return fmt.Sprintf("%s is %s for %s: %s", n.Name, what, phrase.Age(c.View.Age(cond.LastTransitionTime.Time)), why)
 	}
-	for _, cond := range n.Status.Conditions {
-		if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
-			return reports(cond, "not ready")
-		}
+	if down := placement.NotReadyCondition(n); down != nil {
+		return reports(*down, "not ready")
 	}
 	if i := slices.IndexFunc(n.Spec.Taints, placement.RemovalTaint); i >= 0 {
 		return fmt.Sprintf("%s is about to be removed: %s", n.Name, n.Spec.Taints[i].Key)

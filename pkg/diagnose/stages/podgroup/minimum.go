@@ -162,11 +162,11 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	if d.Kind.Kind == "" || d.Key.Dialect == gang.PDB {
 		// The minimum is written on the pods, or in what their operator makes with them: it takes new ones.
 		return f.Fix(stage.Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("submit it again with a minimum of %d", total), Command: patch.MinMember(g, total)},
+			Action: patch.Commanded(answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("submit it again with a minimum of %d", total)}, g, lower),
 			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 				return whatif.Resubmit(s, g, lower)
 			},
-			Edit: lower,
+			Edit: whatif.AsItIs,
 		})
 	}
 	f.SeeGroup(*d, ".spec.minMember")

@@ -1,0 +1,267 @@
+package advice
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+)
+
+const (
+	// maxFirst is how many first steps are tried at most, and maxSteps how many are taken one after the other before the last.
+	maxFirst = 5
+	maxSteps = 2
+)
+
+// upon is the search that another one goes on from, and the step after which that one searches.
+type upon struct {
+	*search
+	step stage.Fix
+}
+
+// root is the search in the cluster as it is.
+func (s *search) root() *search {
+	for s.upon != nil {
+		s = s.upon.search
+	}
+	return s
+}
+
+// stepper searches for several steps that start the gang together: a first one, and what is found in the cluster after that.
+type stepper struct{ *search }
+
+// steps offers what starts the gang after a first step. Of two causes, each with its own way out, one is the first step, whichever that is, and the other
+// is what the whole search finds after it. A further step is taken only where one is not enough.
+func (s stepper) steps() {
+	repaired := slices.ContainsFunc(s.actions, func(a answer.Action) bool {
+		return a.Kind == answer.Fix || a.Kind == answer.Uncordon || a.Kind == answer.Evict
+	})
+	var firsts []stage.Fix
+	users := 0
+	if !s.usersWay() && (len(s.actions) == 0 || len(s.cut) == 0) { // what was not tried to the end may do without a further step
+		firsts, users = s.firsts()
+	}
+	var rests []*search
+	for i, first := range firsts {
+		if s.spent() || s.usersWay() || i >= users && len(s.actions) > 0 {
+			break
+		}
+		rest := s.after(first, min(2, len(firsts)-i))
+		if rest == nil {
+			continue
+		}
+		rest.single()
+		rests = append(rests, rest)
+		s.partial = s.partial || rest.hurried || len(rest.cut) > 0
+	}
+	if len(s.actions) == 0 && s.taken() < maxSteps {
+		for i, rest := range rests {
+			if s.spent() || len(s.actions) > 0 {
+				break
+			}
+			if rest.base.Verdict == answer.Waiting {
+				continue
+			}
+			rest.budget = s.share(min(2, len(rests)-i))
+			rest.within(answer.Fix, 1, stepper{rest}.steps)
+			s.partial = s.partial || len(rest.cut) > 0
+		}
+	}
+	if !repaired {
+		s.thenWaits(rests)
+	}
+}
+
+// taken is how many steps were taken before.
+func (s *search) taken() (n int) {
+	for on := s.upon; on != nil; on = on.upon {
+		n++
+	}
+	return n + 1
+}
+
+// usersWay reports whether something was found that the user can do, or that happens by itself.
+func (s *search) usersWay() bool {
+	return slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.By != answer.Admin })
+}
+
+// after is the search in the cluster after a step, with one of some shares of the time; nil where the step cannot be taken.
+func (s stepper) after(step stage.Fix, shares int) *search {
+	w, job := s.assume(step.Apply)
+	if job == nil {
+		return nil
+	}
+	r := s.diagnose(w, job)
+	switch {
+	case r.Starts():
+		s.add(step, r)
+		return nil
+	case r.Primary == nil || r.Verdict == answer.Uncertain || r.Verdict == answer.Failed:
+		return nil
+	}
+	return &search{budget: s.share(shares), tools: s.tools, w: w, g: r.Gang, base: r, reader: s.reader, depth: s.depth, behind: s.behind, upon: &upon{s.search, step}}
+}
+
+// firsts are the steps that something is searched after: what each finding knows, and what has nodes that could take members be open to them. Those of the user come
+// first: what is found after them may be the user's, too. Where a way is known, none but these are worth their time. Other ways to do the same come last.
+func (s stepper) firsts() (all []stage.Fix, ofUser int) {
+	var users, admins, further []stage.Fix
+	for _, f := range s.base.Findings() {
+		for i, fix := range f.Fixes {
+			switch {
+			case searched(f, fix):
+			case i > 0:
+				further = append(further, fix)
+			case fix.By == answer.Admin:
+				admins = append(admins, fix)
+			default:
+				users = append(users, fix)
+			}
+		}
+	}
+	for _, set := range (relaxer{s.search}).openings() {
+		fix := s.fix(relaxed(set...))
+		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
+		same := func(has stage.Fix) bool {
+			return overwrites(fix.Change, has.Change) && overwrites(has.Change, fix.Change)
+		}
+		if slices.ContainsFunc(users, same) {
+			further = append(further, fix)
+		} else {
+			users = append(users, fix)
+		}
+	}
+	all = slices.Concat(users, admins, further)
+	return all[:min(maxFirst, len(all))], len(users)
+}
+
+// thenWaits offers a step after which the gang only waits for others: a queue that does not exist has to be named rightly on a cluster that is busy, too. Where nothing at all
+// starts the gang, it is a step after which something else is in the way: that is one less. Neither starts it, so neither is verified to.
+func (s stepper) thenWaits(rests []*search) {
+	if s.base.Verdict != answer.Blocked || slices.ContainsFunc(s.actions, func(a answer.Action) bool { return !a.Verified }) {
+		return
+	}
+	waits := func(r *stage.Diagnosis, starts bool) bool { return r != nil && !starts && r.Verdict == answer.Waiting }
+	if all, more := alternative(s.base.Findings(), 0); more {
+		fix := fixer{s.search}.together(fixer{s.search}.fewest(all, waits))
+		if r, starts := s.try(fix.Apply); waits(r, starts) {
+			s.promise(fix, r)
+			return
+		}
+	}
+	for _, rest := range rests {
+		if waits(rest.base, false) {
+			s.promise(rest.upon.step, rest.base)
+			return
+		}
+	}
+	for _, rest := range rests {
+		if len(s.actions) == 0 && rest.base.Verdict == answer.Blocked && rest.base.Primary.Message != s.base.Primary.Message {
+			s.promise(rest.upon.step, rest.base)
+			return
+		}
+	}
+}
+
+// promise adds a fix that does not start the gang, with what is in its way then.
+func (s *search) promise(fix stage.Fix, r *stage.Diagnosis) {
+	if s.upon != nil {
+		s.upon.promise(s.upon.with(fix), r)
+		return
+	}
+	if r.Verdict == answer.Blocked {
+		fix.Text += ", and then it is blocked: " + r.Primary.Message
+		if see := r.Primary.Commands; len(see) > 0 && command.Within(see[0], s.reader.Sees) {
+			fix.How = joined(described(fix.Action), "then see "+see[0])
+		}
+	} else {
+		fix.Text += ", and then it waits: " + r.Primary.Message
+	}
+	n := len(s.actions)
+	s.add(fix, r)
+	for i := range s.actions[n:] {
+		s.actions[n+i].Verified = false
+	}
+}
+
+// with is a fix of a search that goes on from this one, with the step before.
+func (u upon) with(fix stage.Fix) stage.Fix {
+	first, last := u.step, fix
+	if limit, ok := u.lower(fix); ok {
+		first, last = fix, limit
+	}
+	all := fixer{u.search}.together([]stage.Fix{first, last})
+	if all.Edit != nil {
+		all.Kind = leading(first.Kind, last.Kind)
+	}
+	return all
+}
+
+// lower is the step before where that raises a limit, as it is for the gang that an edit leaves: a smaller one needs no more.
+func (u upon) lower(edit stage.Fix) (limit stage.Fix, ok bool) {
+	if u.step.Kind != answer.Quota || edit.Edit == nil {
+		return limit, false
+	}
+	r, _ := u.try(edit.Apply)
+	if r == nil {
+		return limit, false
+	}
+	same := func(fix stage.Fix, key string) bool {
+		return equality.Semantic.DeepEqual(fix.Change[key], u.step.Change[key])
+	}
+	for _, f := range r.Findings() {
+		for _, fix := range f.Fixes {
+			if fix.Kind == answer.Quota && same(fix, "object") && same(fix, "resource") {
+				return fix, true
+			}
+		}
+	}
+	return limit, false
+}
+
+// take offers a fix of a search that goes on from this one, with the step before, unless a part of that is known to be enough.
+func (u upon) take(fix stage.Fix) {
+	all := u.with(fix)
+	if !u.covered(all) {
+		u.offer(all)
+	}
+}
+
+// covered reports whether something that was found does with a part of what a fix changes.
+func (s *search) covered(fix stage.Fix) bool {
+	return slices.ContainsFunc(s.actions, func(a answer.Action) bool {
+		if len(a.Change) == 0 || !a.Verified {
+			return false
+		}
+		for key, value := range a.Change {
+			if !equality.Semantic.DeepEqual(fix.Change[key], value) && !reversed(fix.Change[key], value) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// reversed reports whether two changes of a key are those of the same two steps, in the other order.
+func reversed(a, b any) bool {
+	x, _ := a.([]any)
+	y, _ := b.([]any)
+	return len(x) == 2 && len(y) == 2 && equality.Semantic.DeepEqual(x, []any{y[1], y[0]})
+}
+
+// searchedFor are the kinds of edits that are searched for, in the order in which they name several: besides these a job is repaired.
+var searchedFor = []answer.ActionKind{answer.Reshape, answer.Trim, answer.Fewer, answer.Relax}
+
+// leading is the kind of two edits together, in whichever order they are.
+func leading(a, b answer.ActionKind) answer.ActionKind {
+	for _, kind := range searchedFor {
+		if kind == a || kind == b {
+			return kind
+		}
+	}
+	return answer.Fix
+}
