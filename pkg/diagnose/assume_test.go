@@ -88,8 +88,8 @@ func webhook(c *clustertest.Cluster, resource string) {
 		"webhooks": []any{map[string]any{"name": "validator", "rules": []any{map[string]any{"resources": []any{resource}}}}}})
 }
 
-// What the API server refused of the pods that there are is not about those that are assumed to be made: the event, and the job itself, may be of the same
-// second as what was read.
+// What the API server refused of the pods that there are is not about those that are assumed to be made, but for what a webhook denies, which lasts: the event, and the job itself,
+// may be of the same second as what was read.
 func TestRefusalsBeforeAnAssumedCluster(t *testing.T) {
 	type situation struct {
 		kind string
@@ -102,7 +102,7 @@ func TestRefusalsBeforeAnAssumedCluster(t *testing.T) {
 	for _, in := range all {
 		kind := in.kind
 		c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Kind: kind, Namespace: "team", Name: "llama", Workers: 4, GPUs: 4, Missing: 1, Age: in.age})
-		c.Event(kind, "team", "llama", "the-controller", "FailedCreate", `admission webhook "policy.example.com" denied the request: missing team label`, 0)
+		c.Event(kind, "team", "llama", "the-controller", "FailedCreate", `pods "llama-worker-3" is forbidden: error looking up service account team/trainer: serviceaccount "trainer" not found`, 0)
 		s := c.Done()
 		s.At = s.At.Add(-time.Second / 2)
 		w := view.New(s)

@@ -65,8 +65,8 @@ func TestNotAJob(t *testing.T) {
 				}
 				c.Put(j)
 			}
-		}, want: "there is a CronJob of this name, which has made Job trn-2, trn-1; its last was due 12h ago; it makes none while trn-2 has not ended (concurrencyPolicy Forbid)"},
-		"a CronJob that is suspended": {build: func(c *clustertest.Cluster) { cronJob(c, true) }, want: "there is a CronJob of this name; its last was due 12h ago; it is suspended, and makes none"},
+		}, want: "there is a CronJob of this name, which has made Job trn-2, trn-1; its last was due at 2026-11-21 02:00:00Z; it makes none while trn-2 has not ended (concurrencyPolicy Forbid)"},
+		"a CronJob that is suspended": {build: func(c *clustertest.Cluster) { cronJob(c, true) }, want: "there is a CronJob of this name; its last was due at 2026-11-21 02:00:00Z; it is suspended, and makes none"},
 		"an application of another kind": {build: func(c *clustertest.Cluster) {
 			c.Object(map[string]any{"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": map[string]any{"namespace": "team", "name": "trn", "uid": "s"}})
 			for i, name := range []string{"trn-driver", "trn-exec-1"} {

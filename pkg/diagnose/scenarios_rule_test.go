@@ -33,7 +33,7 @@ func requiredNodes(key string, operator corev1.NodeSelectorOperator, values ...s
 
 func ruleScenarios() []scenario {
 	return []scenario{
-		{name: "a queue that does not exist, on a cluster that is busy", code: answer.QueueNotFound, exit: 4, never: []answer.ActionKind{answer.Fix}, wantText: []string{"use queue vision, and then it waits: 0 of 16 GPUs free"}, build: func(c *clustertest.Cluster) {
+		{name: "a queue that does not exist, on a cluster that is busy", code: answer.QueueNotFound, exit: 4, wantText: []string{"use queue vision, and then it waits: 0 of 16 GPUs free", "use queue vision, and add 2 nodes like n1"}, build: func(c *clustertest.Cluster) {
 			c.Queue("vision", "Open", nil)
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Volcano = "visoin" }))
 		}},

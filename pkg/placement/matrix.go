@@ -198,16 +198,20 @@ func (m Matrix) Usable() []string {
 }
 
 // Nearest returns the rows of the nodes that reject the pod and are nearest to taking it: no other rejects it only by a part of the same constraints. What
-// keeps it off the others is no reason: they lack more than a nearer node does.
+// keeps it off the others is no reason: they lack more than a nearer node does. Nodes that are too small for the pod count only where all are.
 func (m Matrix) Nearest() []Row {
 	var masks []uint64
+	rejects := func(r Row) bool { return r.mask != 0 }
+	tooSmall := func(r Row) bool { return slices.ContainsFunc(r.Violations, Violation.Never) }
+	large := slices.ContainsFunc(m.Rows, func(r Row) bool { return rejects(r) && !tooSmall(r) })
+	counts := func(r Row) bool { return rejects(r) && (!large || !tooSmall(r)) }
 	for _, r := range m.Rows {
-		if r.mask != 0 && !slices.Contains(masks, r.mask) {
+		if counts(r) && !slices.Contains(masks, r.mask) {
 			masks = append(masks, r.mask)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(m.Rows), func(r Row) bool {
-		return r.mask == 0 || slices.ContainsFunc(masks, func(other uint64) bool { return other != r.mask && other&r.mask == other })
+		return !counts(r) || slices.ContainsFunc(masks, func(other uint64) bool { return other != r.mask && other&r.mask == other })
 	})
 }
 

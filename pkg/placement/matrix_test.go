@@ -178,4 +178,7 @@ func TestMatrixNearest(t *testing.T) {
 	if diff := cmp.Diff([]string{"n2", "n3", "n5"}, nearest(aPod("w", amounts("gpu", 8), tolerating("a")))); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"n1", "n2", "n3"}, nearest(aPod("w", amounts("gpu", 8), tolerating("c")))); diff != "" { // though cp lacks nothing but GPUs
+		t.Error(diff)
+	}
 }

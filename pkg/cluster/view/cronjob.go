@@ -8,7 +8,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -47,7 +46,7 @@ func (w *View) cronJob(q Query) string {
 	}
 	f := gang.Fields{Object: u}
 	if at, err := time.Parse(time.RFC3339, f.String("status", "lastScheduleTime")); err == nil {
-		text += "; its last was due " + duration.HumanDuration(w.Age(at)) + " ago"
+		text += "; its last was due at " + at.UTC().Format("2006-01-02 15:04:05Z")
 	} else if len(made) == 0 {
 		text += ", which has made no Job yet"
 	}

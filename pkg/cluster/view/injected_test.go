@@ -39,7 +39,7 @@ func TestInjected(t *testing.T) {
 		"a selector that the job had":       {clustertest.Gang{Pod: selects, Job: generation}, nil, func(p corev1.PodSpec) bool { return len(p.NodeSelector) == 0 }},
 		"another selector than the job has": {clustertest.Gang{Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"zone": "a"} }, Pod: selects}, nil, func(p corev1.PodSpec) bool { return len(p.NodeSelector) == 1 && p.NodeSelector["zone"] == "a" }},
 		"a selector of its namespace": {clustertest.Gang{Pod: selects, Job: generation}, func(c *clustertest.Cluster) {
-			c.Namespace("team").Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "pool=gold"}
+			c.S.Namespaces[0].Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "pool=gold"}
 		}, func(p corev1.PodSpec) bool { return p.NodeSelector["pool"] == "gold" }},
 		"an affinity": {clustertest.Gang{Pod: func(i int, p *corev1.Pod) { p.Spec.Affinity = requires(term(gold)) }}, nil, func(p corev1.PodSpec) bool {
 			return p.Affinity != nil && len(p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 1

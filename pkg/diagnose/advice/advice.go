@@ -53,6 +53,8 @@ type search struct {
 	depth int
 	// behind is true for what is behind a gang that runs in part.
 	behind bool
+	// again is true where the gang starts as large as it is once its members are made again: no other step is a way out.
+	again bool
 	// upon is what this search goes on from; nil for one in the cluster as it is.
 	upon *upon
 	// few is what the search for minimal sets knows already.
@@ -189,6 +191,7 @@ func (s *search) alternatives() {
 	again := s.behind || overstated(s.base.Primary) // another size or rule would have those start again that run, or do what the right numbers do
 	if !again {
 		s.part(answer.Reshape, func() { again = s.startsAgain() })
+		s.again = again
 	}
 	if !again {
 		s.part(answer.Reshape, resizer{s}.reshape)

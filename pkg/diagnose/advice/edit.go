@@ -115,19 +115,20 @@ func (s *search) offerEdit(e edit) bool {
 // is not that there is too little.
 func (s *search) startsAgain() bool {
 	same := edit{apply: func(*whatif.Spec) {}}
-	if s.g.Count(gang.Starting, gang.Running, gang.Terminating, gang.Lost, gang.Failed) == 0 || !s.hasRoom(same) {
+	if s.g.Count(gang.Starting, gang.Running, gang.Terminating, gang.Lost, gang.Failed) == 0 || len(s.g.Exclusive) == 0 && !s.hasRoom(same) {
 		return false
 	}
-	r, starts := s.try(s.fix(same).Apply)
+	apply := s.fix(same).Apply
+	r, starts := s.try(apply)
 	if starts {
-		s.startOver(r)
+		s.startOver(apply, r)
 	}
 	return starts
 }
 
-// startOver offers, given the diagnosis after that, that the pods of a replica of a LeaderWorkerSet are made again which has a topology domain for itself: its controller keeps all of them in
+// startOver offers, given how that changes the cluster and the diagnosis after it, that the pods of a replica of a LeaderWorkerSet are made again which has a topology domain for itself: its controller keeps all of them in
 // that in which the leader is, and there is room for all in another. They are made again when the leader is deleted.
-func (s *search) startOver(r *stage.Diagnosis) {
+func (s *search) startOver(apply func(*snapshot.Snapshot) *snapshot.Snapshot, r *stage.Diagnosis) {
 	g := s.g
 	if g.Kind.GroupKind() != leaderworkerset.Reader().GroupKind || len(g.Exclusive) == 0 || g.Count(gang.Running) >= g.Min {
 		return
@@ -140,9 +141,9 @@ func (s *search) startOver(r *stage.Diagnosis) {
 	if n := s.w.Cluster().Node(leader.Spec.NodeName); n != nil {
 		in = n.Labels[g.Exclusive[0].Rule.Required]
 	}
-	s.add(answer.Action{Kind: answer.Fix, By: answer.User, Cost: "members that run start again",
+	s.add(stage.Fix{Apply: apply, Action: answer.Action{Kind: answer.Fix, By: answer.User, Cost: startAgain,
 		Text:   fmt.Sprintf("delete pod %s, which keeps the others in %s=%s: all of them are made again, and there is room for all elsewhere", leader.Name, g.Exclusive[0].Rule.Required, in),
-		Change: map[string]any{"pods": []string{leader.Name}}, Command: command.DeletePods(leader.Namespace, []*corev1.Pod{leader})}, r)
+		Change: map[string]any{"pods": []string{leader.Name}}, Command: command.DeletePods(leader.Namespace, []*corev1.Pod{leader})}}, r)
 }
 
 // computeOf is how many devices the pods of some roles take in all, whichever of their containers requests them.

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -28,8 +30,8 @@ type opening struct {
 // openings are the sets of rules that nodes which have what members request are closed to them by: those of nodes that are large enough first, then the fewest rules, then
 // the most nodes. Whether members find room there is for others to find out.
 func (s relaxer) openings() (sets [][]relaxation) {
-	if s.behind {
-		return nil
+	if s.behind || !slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Stage == answer.StagePlacement }) {
+		return nil // it is not for want of nodes that it waits
 	}
 	known := map[string]relaxation{}
 	for _, r := range widest(s.relaxations()) {

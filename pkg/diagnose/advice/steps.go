@@ -37,6 +37,9 @@ type stepper struct{ *search }
 // steps offers what starts the gang after a first step. Of two causes, each with its own way out, one is the first step, whichever that is, and the other
 // is what the whole search finds after it. A further step is taken only where one is not enough.
 func (s stepper) steps() {
+	if s.again {
+		return
+	}
 	repaired := slices.ContainsFunc(s.actions, func(a answer.Action) bool {
 		return a.Kind == answer.Fix || a.Kind == answer.Uncordon || a.Kind == answer.Evict
 	})

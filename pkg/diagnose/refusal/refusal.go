@@ -272,7 +272,7 @@ func assumedNew(v *view.View, g *gang.Gang) bool {
 	return was == nil || !was.Meta.CreationTimestamp.Equal(&g.Meta.CreationTimestamp)
 }
 
-// lasting are the refusals by webhooks and policies of the job as it is, of one that is only assumed to be submitted again: what these make of it is not computed, and nothing shows
+// lasting are the denials by webhooks and policies of the job as it is, of one that is only assumed to be submitted again: what these make of it is not computed, and nothing shows
 // that it is something else. One that was assumed to be lifted has no event any more.
 func lasting(v *view.View, g *gang.Gang) []Refusal {
 	was := present(v, g)
@@ -281,7 +281,7 @@ func lasting(v *view.View, g *gang.Gang) []Refusal {
 	}
 	now := v.Present()
 	return slices.DeleteFunc(slices.Clone(Of(now, now.Gang(was))), func(r Refusal) bool {
-		return r.Probed || r.Kind != Webhook && r.Kind != WebhookDown ||
+		return r.Probed || r.Kind != Webhook ||
 			!slices.ContainsFunc(v.Snap.Events, func(e *corev1.Event) bool { return e.Namespace == g.Meta.Namespace && e.Message == r.Raw })
 	})
 }

@@ -34,8 +34,8 @@ func TestLastingUsersOfQuota(t *testing.T) {
 		clustertest.Admit(u, "cq", "f", "8")
 		waitsInKueue(c, 2, 8)
 	}
-	ghost := func(c *clustertest.Cluster, build func(i int, p *corev1.Pod)) {
-		c.Add(clustertest.Gang{Name: "ghost", Workers: 2, GPUs: 8, NoGroup: true, Pod: build, Age: 5 * time.Hour})
+	ghost := func(c *clustertest.Cluster, build func(*corev1.PodSpec)) {
+		c.Add(clustertest.Gang{Name: "ghost", Workers: 2, GPUs: 8, NoGroup: true, Spec: build, Age: 5 * time.Hour})
 		clustertest.Admit(c.Workload("ghost", "lq", 5*time.Hour), "cq", "f", "16")
 		waitsInKueue(c, 2, 8)
 	}
@@ -71,7 +71,7 @@ func TestLastingUsersOfQuota(t *testing.T) {
 		{name: "one that was admitted and can never start", code: answer.ReservedByStuck, exit: 5, first: "cq has 0 of 16 GPUs left.*team/ghost can never start and gives nothing back", fix: "fix or delete team/ghost",
 			wantText: []string{"team/ghost uses 16, and can never start: no node has the label class=b200"}, build: func(c *clustertest.Cluster) {
 				pool(c, "16")
-				ghost(c, nowhere)
+				ghost(c, selects("class", "b200"))
 			}},
 		{name: "one that was admitted and waits for room", code: answer.KueueQuota, exit: 3, not: []string{"never start"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
@@ -81,7 +81,7 @@ func TestLastingUsersOfQuota(t *testing.T) {
 		{name: "one that can never start, besides enough that ends", code: answer.KueueQuota, exit: 3, wantText: []string{"can never start"}, build: func(c *clustertest.Cluster) {
 			pool(c, "32")
 			uses(c, "other", "cq", "8")
-			ghost(c, nowhere)
+			ghost(c, selects("class", "b200"))
 		}},
 		{name: "one that Kueue evicted long ago, and that has no pods", code: answer.KueueQuota, exit: 5, wantText: []string{"Kueue evicted it 3h ago .PodsReadyTimeout. and it has no pods"}, fix: "Workload team/tfjob-other", build: func(c *clustertest.Cluster) { put(c, 3*time.Hour) }},
 		{name: "one that Kueue has just evicted", code: answer.KueueQuota, exit: 3, wantText: []string{"given back once its pods are gone"}, build: func(c *clustertest.Cluster) { put(c, time.Minute) }},

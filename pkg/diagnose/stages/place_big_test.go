@@ -60,13 +60,13 @@ func TestTooBig(t *testing.T) {
 			label(c, "pool", "gpu", "cpu")
 			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))
 		}},
-		{name: "a taint on nodes that are too few", code: answer.TooBig, exit: 6, first: "^it needs 4 workers with 8 GPUs each, 32 in all, and the whole cluster has 24 GPUs on 3 nodes; and no node takes a worker: 3 nodes taint team=a:NoSchedule$", build: func(c *clustertest.Cluster) {
+		{name: "a taint on nodes that are too few", code: answer.TooBig, exit: 6, first: "^it needs 4 workers with 8 GPUs each, 32 in all, and the whole cluster has 24 GPUs on 3 nodes; and no node takes a worker: n1, n2, n3 .24 GPUs. have taint team=a:NoSchedule, which it does not tolerate$", build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(4, 8))
 			for _, n := range c.S.Nodes {
 				n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
 			}
 		}},
-		{name: "a taint on nodes that are busy", code: answer.TooBig, exit: 6, first: "^no node takes a worker: 3 nodes taint team=a:NoSchedule$", wantText: []string{"8 of 24 GPUs free on the 3 nodes that gang may use once it tolerates their taints"}, build: func(c *clustertest.Cluster) {
+		{name: "a taint on nodes that are busy", code: answer.TooBig, exit: 6, first: "^no node takes a worker: n1, n2, n3 .24 GPUs. have taint team=a:NoSchedule, which it does not tolerate$", wantText: []string{"8 of 24 GPUs free on the 3 nodes that gang may use once it tolerates their taints"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
 			for _, n := range c.S.Nodes {
 				n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}

@@ -95,8 +95,8 @@ func TestResizing(t *testing.T) {
 
 // A pod is charged for what it is to have while its kubelet waits for room to give it that.
 func TestDeferredResize(t *testing.T) {
-	grows := func(c *clustertest.Cluster, namespace, reason string, gpus int64) {
-		c.Nodes(2, 8).Add(gangOf(2, gpus, young, func(g *clustertest.Gang) { g.CPU = "48" }))
+	grows := func(c *clustertest.Cluster, namespace, reason, cpu string) {
+		c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.CPU = cpu }))
 		for _, n := range []string{"n1", "n2"} {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache-" + n, UID: types.UID(n)}, Spec: corev1.PodSpec{NodeName: n, Containers: []corev1.Container{{Name: "cache",
 				Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "64"), Limits: clustertest.List("cpu", "64")}}}}}
@@ -112,13 +112,13 @@ func TestDeferredResize(t *testing.T) {
 		}
 	}
 	check(t, []testCase{
-		{name: "of another namespace", code: answer.InsufficientCPU, exit: 3, fix: "take back the deferred resize of default/cache-n2 to 16 cpu",
-			wantText: []string{"Pod default/cache-n2 on n2 has 16 cpu and is charged for 64 cpu: its kubelet has deferred that resize, for 50m"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 8) }},
-		{name: "of its own namespace", code: answer.InsufficientCPU, exit: 3, fix: "take back the deferred resize of team/cache-n2", build: func(c *clustertest.Cluster) { grows(c, "team", corev1.PodReasonDeferred, 8) }},
-		{name: "is not what is in the way", code: answer.TooBig, exit: 6, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 9) }},
-		{name: "can never be, and is not charged", code: answer.Fits, exit: 3, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonInfeasible, 8) }},
+		{name: "of another namespace", code: answer.NodesBusy, exit: 5, fix: "take back the deferred resize of default/cache-n2 to 16 cpu",
+			wantText: []string{"Pod default/cache-n2 on n2 has 16 cpu and is charged for 64 cpu: its kubelet has deferred that resize, for 50m"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, "48") }},
+		{name: "of its own namespace", code: answer.NodesBusy, exit: 5, fix: "take back the deferred resize of team/cache-n2", build: func(c *clustertest.Cluster) { grows(c, "team", corev1.PodReasonDeferred, "48") }},
+		{name: "is not what is in the way", code: answer.TooBig, exit: 6, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, "200") }},
+		{name: "can never be, and is not charged", code: answer.Fits, exit: 3, not: []string{"deferred"}, build: func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonInfeasible, "48") }},
 	})
-	got := diagnose(t, func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, 8) }, stages.Options{})
+	got := diagnose(t, func(c *clustertest.Cluster) { grows(c, "default", corev1.PodReasonDeferred, "48") }, stages.Options{})
 	for _, fix := range got.Primary.Fixes {
 		if fix.Change["pods"] == nil {
 			continue
@@ -128,7 +128,7 @@ func TestDeferredResize(t *testing.T) {
 			t.Errorf("got %s, want %s", fix.Command, want)
 		}
 		c := clustertest.New()
-		grows(c, "default", corev1.PodReasonDeferred, 8)
+		grows(c, "default", corev1.PodReasonDeferred, "48")
 		v := view.New(fix.Apply(c.Done()))
 		job, err := v.Find(view.Query{Namespace: "team", Name: "gang"})
 		if err != nil {

@@ -64,7 +64,7 @@ func TestSelector(t *testing.T) {
 		{name: "one of the namespace, which one node has", code: answer.TooBig, exit: 6, wantText: []string{"the job itself does not require class=gold: annotation scheduler.alpha.kubernetes.io/node-selector of namespace team puts it into its pods", "get namespace team -o yaml"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, pods(func(_ int, p *corev1.Pod) { selects("class", "gold")(&p.Spec) })))
 			label(c, "class", "gold", "h100")
-			c.Namespace("team").Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "class=gold"}
+			c.S.Namespaces[0].Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": "class=gold"}
 		}},
 		{name: "an affinity", code: answer.SelectorNoMatch, exit: 4, first: `class=b200\|gb200`, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200", "gb200"))))

@@ -26,7 +26,7 @@ func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 	var cutting, failed, left []string
 	for _, n := range c.Cluster().Nodes() {
 		layout, state := podrequest.Slicing(n)
-		if !podrequest.SlicedInto(layout, name) || state == sliced {
+		if !podrequest.SlicedInto(layout, name) || state == sliced || podrequest.SlicedAsWhole(n, name) {
 			continue
 		}
 		switch {

@@ -14,6 +14,7 @@ import (
 // littleStorage finds that too few nodes have storage for the volumes that are to be made for members.
 func littleStorage(c *stage.Context, _ shortfall) *stage.Finding {
 	var texts, details []string
+	var facts []map[string]any
 	for _, role := range c.Request.Roles {
 		for _, need := range c.Cluster().StorageNeeds(role.Pod) {
 			if len(need.Few) == 0 && len(need.Enough) > 0 {
@@ -26,6 +27,7 @@ func littleStorage(c *stage.Context, _ shortfall) *stage.Finding {
 			text := fmt.Sprintf("each %s needs a volume of %s of class %s, and %s", phrase.Member(role.Name), need.Requested.String(), need.Class, where)
 			if !slices.Contains(texts, text) {
 				texts = append(texts, text)
+				facts = append(facts, map[string]any{"role": phrase.Role(role.Name), "storageClass": need.Class, "requested": need.Requested.String(), "nodes": len(need.Enough)})
 			}
 			if len(need.Few) > 0 {
 				detail := fmt.Sprintf("%s %s storage of class %s for a volume of at most %s", phrase.Names(need.Few), phrase.Verb(len(need.Few), "has", "have"), need.Class, need.Largest.String())
@@ -38,7 +40,8 @@ func littleStorage(c *stage.Context, _ shortfall) *stage.Finding {
 	if len(texts) == 0 {
 		texts = []string{"the volumes that are to be made for its members find too little storage"}
 	}
-	f := stage.Found(answer.PVCUnbound, "%s: %d/%d members fit", strings.Join(texts[:min(len(texts), maxReasons)], "; "), c.Placed(*c.Placement), c.Gang.Total())
+	f := stage.Found(answer.PVCUnbound, "%s: %d/%d members fit", strings.Join(texts[:min(len(texts), maxReasons)], "; "), c.Placed(*c.Placement), c.Gang.Total()).
+		Fact("storage", facts[:min(len(facts), maxReasons)])
 	stage.DetailEach(f, details, func(line string) string { return line })
 	return f.Run(command.Kubectl("", "get", "csistoragecapacities", "-A"))
 }

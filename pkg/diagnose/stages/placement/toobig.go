@@ -133,13 +133,13 @@ func refuses(of phrase.Refusal, role placement.Role) string {
 	case of.Constraint == placement.Taint:
 		return fmt.Sprintf("%s taint %s, which it does not tolerate", verb("has", "have"), of.Detail)
 	case of.Constraint == placement.NodeSelector:
-		return fmt.Sprintf("%s not label %s of its nodeSelector", verb("has", "have"), of.Detail)
+		return fmt.Sprintf("%s label %s of its nodeSelector", verb("lacks", "lack"), of.Detail)
 	case of.Constraint == placement.NodeAffinity:
 		return fmt.Sprintf("%s not match its node affinity %s", verb("does", "do"), of.Detail)
 	case of.Constraint == placement.Deleting:
 		return verb("is", "are") + " " + of.Reason
 	case amount:
-		return fmt.Sprintf("%s too little %s for the %s that it requests", verb("has", "have"), phrase.Resource(name), phrase.Quantity(name, podrequest.OfResource(role.Pod, name)))
+		return fmt.Sprintf("%s short of the %s that it requests", verb("is", "are"), phrase.Amount(name, podrequest.OfResource(role.Pod, name)))
 	}
 	return fmt.Sprintf("%s it: %s", verb("refuses", "refuse"), of.Reason)
 }

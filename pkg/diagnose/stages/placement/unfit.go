@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -41,9 +42,16 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 
 // closed is what keeps some nodes closed, as the end of a clause about all of them: they are not ready, or kept closed by a taint.
 func closed(c *stage.Context, nodes []*corev1.Node) string {
+	reasons := view.Once(c.View, "what keeps nodes closed", func() map[string]string {
+		all := map[string]string{}
+		for _, n := range c.View.Cluster().Nodes() {
+			all[n.Name] = closedBy(c, n)
+		}
+		return all
+	})
 	var all []string
 	for _, n := range nodes {
-		if why := closedBy(c, n); !slices.Contains(all, why) {
+		if why := reasons[n.Name]; !slices.Contains(all, why) {
 			all = append(all, why)
 		}
 	}
@@ -138,7 +146,7 @@ func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (only *app
 		}
 		title, on := c.TitleOf("DaemonSet", d), taints.names[taint]
 		var pods, troubled []*corev1.Pod
-		for _, node := range on {
+		for _, node := range on[:min(len(on), answer.PublishedNodes)] {
 			of := component.PodsOn(c.View, d, node)
 			pods = append(pods, of...)
 			troubled = append(troubled, slices.DeleteFunc(of, func(p *corev1.Pod) bool { return len(component.WaitingReasons([]*corev1.Pod{p})) == 0 })...)

@@ -130,11 +130,12 @@ func quotaReported(c *stage.Context, out *stage.Result) bool {
 	if !reported {
 		return false
 	}
-	f := stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), yunikorn.Readable(e.Message, amountsOf)).
+	readable := yunikorn.Readable(e.Message, amountsOf)
+	f := stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), readable).
 		SinceTime(e.First).Fact("quotas", quotas)
 	f.Reported = true
 	if queue := queueing.YuniKornQueue(c.Gang); queue != "" && c.Gang.Scheduler == yunikorn.SchedulerName {
-		tooSmallQueue(c, f, queue, e.Message)
+		tooSmallQueue(c, f, queue, e.Message, readable)
 		stage.DetailEach(f, ownPlaces(c), func(line string) string { return line })
 		stage.DetailEach(f, c.OthersAmong(consumersBy(c, "queue of YuniKorn", inQueue)[queue]), func(h *view.Consumer) string { return c.Name(h) + " is in the same queue, and has its pods on nodes" })
 	}

@@ -19,8 +19,9 @@ import (
 // leftInQueue is how YuniKorn reports what a queue has left, where it does not place a pod for that: available map[nvidia.com/gpu:0 pods:5].
 var leftInQueue = regexp.MustCompile(`available (?:map)?\[([^\]]*)\]`)
 
-// tooSmallQueue makes it that a gang is too large for its queue of YuniKorn where that follows from what is reported to be left of the queue, and from what its pods use.
-func tooSmallQueue(c *stage.Context, f *stage.Finding, queue, message string) {
+// tooSmallQueue makes it that a gang is too large for its queue of YuniKorn where that follows from what is reported to be left of the queue, and from what its pods use. The report
+// is as YuniKorn wrote it, and as users write amounts.
+func tooSmallQueue(c *stage.Context, f *stage.Finding, queue, message, readable string) {
 	m, need := leftInQueue.FindStringSubmatch(message), needs(c)
 	if m == nil {
 		return
@@ -36,7 +37,7 @@ func tooSmallQueue(c *stage.Context, f *stage.Finding, queue, message string) {
 		used, alone := usedAlone(c, queue, name)
 		if limit := request.Sum(used, left); alone && limit < wants {
 			f.Become(answer.QueueTooSmall)
-			f.Message = "queue " + queue + " of YuniKorn has " + phrase.Amount(name, limit) + " in all, and the gang needs " + phrase.Quantity(name, wants) + ": " + message
+			f.Message = "queue " + queue + " of YuniKorn has " + phrase.Amount(name, limit) + " in all, and the gang needs " + phrase.Quantity(name, wants) + ": " + readable
 			f.Fact("queue", queue).Fact("resource", string(name)).Fact("requested", wants).Fact("limit", limit).Fact("used", used)
 			return
 		}
