@@ -192,3 +192,15 @@ func TestNoHalfWay(t *testing.T) {
 		}
 	}
 }
+
+// An operator puts an init container before those of a template: what a job requests is compared with what its own containers have.
+func TestTrimBesideAnInitContainer(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8)
+	c.Add(clustertest.Gang{Name: "gang", Kind: "PyTorchJob", Workers: 4, GPUs: 8, Pod: func(_ int, p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: "init-pytorch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "50m", "memory", "10Mi")}}}
+	}})
+	_, found := look(t, c, advice.Options{})
+	if trimmed := offers(found.Actions, answer.Trim); len(trimmed) != 1 || trimmed[0] != "Worker.gpu=4" {
+		t.Errorf("to trim: %q", trimmed)
+	}
+}

@@ -184,7 +184,7 @@ func invalid(c *stage.Context, missing []absent, seen []refusal.Refusal) []refus
 // the container's own limit; or a request for devices that is not their limit. It is "" where it takes them.
 func fault(template, filled corev1.PodSpec) string {
 	all := slices.Concat(filled.InitContainers, filled.Containers)
-	for i, c := range slices.Concat(template.InitContainers, template.Containers) {
+	for _, c := range slices.Concat(template.InitContainers, template.Containers) {
 		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 			for _, name := range slices.Sorted(maps.Keys(list)) {
 				if q := list[name]; v1helper.IsExtendedResourceName(name) && q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) != 0 {
@@ -195,7 +195,10 @@ func fault(template, filled corev1.PodSpec) string {
 		for _, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
 			request := c.Resources.Requests[name]
 			limit, own := c.Resources.Limits[name]
-			_, limited := all[i].Resources.Limits[name]
+			limited := slices.ContainsFunc(all, func(x corev1.Container) bool {
+				_, ok := x.Resources.Limits[name]
+				return ok && x.Name == c.Name
+			})
 			switch {
 			case own && request.Cmp(limit) > 0:
 				return fmt.Sprintf("container %s requests %s of %s, more than its own limit of %s", c.Name, request.String(), name, limit.String())
