@@ -14,11 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// NodeSelectorAnnotations are those of a namespace by which the API server has all its pods select nodes: of admission plugin PodNodeSelector, and of OpenShift.
-func NodeSelectorAnnotations() []string {
-	return []string{"scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"}
-}
-
 // Injected is what the pods of a role have and their template has not, because a webhook, a policy or a plugin of the API server put it into them: pods that are made again
 // get it again. It is a spec that has only what is added: rules about nodes, tolerations, containers, and resources of containers by their names. It is nil where no
 // pod shows it. What controllers and Kueue write into single pods, such as the node of one, is left out.
@@ -158,7 +153,10 @@ func (w *View) addedSelector(g *gang.Gang, template *corev1.PodTemplateSpec, pod
 	if wl := w.Workload(g.Job); wl != nil {
 		assigned = kueue.Assigned(wl, template, pod)
 	}
-	flavors, namespace := w.flavorLabels(g), w.namespaceSelector(g.Meta.Namespace)
+	flavors, namespace := w.flavorLabels(g), map[string]string{}
+	for _, of := range w.SelectorsOfNamespace(g.Meta.Namespace) {
+		maps.Copy(namespace, of.Labels)
+	}
 	maps.DeleteFunc(added, func(key, value string) bool {
 		if _, own := template.Spec.NodeSelector[key]; own || key == corev1.LabelHostname || assigned[key] != "" {
 			return true
@@ -171,16 +169,21 @@ func (w *View) addedSelector(g *gang.Gang, template *corev1.PodTemplateSpec, pod
 	return added
 }
 
-// namespaceSelector is by which labels of nodes the annotations of a namespace have its pods select.
-func (w *View) namespaceSelector(name string) map[string]string {
-	all := map[string]string{}
+// SelectorOfNamespace is by which labels of nodes a namespace has its pods select, and the annotation that does: of admission plugin PodNodeSelector, or of OpenShift.
+type SelectorOfNamespace struct {
+	Annotation string
+	Labels     map[string]string
+}
+
+// SelectorsOfNamespace are by which labels of nodes the annotations of a namespace have its pods select. One that the API server cannot read selects none.
+func (w *View) SelectorsOfNamespace(name string) (all []SelectorOfNamespace) {
 	for _, ns := range w.Snap.Namespaces {
 		if ns.Name != name {
 			continue
 		}
-		for _, key := range NodeSelectorAnnotations() {
-			if selector, err := labels.ConvertSelectorToLabelsMap(ns.Annotations[key]); err == nil {
-				maps.Copy(all, selector)
+		for _, key := range []string{"scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"} {
+			if selector, err := labels.ConvertSelectorToLabelsMap(ns.Annotations[key]); err == nil && len(selector) > 0 {
+				all = append(all, SelectorOfNamespace{key, selector})
 			}
 		}
 	}

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -34,17 +32,15 @@ func isInjected(c *stage.Context, role placement.Role, w Requirement) bool {
 
 // injectorOf is who has pods in the namespace of the gang require a label.
 func injectorOf(c *stage.Context, w Requirement) injector {
-	for _, ns := range c.View.Snap.Namespaces {
-		for _, key := range view.NodeSelectorAnnotations() {
-			selector, err := labels.ConvertSelectorToLabelsMap(ns.Annotations[key])
-			if ns.Name == c.Gang.Meta.Namespace && err == nil && len(w.Values) == 1 && selector[w.Key] == w.Values[0] {
-				return injector{fmt.Sprintf("annotation %s of namespace %s", key, ns.Name), command.Kubectl("", "get", "namespace", ns.Name, "-o", "yaml")}
-			}
+	namespace := c.Gang.Meta.Namespace
+	for _, of := range c.View.SelectorsOfNamespace(namespace) {
+		if len(w.Values) == 1 && of.Labels[w.Key] == w.Values[0] {
+			return injector{fmt.Sprintf("annotation %s of namespace %s", of.Annotation, namespace), command.Kubectl("", "get", "namespace", namespace, "-o", "yaml")}
 		}
 	}
 	for _, kind := range policyKinds() {
 		for _, u := range c.View.Snap.Custom[kind] {
-			if in := u.GetNamespace(); (in == "" || in == c.Gang.Meta.Namespace) && names(u, w) {
+			if in := u.GetNamespace(); (in == "" || in == namespace) && names(u, w) {
 				return injector{kind.Kind + " " + u.GetName(), command.Kubectl(in, "describe", strings.ToLower(kind.Kind)+"."+kind.Group, u.GetName())}
 			}
 		}
