@@ -87,6 +87,20 @@ func (c *cycle) pods() []*corev1.Pod {
 	return pods
 }
 
+// minCount is how many members of the gang must have a node: its minimum, or one where it has none.
+func (c *cycle) minCount() int32 {
+	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
+		return policy.MinCount
+	}
+	return 1
+}
+
+// isPartial reports whether an attempt is without members that the gang needs: they came as the engine took it from its queue, or have gone. What it finds is not
+// reported: the reason of the next attempt, which has them, would have to wait for its turn.
+func (p *Planner) isPartial(c *cycle) bool {
+	return int32(len(p.engine.Scheduled(c.group))+len(c.members())) < c.minCount()
+}
+
 // Follow hooks a planner into an engine that was created with its plugin, and returns the engine, ready to run. Without the hooks the
 // planner sees no attempt begin, and leaves every gang to the engine. Gone is called with every pod that leaves its node, after the
 // engine's cache is updated.
@@ -212,7 +226,7 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status) *fwk.Status {
 	reason := p.refusal(p.current, pod)
 	switch {
 	case reason == nil && isSpurious(status):
-		if p.current.firstPass.refused != "" {
+		if p.current.firstPass.refused != "" && !p.isPartial(p.current) {
 			p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.current.why()}}, false)
 		}
 		return p.current.memberRefusal(pod, p.nodes())

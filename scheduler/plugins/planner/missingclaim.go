@@ -44,13 +44,10 @@ func (p *Planner) withMissingClaims(c *cycle, reason *reasons.Reason) *reasons.R
 			lacking++
 		}
 	}
-	if lacking == 0 {
+	if lacking == 0 || p.isPartial(c) {
 		return reason
 	}
-	bound, minCount := int32(len(p.engine.Scheduled(c.group))), int32(1)
-	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
-		minCount = policy.MinCount
-	}
+	bound, minCount := int32(len(p.engine.Scheduled(c.group))), c.minCount()
 	if bound+int32(len(c.pods()))-lacking >= minCount {
 		return reason // the others are enough
 	}

@@ -2,11 +2,16 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/poll"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -67,4 +72,35 @@ func TestAMemberAboveTheMinimumWithoutItsClaim(t *testing.T) {
 	r.gang("g", 2)
 	r.create(claiming(member("g", 0, "cpu", "1"), "data"), member("g", 1, "cpu", "1"), member("g", 2, "cpu", "1"))
 	r.bound("g-1", "g-2")
+}
+
+// An attempt with a part of the members, which the engine begins when the others come as it takes the gang from its queue, reports nothing: what all of them lack would
+// have to wait.
+func TestAnAttemptWithoutAllMembersReportsNoClaims(t *testing.T) {
+	var once sync.Once
+	r := newRig(t, func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
+		r.popped = func(gang *framework.QueuedPodGroupInfo) {
+			once.Do(func() {
+				key := fwk.PodGroupKey("default", "g")
+				members := gang.QueuedPodInfos[key]
+				first := slices.IndexFunc(members, func(m *framework.QueuedPodInfo) bool { return m.Pod.Name == "g-0" })
+				gang.QueuedPodInfos[key] = members[first : first+1]
+				for i, m := range members {
+					if i != first {
+						r.engine.SchedulingQueue.Done(m.Pod.UID)
+						r.engine.SchedulingQueue.Add(r.Context(), m.Pod)
+					}
+				}
+			})
+		}
+	})
+	r.node("n1")
+	r.create(claiming(member("g", 0, "cpu", "1"), "data"), member("g", 1, "cpu", "1"), member("g", 2, "cpu", "1"))
+	r.gang("g", 3)
+	group := types.NamespacedName{Namespace: "default", Name: "g"}
+	poll.Until(r, "it is reported", func() bool { _, ok := r.reasons.LastReported(group); return ok })
+	reason, _ := r.reasons.LastReported(group)
+	if got, want := reason.Sentence(), "2 of the 3 members that its gang needs fit: PersistentVolumeClaim data does not exist"; got != want || r.tried("g") < 2 {
+		t.Errorf("reported after %d attempts: %s\nwant %s", r.tried("g"), got, want)
+	}
 }

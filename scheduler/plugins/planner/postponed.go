@@ -41,10 +41,7 @@ func (p *Planner) postponement(group types.NamespacedName, pods ...*corev1.Pod) 
 
 // postponed returns the verdict on a gang that is not tried for a while.
 func (c *cycle) postponed(wait time.Duration, why string) *verdict {
-	v := &verdict{minCount: 1, postponed: wait, retry: fmt.Sprintf("after %s", wait.Round(time.Second))}
-	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
-		v.minCount = policy.MinCount
-	}
+	v := &verdict{minCount: c.minCount(), postponed: wait, retry: fmt.Sprintf("after %s", wait.Round(time.Second))}
 	v.reason = &reasons.Reason{
 		Finding: answer.Finding{
 			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,

@@ -136,10 +136,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	if q.members, q.free, err = p.rolesOn(plugin.handle, nodes, members, c.topology); err != nil {
 		return nil, err
 	}
-	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1, Topology: c.topology}
-	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
-		q.gang.MinMember = policy.MinCount
-	}
+	q.gang = placement.Gang{Roles: q.members.roles, MinMember: c.minCount(), Topology: c.topology}
 	for _, pod := range state.ScheduledPods() {
 		q.gang.Bound = append(q.gang.Bound, pod.UID)
 	}
@@ -248,14 +245,10 @@ func (q *query) unclaimed(ctx context.Context) (fits, possible bool) {
 
 // blank returns the verdict on a gang that has not been searched yet.
 func (q *query) blank() *verdict {
-	v := &verdict{
-		nodeCount: len(q.nodes), bound: int32(len(q.gang.Bound)), minCount: 1,
+	return &verdict{
+		nodeCount: len(q.nodes), bound: int32(len(q.gang.Bound)), minCount: q.cycle.minCount(),
 		retry: fmt.Sprintf("after any change to nodes or pods, at the latest after %s", q.cycle.args.RetryPeriod.Duration),
 	}
-	if policy := q.cycle.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
-		v.minCount = policy.MinCount
-	}
-	return v
 }
 
 // addContext adds to a reason what does not depend on why there is no placement.

@@ -23,8 +23,7 @@ func Spurious(message string) bool { return strings.HasSuffix(message, spurious)
 // isSpurious reports whether a status is that error.
 func isSpurious(status *fwk.Status) bool { return status.IsError() && Spurious(status.Message()) }
 
-// membersGone is the message on a gang of which the engine has tried no member. It is not reported as its reason: the engine may just not know all members yet, and
-// the reason that it finds then would have to wait for its turn.
+// membersGone is the message on a gang of which the engine has tried no member.
 const membersGone = "members that its gang needs have gone"
 
 // why returns the first reason for which the engine refused the gang.
