@@ -157,16 +157,7 @@ func (x *causeSearch) smallest(all []lift) []lift {
 			}
 		}
 	}
-	needed := slices.Clone(all)
-	for i := 0; i < len(needed); {
-		rest := slices.Concat(needed[:i], needed[i+1:])
-		if x.fits(rest) {
-			needed = rest
-			continue
-		}
-		i++
-	}
-	return needed
+	return Needed(all, x.fits)
 }
 
 // largest is, of the first lift, which is enough alone, and of others of its class that are, the one that makes most room.

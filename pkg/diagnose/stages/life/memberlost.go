@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // memberLost finds that members that ran are gone, and the gang cannot run without them.
@@ -179,15 +180,9 @@ func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
 	if len(those) > maxThieves {
 		return those
 	}
-	for i := 0; i < len(those); {
-		rest := slices.Concat(those[:i], those[i+1:])
-		if len(rest) > 0 && room(func(h *view.Consumer) bool { return slices.Contains(rest, h) }) >= most {
-			those = rest
-			continue
-		}
-		i++
-	}
-	return those
+	return placement.Needed(those, func(some []*view.Consumer) bool {
+		return len(some) > 0 && room(func(h *view.Consumer) bool { return slices.Contains(some, h) }) >= most
+	})
 }
 
 // simulated are the roles that stand in the simulation for the members that are to be placed, by the member's name.

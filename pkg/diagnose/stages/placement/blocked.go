@@ -162,15 +162,7 @@ func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repai
 	if !enough(all) {
 		return nil, false
 	}
-	needed = all
-	for i := 0; i < len(needed); {
-		if rest := slices.Concat(needed[:i], needed[i+1:]); enough(rest) {
-			needed = rest
-			continue
-		}
-		i++
-	}
-	return needed, true
+	return placement.Needed(all, enough), true
 }
 
 // lackingOn finds what the gang lacks on one cluster, and measures the room for it on another, which is the cluster as it is but for nodes that are open.

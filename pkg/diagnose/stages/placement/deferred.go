@@ -91,13 +91,7 @@ func takenBack(c *stage.Context, out *stage.Result, from int) {
 	if !fits(pods) {
 		return
 	}
-	for i := 0; i < len(pods); {
-		if rest := slices.Concat(pods[:i], pods[i+1:]); len(rest) > 0 && fits(rest) {
-			pods = rest
-			continue
-		}
-		i++
-	}
+	pods = placement.Needed(pods, func(some []*corev1.Pod) bool { return len(some) > 0 && fits(some) })
 	f := &out.Findings[from]
 	for _, p := range pods {
 		f.Detail("%s on %s has %s and is charged for %s: its kubelet has deferred that resize, for %s", c.TitleOf("Pod", p), p.Spec.NodeName, differing(asItIs(p), p), differing(p, asItIs(p)),

@@ -48,16 +48,9 @@ func neededClaims(c *stage.Context, cluster *placement.Cluster) []*resourcev1.Re
 	if len(all) > maxRules {
 		return all
 	}
-	needed := all
-	for i := 0; i < len(needed); {
-		rest := slices.Concat(needed[:i], needed[i+1:])
-		if len(rest) > 0 && c.Fit(cluster.Releasing(rest), nil).Fits() {
-			needed = rest
-			continue
-		}
-		i++
-	}
-	return needed
+	return placement.Needed(all, func(some []*resourcev1.ResourceClaim) bool {
+		return len(some) > 0 && c.Fit(cluster.Releasing(some), nil).Fits()
+	})
 }
 
 // leftInShort is the sentence for claims that no pod uses.
