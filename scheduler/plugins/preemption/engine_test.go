@@ -220,7 +220,7 @@ func TestThePreemptorGoesWhileVictimsAreEvicted(t *testing.T) {
 		defer r.Preemptor.mu.Unlock()
 		return len(r.reservations) == 0
 	})
-	r.quiet(500 * time.Millisecond)
+	r.settle(500 * time.Millisecond)
 	if n := len(strings.Fields(r.evicted())); n > atOnce {
 		t.Errorf("%d of 40 are evicted, want no more than begin at once", n)
 	}

@@ -210,6 +210,16 @@ func (r *rig) waitMessage(pod, what string) {
 	r.Wait(pod+" says "+what, func() bool { return strings.Contains(r.Condition(pod), what) })
 }
 
+// settle waits until the evictions that are under way are done: for so long none more is.
+func (r *rig) settle(during time.Duration) {
+	r.t.Helper()
+	for before, since := r.evicted(), time.Now(); time.Since(since) < during; time.Sleep(20 * time.Millisecond) {
+		if now := r.evicted(); now != before {
+			before, since = now, time.Now()
+		}
+	}
+}
+
 // quiet fails the test if a pod is evicted in a while.
 func (r *rig) quiet(during time.Duration) {
 	r.t.Helper()
