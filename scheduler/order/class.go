@@ -3,7 +3,6 @@ package order
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -26,23 +25,11 @@ type Class struct {
 // ClassOf is the class of a gang by its members, of which there is one at least.
 func ClassOf(members []*corev1.Pod) Class {
 	first := slices.MinFunc(members, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	c := Class{Namespace: first.Namespace, Name: baseName(first.Name), Shape: gang.BoundedName(shape(len(members), first))}
+	c := Class{Namespace: first.Namespace, Name: gang.RunsName(first.Name), Shape: gang.BoundedName(shape(len(members), first))}
 	if owner := metav1.GetControllerOfNoCopy(first); owner != nil {
-		c.Kind, c.Name = gang.BoundedName(owner.Kind), baseName(gang.BoundedName(owner.Name))
+		c.Kind, c.Name = gang.BoundedName(owner.Kind), gang.RunsName(gang.BoundedName(owner.Name))
 	}
 	return c
-}
-
-// suffix is the part by which the names of the runs of one job differ: at the end, the parts that have a digit, which are numbers, dates and most of
-// the random ends that Kubernetes adds.
-var suffix = regexp.MustCompile(`([-._]?[a-z]*[0-9][a-z0-9]*)+$`)
-
-// baseName is a name without what distinguishes runs; all of it where nothing would be left.
-func baseName(name string) string {
-	if base := suffix.ReplaceAllString(name, ""); base != "" {
-		return base
-	}
-	return name
 }
 
 func shape(members int, first *corev1.Pod) string {

@@ -64,17 +64,6 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-func TestBaseNames(t *testing.T) {
-	for name, want := range map[string]string{
-		"llama": "llama", "llama-7": "llama", "llama-2026-11-21": "llama", "llama-x7k2p": "llama", "train_v2": "train", "7": "7",
-		"llama3-sweep": "llama3-sweep", "llama3-sweep-12": "llama3-sweep", "a1-b2": "a1-b2",
-	} {
-		if got := baseName(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
-
 func TestHistoryIsBounded(t *testing.T) {
 	h := NewHistory()
 	class := func(n int) Class { return Class{Namespace: "research", Name: fmt.Sprint(n)} }

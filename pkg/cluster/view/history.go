@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -12,12 +11,9 @@ import (
 // enoughRuns is how many earlier runs make a habit.
 const enoughRuns = 5
 
-// runSuffix is the end of a name that distinguishes one run of a job from the next: a number, or the random letters of a generated name.
-var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
-
 // family is the name that the runs of one job share.
 func family(s *gang.Job) string {
-	return s.Kind.GroupKind().String() + "/" + s.Meta.Namespace + "/" + runSuffix.ReplaceAllString(s.Meta.Name, "")
+	return s.Kind.GroupKind().String() + "/" + s.Meta.Namespace + "/" + gang.RunsName(s.Meta.Name)
 }
 
 // habits are the median durations of jobs that have succeeded often enough, by family, and from how many runs.
@@ -69,7 +65,7 @@ func reported(s *gang.Job, now time.Time) (time.Time, string) {
 
 // source is where an estimate of a job's end comes from.
 func (h habit) source(s *gang.Job) string {
-	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
+	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, gang.RunsName(s.Meta.Name))
 }
 
 // Expect is when a job that starts at a moment ends: at the latest, where it or its pods declare a limit, or usually, where enough runs
