@@ -29,9 +29,9 @@ import (
 // Family are the objects that belong to a job.
 type Family struct {
 	// made is the kind of the object that the controller makes of the job, and madeAs its name; empty for kinds without.
-	made      string
+	made      schema.GroupKind
 	madeAs    string
-	kind      string
+	kind      schema.GroupKind
 	name      string
 	created   time.Time
 	published string
@@ -44,7 +44,7 @@ type Family struct {
 // passed over: those that neither the job nor a Job of its own controls.
 func NewFamily(job *gang.Job, pods []*corev1.Pod) *Family {
 	kind := job.Kind.GroupKind()
-	f := &Family{kind: kind.Kind, made: job.Reader.Makes.Kind, madeAs: job.MadeAs, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
+	f := &Family{kind: kind, made: job.Reader.Makes, madeAs: job.MadeAs, name: job.Meta.Name, created: job.Meta.CreationTimestamp.Time, published: published.EventName(job.Meta.UID),
 		uids: map[types.UID]bool{job.Meta.UID: true}, groups: map[string]bool{job.Meta.Name: true, job.Meta.Name + "-" + string(job.Meta.UID): true}} // as Volcano calls those of its Jobs
 	indexed := false
 	for _, pod := range pods {
@@ -114,19 +114,28 @@ func (f *Family) Has(e *corev1.Event) bool {
 	if occurrence.Last(e).Before(f.created) {
 		return false
 	}
-	switch o.Kind {
-	case f.kind:
+	switch {
+	case isAbout(e, f.kind):
 		return o.Name == f.name && o.UID == ""
-	case f.made:
+	case isAbout(e, f.made):
 		return f.madeAs != "" && o.Name == f.madeAs
+	}
+	switch o.Kind {
 	case "Pod", "Service":
 		return f.member.MatchString(o.Name)
 	case "PodGroup":
 		return f.groups[o.Name]
 	case "Workload": // of Kueue: tfjob-NAME-HASH
-		return strings.HasPrefix(o.Name, strings.ToLower(f.kind)+"-"+f.name+"-")
+		return strings.HasPrefix(o.Name, strings.ToLower(f.kind.Kind)+"-"+f.name+"-")
 	}
 	return false
+}
+
+// isAbout reports whether an event is about an object of a kind: those of two API groups may have one name, as the Jobs of Kubernetes and of Volcano do. Not every
+// event says of which it is.
+func isAbout(e *corev1.Event, kind schema.GroupKind) bool {
+	o := e.InvolvedObject
+	return o.Kind == kind.Kind && (o.APIVersion == "" || schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group == kind.Group)
 }
 
 // compare orders events: the one that happened last is the last.
