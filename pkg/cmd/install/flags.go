@@ -51,7 +51,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.settings.Serve, "serve", nil, "Further scheduler names to answer to, such as volcano,kube-batch, so that existing manifests run unchanged")
 	flagvalue.Quantity(flags, &f.cpu, "cpu", "CPU that each replica requests, instead of 100m")
 	flagvalue.Bytes(flags, &f.memory, "memory", "Memory that each replica requests, instead of 256Mi")
-	flags.StringSliceVar(&f.settings.Tolerations, "toleration", nil, "Taint of nodes that its pods tolerate, besides that of control planes: KEY[=VALUE][:EFFECT] (repeatable)")
+	flags.StringSliceVar(&f.settings.Tolerations, "toleration", nil, "Taint of nodes that its pods tolerate, besides that of control planes: KEY[=VALUE][:EFFECT], or all (repeatable)")
 	flags.BoolVar(&f.settings.TakeBack, "take-back", true, "Let it suspend jobs and evict pods of gangs that are not whole or are preempted; without the rights it leaves them, and reports it")
 	flags.StringSliceVar(&f.settings.MetricsFrom, "metrics-from", []string{monitoring}, "Namespace whose pods may reach its metrics (repeatable); empty for none")
 	flagvalue.Enum(cmd, flags, &f.dryRun, "dry-run", dryRunNone, "Have the API server try it, and change nothing", dryRunNone, dryRunServer)

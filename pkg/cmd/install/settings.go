@@ -87,10 +87,8 @@ func (s Settings) validate() error {
 			return failure.Usagef("--metrics-from %q: %s", name, problems[0])
 		}
 	}
-	for _, text := range s.Tolerations {
-		if _, err := toleration(text); err != nil {
-			return failure.Usagef("--toleration %q: %w", text, err).WithHint("for example: --toleration node-role.kubernetes.io/infra=true:NoSchedule")
-		}
+	if _, err := s.tolerations(); err != nil {
+		return err
 	}
 	for i, name := range s.Serve {
 		problems := validation.IsDNS1123Subdomain(name)
@@ -130,6 +128,11 @@ func differing(s, other Settings) []string {
 // names are all scheduler names that the installation answers to.
 func (s Settings) names() []string { return append([]string{install.SchedulerInstance}, s.Serve...) }
 
+// tolerations are the taints of nodes that the pods of the scheduler tolerate.
+func (s Settings) tolerations() ([]corev1.Toleration, error) {
+	return cmdutil.Tolerations(s.Tolerations, "node-role.kubernetes.io/infra=true:NoSchedule")
+}
+
 // Scheduler is the installation that the settings describe.
 func (s Settings) Scheduler(namespace, gangctlVersion string) (install.Scheduler, error) {
 	image, err := s.image(gangctlVersion)
@@ -140,13 +143,9 @@ func (s Settings) Scheduler(namespace, gangctlVersion string) (install.Scheduler
 	if err != nil {
 		return install.Scheduler{}, fmt.Errorf("write settings: %w", err)
 	}
-	var tolerations []corev1.Toleration
-	for _, text := range s.Tolerations {
-		t, err := toleration(text)
-		if err != nil {
-			return install.Scheduler{}, fmt.Errorf("toleration %q: %w", text, err)
-		}
-		tolerations = append(tolerations, t)
+	tolerations, err := s.tolerations()
+	if err != nil {
+		return install.Scheduler{}, err
 	}
 	return install.Scheduler{
 		Version: gangctlVersion, Namespace: namespace, Image: image, PullSecrets: s.PullSecrets, Replicas: s.Replicas, Serve: s.Serve,
@@ -179,28 +178,3 @@ func olderThan(a, b string) (older, known bool) {
 
 // Version is how a version stands in the label of an object.
 func Version(of string) string { return install.LabelValue(of) }
-
-// toleration reads KEY[=VALUE][:EFFECT], as `kubectl taint` writes taints: without a value every value is tolerated, without an
-// effect every effect.
-func toleration(text string) (corev1.Toleration, error) {
-	taint, effect, hasEffect := strings.Cut(text, ":")
-	key, value, hasValue := strings.Cut(taint, "=")
-	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
-	if hasValue {
-		t.Operator, t.Value = corev1.TolerationOpEqual, value
-	}
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		return t, fmt.Errorf("key %q: %s", key, problems[0])
-	}
-	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		return t, fmt.Errorf("value %q: %s", value, problems[0])
-	}
-	switch t.Effect {
-	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-	default:
-		if hasEffect {
-			return t, fmt.Errorf("effect %q: must be NoSchedule, PreferNoSchedule or NoExecute", effect)
-		}
-	}
-	return t, nil
-}

@@ -87,11 +87,11 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 
 // validateGang refuses flags about the gang, and about the submission, that cannot be meant.
 func (o *FileOptions) validateGang(flags *pflag.FlagSet) error {
-	for name, value := range map[string]string{"scheduler": o.Scheduler, "queue": o.Queue} {
-		if o.changed(name) && strings.TrimSpace(value) == "" {
-			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
+	for _, given := range []struct{ flag, name string }{{"scheduler", o.Scheduler}, {"queue", o.Queue}} {
+		if o.changed(given.flag) && strings.TrimSpace(given.name) == "" {
+			return failure.Usagef("--%s is empty", given.flag).WithHint("give it a value, or leave it out")
 		}
-		if err := validateObjectName(name, value); err != nil {
+		if err := validateObjectName(given.flag, given.name); err != nil {
 			return err
 		}
 	}

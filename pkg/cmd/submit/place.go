@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -33,12 +34,8 @@ func (p *podFlags) place(changed func(string) bool) (render.Placement, error) {
 	if len(place.NodeSelector) == 0 {
 		place.NodeSelector = nil
 	}
-	for _, text := range p.Tolerations {
-		toleration, err := tolerationOf(text)
-		if err != nil {
-			return place, err
-		}
-		place.Tolerations = append(place.Tolerations, toleration)
+	if place.Tolerations, err = cmdutil.Tolerations(p.Tolerations, "nvidia.com/gpu=present:NoSchedule, or --toleration dedicated"); err != nil {
+		return place, err
 	}
 	for _, text := range p.AffinityNodes {
 		requirements, err := requirementsOf(text)
@@ -47,9 +44,9 @@ func (p *podFlags) place(changed func(string) bool) (render.Placement, error) {
 		}
 		place.Nodes = append(place.Nodes, requirements...)
 	}
-	for flag, key := range map[string]string{"topology": p.Topology, "affinity-domain": p.Domain} {
-		if problems := content.IsLabelKey(key); key != "" && len(problems) > 0 {
-			return place, failure.Usagef("--%s %q: %s", flag, key, strings.Join(problems, "; "))
+	for _, given := range []struct{ flag, key string }{{"topology", p.Topology}, {"affinity-domain", p.Domain}} {
+		if problems := content.IsLabelKey(given.key); given.key != "" && len(problems) > 0 {
+			return place, failure.Usagef("--%s %q: %s", given.flag, given.key, strings.Join(problems, "; "))
 		}
 	}
 	if _, err := gang.TopologyKeys(p.preferredDomains()); err != nil {
@@ -77,31 +74,6 @@ func (p *podFlags) preferredDomains() []string {
 		keys[i] = strings.TrimSpace(keys[i])
 	}
 	return keys
-}
-
-// tolerationOf reads KEY[=VALUE][:EFFECT], as taints are written; all tolerates everything.
-func tolerationOf(text string) (corev1.Toleration, error) {
-	if text == "all" {
-		return corev1.Toleration{Operator: corev1.TolerationOpExists}, nil
-	}
-	rest, effect, hasEffect := strings.Cut(text, ":")
-	key, value, hasValue := strings.Cut(rest, "=")
-	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
-	if hasValue {
-		t.Operator, t.Value = corev1.TolerationOpEqual, value
-	}
-	problems := append(content.IsLabelKey(key), content.IsLabelValue(value)...)
-	switch t.Effect {
-	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-	default:
-		if hasEffect {
-			problems = append(problems, fmt.Sprintf("the effect %q must be NoSchedule, PreferNoSchedule or NoExecute", effect))
-		}
-	}
-	if len(problems) > 0 {
-		return t, failure.Usagef("--toleration %q: %s", text, strings.Join(problems, "; ")).WithHint("for example: --toleration nvidia.com/gpu=present:NoSchedule, or --toleration dedicated")
-	}
-	return t, nil
 }
 
 // requirementsOf reads a selector of labels, as `kubectl -l` takes it.
