@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -125,9 +126,30 @@ func (w *writer) holding() {
 	w.fold("  ", fmt.Sprintf("its members hold %s, idle for %s%s", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), lost))
 }
 
+// printed are the commands that stand above what else is in the way.
+func (w *writer) printed() map[string]bool {
+	all := map[string]bool{}
+	for _, a := range w.a.Unblock {
+		for _, c := range strings.Split(a.Command, "\n") {
+			all[c] = true
+		}
+	}
+	first := w.a.Primary
+	if first == nil && len(w.a.AlsoBlocking) > 0 {
+		first = &w.a.AlsoBlocking[0] // whose commands stand below all
+	}
+	if first != nil {
+		for _, c := range first.Commands {
+			all[c] = true
+		}
+	}
+	return all
+}
+
+// also lists what else is in the way, each with a command that shows more, or makes what is missing.
 func (w *writer) also() {
 	titled := false
-	shown := map[string]bool{}
+	shown, printed := map[string]bool{}, w.printed()
 	if w.a.Primary != nil {
 		shown[w.a.Primary.Message] = true
 	}
@@ -143,6 +165,10 @@ func (w *writer) also() {
 		w.foldUnder("  ", "    ", string(f.Code)+"  "+f.Message)
 		for _, d := range f.Details {
 			w.fold("    ", w.complete(d, answer.User))
+		}
+		if i := slices.IndexFunc(f.Commands, func(c string) bool { return !printed[c] }); i >= 0 {
+			printed[f.Commands[i]] = true
+			w.line("    See   %s", w.complete(f.Commands[i], answer.User))
 		}
 	}
 }
