@@ -83,6 +83,9 @@ func (f *Finding) Detail(format string, args ...any) *Finding {
 // MaxLines is how many lines about one thing a finding has, one for each of its nodes, pods or users: tenants decide how many there are.
 const MaxLines = 12
 
+// MaxReasons is how many reasons of one constraint are named.
+const MaxReasons = 4
+
 // DetailEach adds a line for each of some things, and counts those beyond [MaxLines].
 func DetailEach[T any](f *Finding, all []T, line func(T) string) *Finding {
 	for _, x := range all[:min(len(all), MaxLines)] {

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -26,7 +27,7 @@ func absences() []absence {
 		{resources, nil}, // those that are not there: see absentResources
 		{selector, set(placement.NodeSelector, placement.NodeAffinity)},
 		{topology, set(placement.PodAffinity, placement.TopologySpread, placement.Topology)},
-		{volumes, set(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)},
+		{volume.Claims, set(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)},
 		{deviceClaims, set(placement.DRADevices)},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -82,13 +83,14 @@ func repairs(c *stage.Context) []repair {
 		}
 		return r
 	}
+	storage := func(c *stage.Context, _ shortfall) *stage.Finding { return volume.LittleStorage(c) }
 	devices := c.View.Derived(c.Cluster(), "devices", c.Cluster().DevicesRepaired)
 	all := []repair{
 		nodes(ready(c), nodesNotReady),
 		nodes(healthy(c), unhealthy),
 		{name: "devices", find: withheld, do: (*placement.Cluster).DevicesRepaired, needed: devices != c.Cluster()},
 		{name: "without claims of no pod", find: leftClaims, do: func(cl *placement.Cluster) *placement.Cluster { return cl.Releasing(c.View.LeftClaims()) }, needed: len(c.View.LeftClaims()) > 0},
-		{name: "any storage", find: littleStorage, do: (*placement.Cluster).AnyStorage, needed: c.Cluster().AnyStorage() != c.Cluster()},
+		{name: "any storage", find: storage, do: (*placement.Cluster).AnyStorage, needed: c.Cluster().AnyStorage() != c.Cluster()},
 		pods("without the stuck", func(_ *view.Consumer, p *corev1.Pod) bool { return c.View.Stuck(p) }, stuck),
 		nodes(uncordoned(c), cordoned),
 		pods("without those that stay", neverGoes(c), services),

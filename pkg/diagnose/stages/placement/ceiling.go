@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -80,7 +81,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	case placement.VolumeClaim:
 		return fmt.Sprintf("a claim that it mounts is ReadWriteOncePod and in use: %s fit", fitted)
 	case placement.VolumeZone:
-		return volumeCeiling(c, role, r, fitted)
+		return volume.Ceiling(c, role, r, fitted)
 	case placement.NodeSelector, placement.Taint:
 		return takesNone(c, cluster, r)
 	}
@@ -235,16 +236,4 @@ func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.
 			return request.Amount(r.Resource, n.Status.Allocatable[r.Resource]) > amount && !among.Has(n.Name)
 		}), true
 	})
-}
-
-// volumeCeiling is the sentence for a volume that is where too few nodes are.
-func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitted string) string {
-	places := boundPlaces(c, role)
-	switch {
-	case len(places) == 0:
-		return fmt.Sprintf("the volumes that it mounts keep it from the room that there is: %s fit with them", fitted)
-	case len(r.Nodes) == 0:
-		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
-	}
-	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
@@ -54,14 +55,14 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	c = c.With(*out) // what follows starts from the placement on the cluster as it is
 	if now.Fits() {
 		for _, r := range c.Request.Roles {
-			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
+			volume.Claims(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
 		brief(c, out, now)
 		if len(now.Released) > 0 {
 			out.Note("the devices that %s %s %s are used by no pod, and where they are there is no room: the scheduler takes them back when it has tried", phrase.Verb(len(now.Released), "ResourceClaim", "ResourceClaims"),
 				phrase.Names(now.Released), phrase.Verb(len(now.Released), "has", "have"))
 		}
-		oneNode(c, out, c.Cluster(), now)
+		volume.OneNode(c, out, c.Cluster(), now)
 		shares(c, out)
 		tree(c, out)
 		resourceGap(c, out)
@@ -96,7 +97,7 @@ func everyMember(c *stage.Context) string {
 
 // lacking finds what keeps the gang from its place, all that it names being there, and the nodes that are coming.
 func lacking(c *stage.Context, coming *arrivals, out *stage.Result) {
-	if passes(c, coming, out) || exclusive(c, out) {
+	if passes(c, coming, out) || volume.Exclusive(c, out) {
 		return
 	}
 	from := len(out.Findings)
@@ -113,7 +114,7 @@ func keeps(c *stage.Context, out *stage.Result) {
 	}
 	switch {
 	case ideal.Impossible():
-		switch plugs, drives, shares := unplugged(c), undriven(c), sharedClaim(c); {
+		switch plugs, drives, shares := unplugged(c), undriven(c), volume.Shared(c); {
 		case plugs != nil:
 			out.Add(plugs)
 		case drives != nil:
@@ -131,13 +132,13 @@ func keeps(c *stage.Context, out *stage.Result) {
 			}
 			out.Add(f)
 		}
-		oneNode(c, out, c.Best(), ideal)
+		volume.OneNode(c, out, c.Best(), ideal)
 	default:
 		blocked(c, out, ideal)
 		if len(out.Findings) > 0 {
 			preemption(c, &out.Findings[0])
 		}
-		oneNode(c, out, c.Best(), ideal)
+		volume.OneNode(c, out, c.Best(), ideal)
 	}
 }
 

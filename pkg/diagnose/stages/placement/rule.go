@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -27,7 +28,7 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	case answer.TopologySpread:
 		spread(c, f, role, cause.Roles)
 	case answer.VolumeZone:
-		volumeZone(c, f, r)
+		volume.Elsewhere(c, f, r)
 	default:
 		f.Message = devicesTaken(c, f)
 	}

@@ -92,7 +92,7 @@ func comparedLabels(spec corev1.PodSpec) (keys []string) {
 	}
 	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
-			if len(e.Values) > 0 && len(keys) < maxReasons && !slices.Contains(keys, e.Key) {
+			if len(e.Values) > 0 && len(keys) < stage.MaxReasons && !slices.Contains(keys, e.Key) {
 				keys = append(keys, e.Key)
 			}
 		}
@@ -248,7 +248,7 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 
 // poolsGive adds to a finding that no node has a label which labels the nodes have that Karpenter adds.
 func poolsGive(c *stage.Context, f *stage.Finding) {
-	for _, pool := range c.View.NodePools()[:min(len(c.View.NodePools()), maxReasons)] {
+	for _, pool := range c.View.NodePools()[:min(len(c.View.NodePools()), stage.MaxReasons)] {
 		if gives := pool.Gives(); len(gives) > 0 {
 			f.Detail("NodePool %s gives its nodes %s", pool.GetName(), phrase.Names(gives))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -25,7 +26,7 @@ func neverGoes(c *stage.Context) func(*view.Consumer, *corev1.Pod) bool {
 func services(c *stage.Context, s shortfall) *stage.Finding {
 	causes := s.causes
 	if len(causes.All) > 0 && causes.First().Constraint == placement.VolumeClaim {
-		if f, _ := inUse(c); f != nil {
+		if f, _ := volume.InUse(c); f != nil {
 			return f
 		}
 	}

@@ -2,16 +2,15 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -26,7 +25,7 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	code, _ := phrase.RuleCode(cause.Constraint)
 	name := phrase.Rule(cause.Constraint, r.Role.Pod)
 	if cause.Constraint == placement.VolumeLimits {
-		name = volumeLimit(c, r)
+		name = volume.Limit(c, r)
 	}
 	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+ofRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
@@ -38,33 +37,6 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 		}
 	}
 	return inPieces(c, f, r, users(c, usages(c, c.Cluster(), cause.Constraint, r))...).Fact("rule", string(cause.Constraint))
-}
-
-// volumeLimit names the drivers whose volumes the nodes of a room can attach only so many of, with the least of these numbers.
-func volumeLimit(c *stage.Context, r placement.Room) string {
-	name := phrase.Rule(placement.VolumeLimits, r.Role.Pod)
-	drivers, least := []string{}, map[string]int32{}
-	for _, node := range r.NodeNames() {
-		n := component.CSINode(c.View, node)
-		if n == nil {
-			continue
-		}
-		for _, d := range n.Spec.Drivers {
-			if d.Allocatable == nil || d.Allocatable.Count == nil {
-				continue
-			}
-			if count, known := least[d.Name]; !known || *d.Allocatable.Count < count {
-				least[d.Name] = *d.Allocatable.Count
-			}
-		}
-	}
-	for _, driver := range slices.Sorted(maps.Keys(least)) {
-		drivers = append(drivers, fmt.Sprintf("%s %d", driver, least[driver]))
-	}
-	if len(drivers) == 0 {
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, phrase.Names(drivers))
 }
 
 // inPieces adds what is free, some lines, and who has the rest.

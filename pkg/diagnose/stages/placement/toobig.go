@@ -41,7 +41,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	}
 	if slices.ContainsFunc(causes.All, func(cause placement.Cause) bool { return cause.Constraint == placement.DRADevices }) {
 		_, problems := withholding(c)
-		for _, p := range problems[:min(len(problems), maxReasons)] {
+		for _, p := range problems[:min(len(problems), stage.MaxReasons)] {
 			f.Detail("counted as if it were not so: %s", p.Detail)
 		}
 	}
@@ -170,7 +170,7 @@ func excludedBy(m placement.Matrix, constraint placement.Constraint) (parts []st
 		nodes.add(phrase.Rejection(m, constraint, node), node)
 	}
 	for i, reason := range nodes.reasons {
-		if i == maxReasons {
+		if i == stage.MaxReasons {
 			return append(parts, fmt.Sprintf("others (%s)", constraint))
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes.names[reason]), reason))
@@ -193,9 +193,6 @@ func (b *byReason) add(reason, node string) {
 	}
 	b.names[reason] = append(b.names[reason], node)
 }
-
-// maxReasons is how many reasons of one constraint are named.
-const maxReasons = 4
 
 // byContainer is which container requests how much of the resource, where more than one does.
 func byContainer(role placement.Role, r placement.Room) []string {

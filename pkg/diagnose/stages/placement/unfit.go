@@ -139,7 +139,7 @@ func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (only *app
 			}
 		}
 	}
-	for _, taint := range taints.reasons[:min(len(taints.reasons), maxReasons)] {
+	for _, taint := range taints.reasons[:min(len(taints.reasons), stage.MaxReasons)] {
 		d := component.Agent(c.View, taint)
 		if d == nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -61,7 +62,7 @@ func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 	r := c.RoomOf(cluster, causes, cause)
 	switch cause.Constraint {
 	case placement.VolumeClaim:
-		if f, _ := inUse(c); f != nil {
+		if f, _ := volume.InUse(c); f != nil {
 			return f
 		}
 		return short(c, cluster, causes, r, alone)

@@ -1,4 +1,4 @@
-package placement
+package volume
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
-// littleStorage finds that too few nodes have storage for the volumes that are to be made for members.
-func littleStorage(c *stage.Context, _ shortfall) *stage.Finding {
+// LittleStorage finds that too few nodes have storage for the volumes that are to be made for members.
+func LittleStorage(c *stage.Context) *stage.Finding {
 	var texts, details []string
 	var facts []map[string]any
 	for _, role := range c.Request.Roles {
@@ -40,8 +40,8 @@ func littleStorage(c *stage.Context, _ shortfall) *stage.Finding {
 	if len(texts) == 0 {
 		texts = []string{"the volumes that are to be made for its members find too little storage"}
 	}
-	f := stage.Found(answer.PVCUnbound, "%s: %d/%d members fit", strings.Join(texts[:min(len(texts), maxReasons)], "; "), c.Placed(*c.Placement), c.Gang.Total()).
-		Fact("storage", facts[:min(len(facts), maxReasons)])
+	f := stage.Found(answer.PVCUnbound, "%s: %d/%d members fit", strings.Join(texts[:min(len(texts), stage.MaxReasons)], "; "), c.Placed(*c.Placement), c.Gang.Total()).
+		Fact("storage", facts[:min(len(facts), stage.MaxReasons)])
 	stage.DetailEach(f, details, func(line string) string { return line })
 	return f.Run(command.Kubectl("", "get", "csistoragecapacities", "-A"))
 }

@@ -1,4 +1,4 @@
-package placement
+package volume
 
 import (
 	"fmt"
@@ -18,10 +18,10 @@ import (
 // mostJudged is of how many claims that is found out: users decide how many their pods mount.
 const mostJudged = 8
 
-// oneNode finds that a volume which attaches to one node only is needed on another: by members that have no room on one node together, or that have none where
+// OneNode finds that a volume which attaches to one node only is needed on another: by members that have no room on one node together, or that have none where
 // another pod uses it. No scheduler looks at that: it places them, and those on other nodes hang. found is a placement of the gang on a cluster: on the one as it is,
 // it notes where the scheduler may go wrong.
-func oneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, found placement.Result) {
+func OneNode(c *stage.Context, out *stage.Result, cluster *placement.Cluster, found placement.Result) {
 	asItIs, judged := cluster == c.Cluster(), 0
 	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
 		v := oneNodeVolume{c, claim, nil, nil}

@@ -1,4 +1,4 @@
-package placement
+package volume
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// volumeZone finds that the data is in one place, the room in another. The room is that of the role on the nodes where the data is.
-func volumeZone(c *stage.Context, f *stage.Finding, r placement.Room) {
+// Elsewhere finds that the data is in one place, the room in another. The room is that of the role on the nodes where the data is.
+func Elsewhere(c *stage.Context, f *stage.Finding, r placement.Room) {
 	where, key := "its volumes are elsewhere", corev1.LabelTopologyZone
 	m := c.Matrices[r.Role.Name]
 	if places := boundPlaces(c, r.Role); len(places) > 0 {
@@ -115,7 +115,7 @@ func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 // different places.
 func volumesAre(places []claimPlace) string {
 	text := fmt.Sprintf("the volume of claim %s %s%s", places[0].claim.Name, places[0].is(), places[0].label())
-	for _, p := range places[1:min(len(places), maxReasons)] {
+	for _, p := range places[1:min(len(places), stage.MaxReasons)] {
 		if p.key != places[0].key || p.text != places[0].text {
 			text += fmt.Sprintf(", that of claim %s %s", p.claim.Name, p.text)
 		}
@@ -227,4 +227,16 @@ func neededOf(nodes []*corev1.Node, term []corev1.NodeSelectorRequirement) []cor
 		i++
 	}
 	return needed
+}
+
+// Ceiling is the sentence for a volume that is where too few nodes are.
+func Ceiling(c *stage.Context, role placement.Role, r placement.Room, fitted string) string {
+	places := boundPlaces(c, role)
+	switch {
+	case len(places) == 0:
+		return fmt.Sprintf("the volumes that it mounts keep it from the room that there is: %s fit with them", fitted)
+	case len(r.Nodes) == 0:
+		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
+	}
+	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
 }

@@ -1,4 +1,4 @@
-package placement
+package volume
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// exclusive finds that a volume that only one pod may use is in use, or mounted by several members. It reports whether that is all
+// Exclusive finds that a volume that only one pod may use is in use, or mounted by several members. It reports whether that is all
 // that keeps the gang from its place.
-func exclusive(c *stage.Context, out *stage.Result) bool {
+func Exclusive(c *stage.Context, out *stage.Result) bool {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
 		if members := mounting(c, claim); len(members) > 1 {
 			out.Add(stage.Found(answer.VolumeMultiAttach, "claim %s is ReadWriteOncePod, and %d members mount it: only one pod may", claim.Name, len(members)).At(answer.StagePlacement).
@@ -28,7 +28,7 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 	if !c.Fit(c.Cluster(), placement.Constraints{}.Insert(placement.VolumeClaim)).Fits() {
 		return false
 	}
-	f, by := inUse(c)
+	f, by := InUse(c)
 	if f == nil {
 		return false
 	}
@@ -36,8 +36,8 @@ func exclusive(c *stage.Context, out *stage.Result) bool {
 	return true
 }
 
-// inUse finds that another pod uses a claim that only one may, and whose pod that is; nil if none does.
-func inUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
+// InUse finds that another pod uses a claim that only one may, and whose pod that is; nil if none does.
+func InUse(c *stage.Context) (*stage.Finding, *view.Consumer) {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
 		for _, h := range c.Mounting(claim) {
 			i := slices.IndexFunc(h.Pods, func(p *corev1.Pod) bool { return p.Namespace == claim.Namespace && stage.Mounts(p, claim.Name) })
@@ -110,9 +110,9 @@ func mounting(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
 	return all
 }
 
-// sharedClaim finds that members share a claim that is bound when the first of them has a node. All of them have to go where its volume
+// Shared finds that members share a claim that is bound when the first of them has a node. All of them have to go where its volume
 // is made then, and do not fit there. It is nil if that is not what keeps them from an empty cluster.
-func sharedClaim(c *stage.Context) *stage.Finding {
+func Shared(c *stage.Context) *stage.Finding {
 	ignore := placement.Constraints{}.Insert(placement.VolumeNode)
 	if !c.Fit(c.Best(), ignore).Fits() {
 		return nil

@@ -1,4 +1,5 @@
-package placement
+// Package volume finds what keeps members from a place because of the volumes that they mount: claims that are not bound or are in use, and volumes that are where there is no room.
+package volume
 
 import (
 	"fmt"
@@ -19,8 +20,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// volumes checks that every claim that a role mounts is bound, or is one that is bound when its first pod has a node.
-func volumes(c *stage.Context, out *stage.Result, role placement.Role) {
+// Claims checks that every claim that a role mounts is bound, or is one that is bound when its first pod has a node.
+func Claims(c *stage.Context, out *stage.Result, role placement.Role) {
 	ns := c.Gang.Meta.Namespace
 	if out.Denied(c, "persistentvolumeclaims", ns) {
 		return
@@ -85,7 +86,7 @@ func nodesGone(c *stage.Context, claim *corev1.PersistentVolumeClaim) []string {
 	place, ok := placeOf(c, volumeTerms(volumeOf(c, claim)))
 	named := func(name string) bool { return c.Cluster().Node(name) != nil }
 	labelled := func(n *corev1.Node) bool { return slices.Contains(place.values, n.Labels[corev1.LabelHostname]) }
-	if !ok || place.key != corev1.LabelHostname || slices.ContainsFunc(place.values, named) || some(c, labelled) {
+	if !ok || place.key != corev1.LabelHostname || slices.ContainsFunc(place.values, named) || slices.ContainsFunc(c.Cluster().Nodes(), labelled) {
 		return nil
 	}
 	return place.values
