@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -46,7 +46,7 @@ func (s nodeAdder) addNodes() {
 		if n < fewest {
 			best, offered, fewest = nil, map[string]bool{}, n
 		}
-		alike := size(model) + place.PoolOf(model)
+		alike := size(model) + node.PoolOf(model)
 		if offered[alike] {
 			continue
 		}
@@ -149,7 +149,7 @@ func (s nodeAdder) nodeLabelKeys() map[string]bool {
 func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
 	var with []string
-	if pool := place.PoolOf(model); pool != "" {
+	if pool := node.PoolOf(model); pool != "" {
 		with = append(with, pool)
 	}
 	for _, key := range s.base.Request.Topology.AllRequired() {

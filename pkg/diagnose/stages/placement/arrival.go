@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,13 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
-
-// joiningTakes is how long after its creation a node is still taken to be coming up.
-const joiningTakes = 10 * time.Minute
 
 // arrivals are the nodes that are on their way to the cluster and that the gang may use. Nil are none.
 type arrivals struct {
@@ -43,7 +40,7 @@ func arriving(c *stage.Context) *arrivals {
 		return nil
 	}
 	with := c.On(a.view)
-	usable := usable(with, with.Best())
+	usable := node.Usable(with, with.Best())
 	for _, n := range joining.nodes {
 		if slices.Contains(usable, n.Name) {
 			a.joining = append(a.joining, n)
@@ -65,7 +62,7 @@ func (a *arrivals) addOrders(c *stage.Context) {
 			a.coming, counts = a.coming+1, true
 		}
 		for _, g := range o.groups {
-			models := groupNodes(a.view, g.name)
+			models := node.InGroup(a.view, g.name)
 			missing := g.to - len(models) // some may have come already
 			if len(models) > 0 && missing > 0 && more.like(a.view.Cluster(), g.name, models, min(missing, most-len(more.nodes))) {
 				a.coming, counts = a.coming+missing, true
@@ -138,7 +135,7 @@ func (a *arrivals) in(c *stage.Context) *stage.Context {
 func (a *arrivals) finding(c *stage.Context, effect string) *stage.Finding {
 	f := stage.Found(answer.ScalingUp, "%s%s", strings.Join(a.sentences(c), "; and "), effect)
 	if len(a.joining) > 0 {
-		f.Fact("nodes", nodeNames(a.joining)).See("v1", "Node", a.joining[0], ".status.conditions")
+		f.Fact("nodes", node.Names(a.joining)).See("v1", "Node", a.joining[0], ".status.conditions")
 	}
 	for _, n := range a.joining {
 		f.Detail("%s was created %s ago: %s", n.Name, phrase.Age(c.View.Age(n.CreationTimestamp.Time)), notYet(c, n, a.view.Cluster().Node(n.Name)))
@@ -152,7 +149,7 @@ func (a *arrivals) finding(c *stage.Context, effect string) *stage.Finding {
 // sentences are which nodes are coming, those that have joined first.
 func (a *arrivals) sentences(c *stage.Context) (all []string) {
 	if len(a.joining) > 0 {
-		all = append(all, phrase.AreNames(nodeNames(a.joining))+" joining the cluster")
+		all = append(all, phrase.AreNames(node.Names(a.joining))+" joining the cluster")
 	}
 	if a.coming > 0 {
 		who, what := "the autoscaler", a.orders[0].message
@@ -223,15 +220,10 @@ func joiningNodes(c *stage.Context) joined {
 
 // whenJoined is a new node as it will be once it has joined; any other node is returned as it is. One that is about to go has not long to live.
 func whenJoined(c *stage.Context, n *corev1.Node) *corev1.Node {
-	if !isNew(c, n) {
+	if !node.IsNew(c, n) {
 		return n
 	}
 	return equipped(c, c.Repaired(n))
-}
-
-// isNew reports whether a node is so new that it may still be coming up, and stays.
-func isNew(c *stage.Context, n *corev1.Node) bool {
-	return !n.CreationTimestamp.IsZero() && c.View.Age(n.CreationTimestamp.Time) <= joiningTakes && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, placement.RemovalTaint)
 }
 
 // equipped is a node with the devices that its plugins have not advertised yet: of each vendor as many as it knows of, as its NodeClaim promises, as nodes like it
@@ -258,11 +250,11 @@ func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
 // notYet is what a new node lacks until it is as it will be.
 func notYet(c *stage.Context, n, up *corev1.Node) string {
 	if c.Repaired(n) != n {
-		return unfit(c, n)
+		return node.Unfit(c, n)
 	}
 	var missing []string
 	for name := range devicesOf(up) {
-		if !offers(n, name) {
+		if !node.Offers(n, name) {
 			missing = append(missing, phrase.Resource(name))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 	"github.com/gangctl/gangctl/pkg/setup/imagename"
@@ -134,7 +135,7 @@ func limitsOf(c *stage.Context) (all []groupLimit) {
 // groupLimits adds how large the autoscaler's node groups may become.
 func groupLimits(c *stage.Context, f *stage.Finding) {
 	for _, g := range limitsOf(c) {
-		f.Detail("node group %s may have %s to %s nodes and has %d", g.name, g.least, g.most, len(groupNodes(c.View, g.name)))
+		f.Detail("node group %s may have %s to %s nodes and has %d", g.name, g.least, g.most, len(node.InGroup(c.View, g.name)))
 	}
 }
 
@@ -165,7 +166,7 @@ func isFull(c *stage.Context, e view.Event, group, most string) bool {
 		return false
 	}
 	limit, _ := strconv.Atoi(most) // the expression matches digits only
-	switch there := len(groupNodes(c.View, group)); {
+	switch there := len(node.InGroup(c.View, group)); {
 	case there >= limit:
 		return true
 	case c.View.Age(e.Last) <= scalingTakes: // those that are ordered count

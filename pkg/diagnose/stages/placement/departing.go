@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -22,8 +23,8 @@ func departing(c *stage.Context, f *stage.Finding, role placement.Role) {
 	if len(nodes) == 0 {
 		return
 	}
-	names, about := nodeNames(nodes), ""
-	if n := offered(c.Cluster(), names, podrequest.Device(podrequest.Of(role.Pod))); n > 0 {
+	names, about := node.Names(nodes), ""
+	if n := node.Offered(c.Cluster(), names, podrequest.Device(podrequest.Of(role.Pod))); n > 0 {
 		about = fmt.Sprintf(" (%s)", phrase.Amount(podrequest.Device(podrequest.Of(role.Pod)), n))
 	}
 	oldest := slices.MinFunc(nodes, func(a, b *corev1.Node) int { return a.DeletionTimestamp.Compare(b.DeletionTimestamp.Time) })
@@ -78,6 +79,6 @@ func leavingNodes(c *stage.Context) []*corev1.Node {
 	if !c.Fit(with, nil).Fits() {
 		return nil
 	}
-	may := sets.New(usable(c, with)...)
+	may := sets.New(node.Usable(c, with)...)
 	return slices.DeleteFunc(deleted, func(n *corev1.Node) bool { return !may.Has(n.Name) })
 }

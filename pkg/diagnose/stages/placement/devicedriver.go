@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -79,7 +80,7 @@ func silenceOf(c *stage.Context, driver string) *silence {
 
 // kindOfNode is equal for nodes that have the same devices: by their instance type, or else their pool.
 func kindOfNode(n *corev1.Node) string {
-	return cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], PoolOf(n))
+	return cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], node.PoolOf(n))
 }
 
 // slicesFor are the slices of a node as those of a node like it are.
@@ -102,8 +103,8 @@ func (s *silence) helps(c *stage.Context) bool {
 }
 
 func (s *silence) finding(c *stage.Context, d placement.DeviceCount) *stage.Finding {
-	names := nodeNames(s.nodes)
-	if !slices.ContainsFunc(s.nodes, func(n *corev1.Node) bool { return !isNew(c, n) }) {
+	names := node.Names(s.nodes)
+	if !slices.ContainsFunc(s.nodes, func(n *corev1.Node) bool { return !node.IsNew(c, n) }) {
 		return stage.Found(answer.ScalingUp, "%s joining the cluster, and DRA driver %s has not published %s devices yet", phrase.AreNames(names), s.driver, phrase.Verb(len(names), "its", "their")).
 			Fact("nodes", names).Fact("class", d.Class).Fact("driver", s.driver)
 	}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
@@ -36,7 +37,7 @@ func (m *deviceModels) add(n *corev1.Node) {
 			of[kind] = devices
 		}
 	}
-	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], PoolOf(n)
+	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], node.PoolOf(n)
 	keep(m.byType, kind)
 	keep(m.byPool, pool)
 	if kind == "" {
@@ -46,7 +47,7 @@ func (m *deviceModels) add(n *corev1.Node) {
 
 // like are the devices of nodes of the same kind as a node: of its instance type, or, where that of one of them is not known, of its pool.
 func (m *deviceModels) like(n *corev1.Node) corev1.ResourceList {
-	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], PoolOf(n)
+	kind, pool := n.Labels[corev1.LabelInstanceTypeStable], node.PoolOf(n)
 	if kind == "" {
 		return m.byPool[pool]
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -74,7 +75,7 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 	starting := true
 	for _, n := range c.Cluster().Nodes() {
 		if looksLike(c, n, name) {
-			nodes, starting = append(nodes, n.Name), starting && isNew(c, n)
+			nodes, starting = append(nodes, n.Name), starting && node.IsNew(c, n)
 		}
 	}
 	plugin := component.DevicePlugin(c.View, name)
@@ -103,7 +104,7 @@ func unplugged(c *stage.Context) *stage.Finding {
 			return n
 		}
 		up := equipped(c, n)
-		if offers(up, name) {
+		if node.Offers(up, name) {
 			nodes = append(nodes, n.Name)
 		}
 		return up

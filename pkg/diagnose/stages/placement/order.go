@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -141,7 +142,7 @@ func failing(c *stage.Context, o order) order {
 // missing is which group has fewer nodes than were ordered; empty if none has, as far as its nodes are known.
 func missing(c *stage.Context, o order) string {
 	for _, g := range o.groups {
-		if there := len(groupNodes(c.View, g.name)); there < g.to && (there > 0 || g.from == 0) {
+		if there := len(node.InGroup(c.View, g.name)); there < g.to && (there > 0 || g.from == 0) {
 			return fmt.Sprintf("group %s has %s of %d", g.title(), phrase.Count(there, "node"), g.to)
 		}
 	}
@@ -206,13 +207,13 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 		}
 		coming, unknown := 0, ""
 		for _, g := range o.groups {
-			nodes := groupNodes(c.View, g.name)
+			nodes := node.InGroup(c.View, g.name)
 			bare := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !unequipped(c, n) })
 			coming += max(0, g.to-max(g.from, len(nodes))) + len(bare)
 			switch {
 			case len(bare) < len(nodes):
 			case len(bare) > 0:
-				unknown = phrase.AreNames(nodeNames(bare)) + " of the group, and without devices as yet"
+				unknown = phrase.AreNames(node.Names(bare)) + " of the group, and without devices as yet"
 			case g.from > 0:
 				unknown = "no node carries the name of group " + g.name
 			default:
@@ -229,9 +230,9 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 
 // unequipped reports whether a node is so new that its devices of the kind that the gang requests may come yet, and how many is not known.
 func unequipped(c *stage.Context, n *corev1.Node) bool {
-	return isNew(c, n) && slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool {
+	return node.IsNew(c, n) && slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool {
 		device := request.Device(request.Of(r.Pod))
-		return device != "" && !offers(equipped(c, n), device)
+		return device != "" && !node.Offers(equipped(c, n), device)
 	})
 }
 

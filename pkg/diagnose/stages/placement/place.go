@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -234,7 +235,7 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 // countedElsewhere reports whether a scheduler has placed pods that request a resource which no node has, though its vendor's plugin offers others: an extender of the scheduler
 // has its number.
 func countedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceName) bool {
-	known := func(n *corev1.Node) bool { _, has := n.Status.Capacity[name]; return has || offers(n, name) }
+	known := func(n *corev1.Node) bool { _, has := n.Status.Capacity[name]; return has || node.Offers(n, name) }
 	switch {
 	case !podrequest.IsDevice(name), some(c, known), !some(c, func(n *corev1.Node) bool { return offersOf(n, name) }):
 		return false
@@ -266,5 +267,5 @@ func countedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceNa
 func uncounted(c *stage.Context, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(c.View.Snap.DeviceClasses, func(class *resourceapi.DeviceClass) bool {
 		return ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || resourceapi.ResourceDeviceClassPrefix+class.Name == string(name)
-	}) && !some(c, func(n *corev1.Node) bool { return offers(n, name) })
+	}) && !some(c, func(n *corev1.Node) bool { return node.Offers(n, name) })
 }

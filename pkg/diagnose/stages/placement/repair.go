@@ -16,8 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -75,7 +75,7 @@ func repairOf(c *stage.Context, name string, of func(*corev1.Node) *corev1.Node)
 // the role requests, if it requests one.
 func useful(c *stage.Context, repair *nodeRepair) []*corev1.Node {
 	find := func() []*corev1.Node {
-		usable := sets.New(usable(c, c.Best())...)
+		usable := sets.New(node.Usable(c, c.Best())...)
 		all := slices.DeleteFunc(slices.Clone(repair.nodes), func(n *corev1.Node) bool { return !usable.Has(n.Name) })
 		if len(all) == 0 {
 			return repair.nodes
@@ -89,32 +89,10 @@ func useful(c *stage.Context, repair *nodeRepair) []*corev1.Node {
 	return stage.OnceForShape(c, usefulFor{repair.name}, func() ([]*corev1.Node, bool) { return find(), true })
 }
 
-// usable are the nodes of a cluster that some role may use: with the device that the role requests, if it requests one.
-func usable(c *stage.Context, cluster *placement.Cluster) []string {
-	var all []string
-	for _, role := range c.Request.Roles {
-		device := request.Device(request.Of(role.Pod))
-		for _, name := range c.MatrixOn(cluster, role).Usable() {
-			if device == "" || offers(cluster.Node(name), device) {
-				all = append(all, name)
-			}
-		}
-	}
-	return all
-}
-
-func nodeNames(nodes []*corev1.Node) []string {
-	var all []string
-	for _, n := range nodes {
-		all = append(all, n.Name)
-	}
-	return all
-}
-
 // unhealthy finds that a device that a node has is not allocatable.
 func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, healthy(c))
-	names := nodeNames(nodes)
+	names := node.Names(nodes)
 	device := s.room.Resource
 	var lines []string
 	for _, n := range nodes {
@@ -140,7 +118,7 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 
 // withholding is why devices that drivers publish are given to no pod, and the rules among that, on nodes that the gang may use.
 func withholding(c *stage.Context) (rules []*resourceapi.DeviceTaintRule, problems []placement.DeviceProblem) {
-	among := sets.New(usable(c, c.Best())...)
+	among := sets.New(node.Usable(c, c.Best())...)
 	elsewhere := func(p placement.DeviceProblem) bool {
 		return c.View.Cluster().Node(p.Where) != nil && !among.Has(p.Where)
 	}
@@ -215,7 +193,7 @@ func withheld(c *stage.Context, s shortfall) *stage.Finding {
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	nodes := useful(c, uncordoned(c))
-	names := nodeNames(nodes)
+	names := node.Names(nodes)
 	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c))).Fact("nodes", names)
 	for _, n := range nodes[:min(len(nodes), stage.MaxLines)] {
 		for _, report := range stage.Reports(n) {
@@ -227,7 +205,7 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 		f.Message = fmt.Sprintf("%s cordoned while a driver is upgraded, %s", phrase.AreNames(names), others(c, s, uncordoned(c)))
 		return f.As(answer.Waiting, answer.Nobody)
 	}
-	return f.Fix(stage.Uncordon(c.View, nodeNames(closed)))
+	return f.Fix(stage.Uncordon(c.View, node.Names(closed)))
 }
 
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
@@ -238,7 +216,7 @@ func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
 		return "and there is no other node: " + fitted
 	case len(s.room.Nodes) == 0:
 		all := c.View.Cluster() // what pods there are does not matter
-		rest := c.View.Derived(all, "but for nodes to be "+repair.name, func() *placement.Cluster { return all.WithoutNodes(nodeNames(repair.nodes)...) })
+		rest := c.View.Derived(all, "but for nodes to be "+repair.name, func() *placement.Cluster { return all.WithoutNodes(node.Names(repair.nodes)...) })
 		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), strings.Join(excludedNodes(c.MatrixOn(rest, s.room.Role)), "; "))
 	case len(s.causes.All) == 0:
 		return "and the others are too few: " + fitted

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -29,7 +30,7 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") || uncounted(c, name) || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
+		if q.IsZero() || !strings.Contains(string(name), "/") || uncounted(c, name) || some(c, func(n *corev1.Node) bool { return node.Offers(n, name) }) {
 			continue
 		}
 		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(component.DevicePlugin(c.View, name)) {
@@ -51,12 +52,6 @@ func some(c *stage.Context, match func(*corev1.Node) bool) bool {
 	return slices.ContainsFunc(c.Cluster().Nodes(), match)
 }
 
-// offers reports whether a node has a device to give.
-func offers(n *corev1.Node, name corev1.ResourceName) bool {
-	q := n.Status.Allocatable[name]
-	return !q.IsZero()
-}
-
 // remembers reports whether a node knows that it has a device.
 func remembers(n *corev1.Node, name corev1.ResourceName) bool {
 	q := n.Status.Capacity[name]
@@ -66,7 +61,7 @@ func remembers(n *corev1.Node, name corev1.ResourceName) bool {
 // offersOf reports whether a node has any device of the same vendor to give: devices may be cut into smaller ones.
 func offersOf(n *corev1.Node, name corev1.ResourceName) bool {
 	for other := range n.Status.Allocatable {
-		if vendor(other) == vendor(name) && offers(n, other) {
+		if vendor(other) == vendor(name) && node.Offers(n, other) {
 			return true
 		}
 	}
@@ -153,7 +148,7 @@ func slicedAsWhole(c *stage.Context, f *stage.Finding, name corev1.ResourceName)
 	others := false
 	for _, n := range c.Cluster().Nodes() {
 		switch {
-		case !offers(n, whole):
+		case !node.Offers(n, whole):
 		case podrequest.SlicedAsWhole(n, name):
 			sliced = append(sliced, n.Name)
 		default:

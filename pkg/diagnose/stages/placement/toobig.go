@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -107,22 +108,12 @@ func takesNone(c *stage.Context, cluster *placement.Cluster, r placement.Room) s
 	refusals := phrase.Refusals(c.MatrixOn(cluster, r.Role), func(placement.Constraint) bool { return true })
 	parts := phrase.EachRefusal(refusals, func(of phrase.Refusal) string {
 		nodes := phrase.Names(of.Nodes)
-		if n := offered(cluster, of.Nodes, device); n > 0 {
+		if n := node.Offered(cluster, of.Nodes, device); n > 0 {
 			nodes += fmt.Sprintf(" (%s)", phrase.Amount(device, n))
 		}
 		return nodes + " " + refuses(of, r.Role)
 	})
 	return fmt.Sprintf("no node takes a %s: %s", phrase.Noun(r), strings.Join(parts, ", "))
-}
-
-// offered is how much of a device some nodes have in all.
-func offered(cluster *placement.Cluster, nodes []string, device corev1.ResourceName) (sum int64) {
-	for _, name := range nodes {
-		if device != "" {
-			sum = podrequest.Sum(sum, podrequest.Amount(device, cluster.Node(name).Status.Allocatable[device]))
-		}
-	}
-	return sum
 }
 
 // refuses is the predicate for nodes that refuse a role.

@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 )
 
 // scaleUpFailed is the reason of events by which the autoscaler of GKE reports, about the pod, that the nodes which it has ordered do not come: its cloud has none to give, or its quota does not allow them.
@@ -35,7 +36,7 @@ func (u unfilled) read(e view.Event) bool {
 func (u unfilled) take(c *stage.Context, o *order) bool {
 	e := u[o.pod]
 	u[o.pod] = nil
-	if e == nil || o.claim != "" || len(o.groups) > 0 && !slices.ContainsFunc(o.groups, func(g growth) bool { return len(groupNodes(c.View, g.name)) < g.to }) {
+	if e == nil || o.claim != "" || len(o.groups) > 0 && !slices.ContainsFunc(o.groups, func(g growth) bool { return len(node.InGroup(c.View, g.name)) < g.to }) {
 		return false
 	}
 	if o.failure = missing(c, *o); o.failure != "" {

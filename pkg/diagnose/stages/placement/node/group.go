@@ -1,4 +1,4 @@
-package placement
+package node
 
 import (
 	"slices"
@@ -12,8 +12,8 @@ import (
 // inGroup is the key of the nodes of a group.
 type inGroup struct{ id string }
 
-// groupNodes are the nodes of a node group, by the id that the cluster autoscaler has for it. The caller does not change the list.
-func groupNodes(v *view.View, id string) []*corev1.Node {
+// InGroup are the nodes of a node group, by the id that the cluster autoscaler has for it. The caller does not change the list.
+func InGroup(v *view.View, id string) []*corev1.Node {
 	return view.Once(v, inGroup{id}, func() (nodes []*corev1.Node) {
 		for _, n := range v.Cluster().Nodes() {
 			if ofNodeGroup(n, id) {
