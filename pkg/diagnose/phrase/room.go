@@ -79,6 +79,9 @@ func Allowed(r placement.Room, who string) string {
 	return fmt.Sprintf("the %s that %s may use", Count(len(r.Nodes), "node"), who)
 }
 
+// WholeCluster stands for all nodes, with their verb, where no other has any of a resource.
+const WholeCluster = "the whole cluster has"
+
 // Busy is the sentence for a gang that finds too little free. nodes are those that it may use, as [Allowed] names them.
 func Busy(r placement.Room, nodes string) string {
 	pieces := Elsewhere(r)

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // CreationGrace is how long a controller may take between one pod of a job and the next.
@@ -31,6 +32,14 @@ func (c *Context) CreatedByRole() string {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c.Gang.CreatedOf(r.Name), r.Replicas))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// OnlyFor ends what is so for a role of several, where it is not so for all. It reads like: , required for Launcher.
+func (c *Context) OnlyFor(role placement.Role, how string, is func(placement.Role) bool) string {
+	if !slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool { return !is(r) }) {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s", how, phrase.Role(role.Name))
 }
 
 // FailedPods are the pods of a job with random pod names that have failed, the latest first: its controller makes others under

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -24,11 +25,11 @@ type absence struct {
 func absences() []absence {
 	set := func(all ...placement.Constraint) placement.Constraints { return placement.Constraints{}.Insert(all...) }
 	return []absence{
-		{resources, nil}, // those that are not there: see absentResources
+		{device.Resources, nil}, // those that are not there: see absentResources
 		{selector, set(placement.NodeSelector, placement.NodeAffinity)},
 		{topology, set(placement.PodAffinity, placement.TopologySpread, placement.Topology)},
 		{volume.Claims, set(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)},
-		{deviceClaims, set(placement.DRADevices)},
+		{device.Claims, set(placement.DRADevices)},
 	}
 }
 

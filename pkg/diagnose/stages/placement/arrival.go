@@ -11,9 +11,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -97,7 +97,7 @@ func (f *further) like(cluster *placement.Cluster, group string, models []*corev
 	if count <= 0 || slices.ContainsFunc(f.groups, func(known string) bool { return strings.HasPrefix(known, group+"=") }) {
 		return false
 	}
-	at := max(0, slices.IndexFunc(models, func(n *corev1.Node) bool { return len(devicesOf(n)) > 0 }))
+	at := max(0, slices.IndexFunc(models, func(n *corev1.Node) bool { return len(device.Of(n)) > 0 }))
 	model := placement.AtCapacity(placement.Repaired(placement.Uncordoned(models[at]))).DeepCopy()
 	model.Name += "-coming"
 	nodes, pods := whatif.NewNodes(model, whatif.Daemons(cluster, models[at].Name), count)
@@ -223,28 +223,7 @@ func whenJoined(c *stage.Context, n *corev1.Node) *corev1.Node {
 	if !node.IsNew(c, n) {
 		return n
 	}
-	return equipped(c, c.Repaired(n))
-}
-
-// equipped is a node with the devices that its plugins have not advertised yet: of each vendor as many as it knows of, as its NodeClaim promises, as nodes like it
-// have, or as its labels count.
-func equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
-	up := n
-	for _, known := range []corev1.ResourceList{n.Status.Capacity, c.View.Promised(n), deviceModelsOf(c.View).like(n), request.Counted(n)} {
-		before := up
-		for name, q := range known {
-			if request.IsDevice(name) && !q.IsZero() && !offersOf(before, name) {
-				if up == before {
-					up = before.DeepCopy()
-				}
-				if up.Status.Allocatable == nil {
-					up.Status.Allocatable = corev1.ResourceList{}
-				}
-				up.Status.Allocatable[name] = q
-			}
-		}
-	}
-	return up
+	return device.Equipped(c, c.Repaired(n))
 }
 
 // notYet is what a new node lacks until it is as it will be.
@@ -253,7 +232,7 @@ func notYet(c *stage.Context, n, up *corev1.Node) string {
 		return node.Unfit(c, n)
 	}
 	var missing []string
-	for name := range devicesOf(up) {
+	for name := range device.Of(up) {
 		if !node.Offers(n, name) {
 			missing = append(missing, phrase.Resource(name))
 		}

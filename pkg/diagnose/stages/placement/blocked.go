@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -83,6 +84,8 @@ func repairs(c *stage.Context) []repair {
 		}
 		return r
 	}
+	withheld := func(c *stage.Context, s shortfall) *stage.Finding { return device.Withheld(c, s.without) }
+	leftClaims := func(c *stage.Context, s shortfall) *stage.Finding { return device.LeftClaims(c, s.without) }
 	storage := func(c *stage.Context, _ shortfall) *stage.Finding { return volume.LittleStorage(c) }
 	devices := c.View.Derived(c.Cluster(), "devices", c.Cluster().DevicesRepaired)
 	all := []repair{

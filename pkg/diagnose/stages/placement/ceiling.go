@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -51,7 +52,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	role, fitted := r.Role, fmt.Sprintf("%d of %d members", c.Placed(ideal), c.Gang.Total())
 	switch cause.Constraint {
 	case placement.DRADevices:
-		return tooFewDevices(c, fitted)
+		return device.TooFew(c, fitted)
 	case placement.PodAffinity:
 		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
 			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.Cluster().BoundDomains(c.Request.Bound, key))
@@ -121,7 +122,7 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	}
 	one, all := onNodes(c, cluster, causes, r)
 	nodes := ""
-	if all == wholeCluster {
+	if all == phrase.WholeCluster {
 		nodes = " on " + phrase.Count(len(r.Nodes), "node")
 	}
 	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
@@ -215,7 +216,7 @@ func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Caus
 	if taints := untolerated(c, cluster, causes, r); taints != "" {
 		return "the largest node that it may use", phrase.Allowed(r, "it") + " (it does not tolerate " + taints + ")" + has
 	}
-	one, all = "the largest node", wholeCluster
+	one, all = "the largest node", phrase.WholeCluster
 	if isElsewhere(c, cluster, causes, r, r.LargestTotal) {
 		one = "the largest node that it may use"
 	}
@@ -224,9 +225,6 @@ func onNodes(c *stage.Context, cluster *placement.Cluster, causes placement.Caus
 	}
 	return one, all
 }
-
-// wholeCluster stands for all nodes, with their verb, where no other has any of a resource.
-const wholeCluster = "the whole cluster has"
 
 // isElsewhere reports whether a node that is none of a room has more than so much of its resource.
 func isElsewhere(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, amount int64) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -231,8 +232,8 @@ func undetermined(c *stage.Context, orders orders) *stage.Finding {
 // unequipped reports whether a node is so new that its devices of the kind that the gang requests may come yet, and how many is not known.
 func unequipped(c *stage.Context, n *corev1.Node) bool {
 	return node.IsNew(c, n) && slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool {
-		device := request.Device(request.Of(r.Pod))
-		return device != "" && !node.Offers(equipped(c, n), device)
+		name := request.Device(request.Of(r.Pod))
+		return name != "" && !node.Offers(device.Equipped(c, n), name)
 	})
 }
 

@@ -6,15 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
-
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -64,7 +59,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 				phrase.Names(now.Released), phrase.Verb(len(now.Released), "has", "have"))
 		}
 		volume.OneNode(c, out, c.Cluster(), now)
-		shares(c, out)
+		device.Shares(c, out)
 		tree(c, out)
 		resourceGap(c, out)
 		return stage.OK(c.Fitted())
@@ -115,7 +110,7 @@ func keeps(c *stage.Context, out *stage.Result) {
 	}
 	switch {
 	case ideal.Impossible():
-		switch plugs, drives, shares := unplugged(c), undriven(c), volume.Shared(c); {
+		switch plugs, drives, shares := device.Unplugged(c), device.Undriven(c), volume.Shared(c); {
 		case plugs != nil:
 			out.Add(plugs)
 		case drives != nil:
@@ -221,51 +216,13 @@ func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
 		for _, name := range slices.Sorted(maps.Keys(podrequest.Of(r.Pod))) {
 			switch scheduler := gang.SchedulerName(r.Pod); {
 			case all.Has(placement.Resource(name)):
-			case uncounted(c, name):
+			case device.Uncounted(c, name):
 				all.Insert(placement.Resource(name))
-			case countedElsewhere(c, scheduler, name):
+			case device.CountedElsewhere(c, scheduler, name):
 				all.Insert(placement.Resource(name))
 				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("how scheduler %s counts %s, of which no node has a number", scheduler, name))
 			}
 		}
 	}
 	return all
-}
-
-// countedElsewhere reports whether a scheduler has placed pods that request a resource which no node has, though its vendor's plugin offers others: an extender of the scheduler
-// has its number.
-func countedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceName) bool {
-	known := func(n *corev1.Node) bool { _, has := n.Status.Capacity[name]; return has || node.Offers(n, name) }
-	switch {
-	case !podrequest.IsDevice(name), some(c, known), !some(c, func(n *corev1.Node) bool { return offersOf(n, name) }):
-		return false
-	}
-	type placed struct {
-		scheduler string
-		name      corev1.ResourceName
-	}
-	type placedPods struct{}
-	return view.Once(c.View, placedPods{}, func() map[placed]bool {
-		all := map[placed]bool{}
-		for _, p := range c.View.Snap.Pods {
-			if p.Status.Phase != corev1.PodRunning || p.Spec.NodeName == "" {
-				continue
-			}
-			for i := range p.Spec.Containers {
-				for name, q := range p.Spec.Containers[i].Resources.Requests {
-					if podrequest.IsDevice(name) && !q.IsZero() {
-						all[placed{gang.SchedulerName(p), name}] = true
-					}
-				}
-			}
-		}
-		return all
-	})[placed{scheduler, name}]
-}
-
-// uncounted reports whether no node offers a resource that stands for the devices of a DeviceClass: there may be some that have no number.
-func uncounted(c *stage.Context, name corev1.ResourceName) bool {
-	return slices.ContainsFunc(c.View.Snap.DeviceClasses, func(class *resourceapi.DeviceClass) bool {
-		return ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || resourceapi.ResourceDeviceClassPrefix+class.Name == string(name)
-	}) && !some(c, func(n *corev1.Node) bool { return node.Offers(n, name) })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -30,7 +31,7 @@ func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Fin
 	case answer.VolumeZone:
 		volume.Elsewhere(c, f, r)
 	default:
-		f.Message = devicesTaken(c, f)
+		f.Message = device.Taken(c, f)
 	}
 	switch {
 	case f.Facts["resourceClaim"] != nil:

@@ -190,14 +190,6 @@ func describeRequirements(spec corev1.PodSpec) string {
 	return strings.Join(append(parts, strings.Join(terms, " or ")), ", ")
 }
 
-// onlyFor ends what is so for a role of several, where it is not so for all. It reads like: , required for Launcher.
-func onlyFor(c *stage.Context, role placement.Role, how string, is func(placement.Role) bool) string {
-	if !slices.ContainsFunc(c.Request.Roles, func(r placement.Role) bool { return !is(r) }) {
-		return ""
-	}
-	return fmt.Sprintf(", %s %s", how, phrase.Role(role.Name))
-}
-
 // MaxValues is how many values of one label are offered, each in a command of its own. Nodes may have a label with a value each, such as their name.
 const MaxValues = 16
 
@@ -205,7 +197,7 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	values := valuesOf(c, w.Key)
 	have := valueNames(c, w.Key)
 	same := func(r placement.Role) bool { return slices.ContainsFunc(Requirements(r.Pod.Spec), w.Same) }
-	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, onlyFor(c, role, "required for", same)).
+	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, c.OnlyFor(role, "required for", same)).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values)
 	f.Fact("have", someOf(values))
 	if len(values) > mostHad {

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -41,7 +42,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		f.Detail("%s", assumed)
 	}
 	if slices.ContainsFunc(causes.All, func(cause placement.Cause) bool { return cause.Constraint == placement.DRADevices }) {
-		_, problems := withholding(c)
+		_, problems := device.Withholding(c)
 		for _, p := range problems[:min(len(problems), stage.MaxReasons)] {
 			f.Detail("counted as if it were not so: %s", p.Detail)
 		}
@@ -55,7 +56,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		f.Detail("%s", line)
 	}
 	if podrequest.IsGPU(r.Resource) {
-		uncut(c, f)
+		device.Uncut(c, f)
 	}
 	c.Defaulted(f, phrase.Role(role.Name), r.Resource)
 	misread(c, f, role, r)

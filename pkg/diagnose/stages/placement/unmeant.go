@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,7 +21,7 @@ func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placemen
 	larger := func(n *corev1.Node) bool {
 		return r.PerMember < beyond*request.Amount(r.Resource, n.Status.Allocatable[r.Resource])
 	}
-	if r.Resource != corev1.ResourceCPU || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 || some(c, larger) {
+	if r.Resource != corev1.ResourceCPU || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 || slices.ContainsFunc(c.Cluster().Nodes(), larger) {
 		return
 	}
 	template := c.Gang.RoleByName(phrase.Role(role.Name))

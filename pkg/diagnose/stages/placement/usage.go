@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -29,11 +30,11 @@ func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.C
 	case placement.HostPort:
 		return []usage{held(onNodesOf(r, conflictsWith(r.Role.Pod)), func([]*corev1.Pod) string { return "host port " + portNumbers(r.Role.Pod) })}
 	case placement.DRADevices:
-		devices := allocatedDevices(c)
-		return []usage{held(onNodesOf(r, func(p *corev1.Pod) bool { return devices.of(p) > 0 }), func(pods []*corev1.Pod) string {
+		devices := device.Allocated(c)
+		return []usage{held(onNodesOf(r, func(p *corev1.Pod) bool { return devices.Of(p) > 0 }), func(pods []*corev1.Pod) string {
 			sum := 0
 			for _, p := range pods {
-				sum += devices.of(p)
+				sum += devices.Of(p)
 			}
 			return phrase.Count(sum, "device")
 		})}

@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"cmp"
@@ -19,9 +19,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// undriven finds nodes that look like they have devices which members claim, and of which no DRA driver publishes any: the kubelet removes what a driver has published
+// Undriven finds nodes that look like they have devices which members claim, and of which no DRA driver publishes any: the kubelet removes what a driver has published
 // that is gone. It is nil where the gang would not fit with as many as nodes like them have, unless no node has any.
-func undriven(c *stage.Context) *stage.Finding {
+func Undriven(c *stage.Context) *stage.Finding {
 	for _, d := range c.Devices(c.Best()) {
 		drivers := d.Drivers
 		if len(drivers) == 0 {

@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"cmp"
@@ -50,8 +50,8 @@ func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 	}
 }
 
-// uncut adds the nodes whose GPUs are neither whole nor cut yet: they offer none.
-func uncut(c *stage.Context, f *stage.Finding) {
+// Uncut adds the nodes whose GPUs are neither whole nor cut yet: they offer none.
+func Uncut(c *stage.Context, f *stage.Finding) {
 	for _, n := range c.Cluster().Nodes() {
 		if layout, state := podrequest.Slicing(n); podrequest.Sliced(n) && state != sliced && len(f.Details) < stage.MaxLines {
 			f.Detail("the GPUs of %s are to be cut (nvidia.com/mig.config=%s, state %s): it offers no whole ones", n.Name, layout, cmp.Or(state, "not begun"))

@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"fmt"
@@ -90,9 +90,9 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 	return noPlugin(c, phrase.Role(role.Name), name, nodes, plugin)
 }
 
-// unplugged finds that some nodes do not advertise devices that they should, by their labels or their NodeClaims, and with them the gang would fit. It is nil if
+// Unplugged finds that some nodes do not advertise devices that they should, by their labels or their NodeClaims, and with them the gang would fit. It is nil if
 // that is not so.
-func unplugged(c *stage.Context) *stage.Finding {
+func Unplugged(c *stage.Context) *stage.Finding {
 	role := c.Request.Hardest(c.Placement.Placed)
 	name := lacked(c, role)
 	if name == "" {
@@ -103,7 +103,7 @@ func unplugged(c *stage.Context) *stage.Finding {
 		if !looksLike(c, n, name) {
 			return n
 		}
-		up := equipped(c, n)
+		up := Equipped(c, n)
 		if node.Offers(up, name) {
 			nodes = append(nodes, n.Name)
 		}

@@ -1,9 +1,10 @@
-package placement
+package device
 
 import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -28,7 +29,7 @@ func deviceModelsOf(v *view.View) *deviceModels {
 }
 
 func (m *deviceModels) add(n *corev1.Node) {
-	devices := devicesOf(n)
+	devices := Of(n)
 	if len(devices) == 0 {
 		return
 	}
@@ -59,7 +60,7 @@ func (m *deviceModels) like(n *corev1.Node) corev1.ResourceList {
 
 // lacks reports whether a node has the devices of its kind but one. That it has none of them proves nothing: some distributions give all nodes one instance type.
 func (m *deviceModels) lacks(n *corev1.Node, name corev1.ResourceName) bool {
-	its, like := devicesOf(n), m.like(n)
+	its, like := Of(n), m.like(n)
 	if q := like[name]; q.IsZero() || len(its) == 0 {
 		return false
 	}
@@ -71,8 +72,8 @@ func (m *deviceModels) lacks(n *corev1.Node, name corev1.ResourceName) bool {
 	return true
 }
 
-// devicesOf are the devices that a node offers.
-func devicesOf(n *corev1.Node) corev1.ResourceList {
+// Of are the devices that a node offers.
+func Of(n *corev1.Node) corev1.ResourceList {
 	devices := corev1.ResourceList{}
 	for name, q := range n.Status.Allocatable {
 		if request.IsDevice(name) && !q.IsZero() {
@@ -80,4 +81,25 @@ func devicesOf(n *corev1.Node) corev1.ResourceList {
 		}
 	}
 	return devices
+}
+
+// Equipped is a node with the devices that its plugins have not advertised yet: of each vendor as many as it knows of, as its NodeClaim promises, as nodes like it
+// have, or as its labels count.
+func Equipped(c *stage.Context, n *corev1.Node) *corev1.Node {
+	up := n
+	for _, known := range []corev1.ResourceList{n.Status.Capacity, c.View.Promised(n), deviceModelsOf(c.View).like(n), request.Counted(n)} {
+		before := up
+		for name, q := range known {
+			if request.IsDevice(name) && !q.IsZero() && !offersOf(before, name) {
+				if up == before {
+					up = before.DeepCopy()
+				}
+				if up.Status.Allocatable == nil {
+					up.Status.Allocatable = corev1.ResourceList{}
+				}
+				up.Status.Allocatable[name] = q
+			}
+		}
+	}
+	return up
 }

@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"fmt"
@@ -35,9 +35,9 @@ func shareOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// shares finds that members request parts of GPUs, and there is not a whole one free for each: whether those in use have a part left is not known. A
+// Shares finds that members request parts of GPUs, and there is not a whole one free for each: whether those in use have a part left is not known. A
 // whole one each is always enough.
-func shares(c *stage.Context, out *stage.Result) {
+func Shares(c *stage.Context, out *stage.Result) {
 	if c.Gang.Decl == nil || c.Gang.Decl.Key.Dialect != gang.KAI {
 		return
 	}

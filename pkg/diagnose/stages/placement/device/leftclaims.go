@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// leftClaims finds that devices are not used, and stay allocated to claims of pods that are gone.
-func leftClaims(c *stage.Context, s shortfall) *stage.Finding {
-	claims := neededClaims(c, s.without)
+// LeftClaims finds that devices are not used, and stay allocated to claims of pods that are gone.
+func LeftClaims(c *stage.Context, without *placement.Cluster) *stage.Finding {
+	claims := neededClaims(c, without)
 	var lines, names []string
 	devices := 0
 	for _, k := range claims {

@@ -1,4 +1,4 @@
-package placement
+package device
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// deviceClaims checks that what a role names to claim devices by exists, and that a driver publishes devices at all.
-func deviceClaims(c *stage.Context, out *stage.Result, role placement.Role) {
+// Claims checks that what a role names to claim devices by exists, and that a driver publishes devices at all.
+func Claims(c *stage.Context, out *stage.Result, role placement.Role) {
 	s, ns := c.View.Snap, c.Gang.Meta.Namespace
 	if len(role.Pod.Spec.ResourceClaims) == 0 || !s.CanList("resourceclaims.resource.k8s.io", ns) || !s.CanList("resourceclaimtemplates.resource.k8s.io", ns) {
 		return
@@ -132,8 +132,8 @@ func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
 	})
 }
 
-// devicesTaken is the sentence for devices that others have, with the numbers of each class of which too few are free.
-func devicesTaken(c *stage.Context, f *stage.Finding) string {
+// Taken is the sentence for devices that others have, with the numbers of each class of which too few are free.
+func Taken(c *stage.Context, f *stage.Finding) string {
 	theirs := fmt.Sprintf("%d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
 	counts := c.Devices(c.Cluster())
 	short := slices.DeleteFunc(slices.Clone(counts), func(d placement.DeviceCount) bool { return d.Requested <= d.Free })
@@ -162,8 +162,8 @@ func devicesTaken(c *stage.Context, f *stage.Finding) string {
 	return strings.Join(parts, "; ") + "; " + theirs
 }
 
-// tooFewDevices is the sentence for devices of which the whole cluster has too few.
-func tooFewDevices(c *stage.Context, fitted string) string {
+// TooFew is the sentence for devices of which the whole cluster has too few.
+func TooFew(c *stage.Context, fitted string) string {
 	var parts []string
 	for _, d := range c.Devices(c.Best()) {
 		if d.Requested > d.Total {
@@ -211,7 +211,7 @@ func devicesWhere(d placement.DeviceCount) string {
 	if d.Elsewhere > 0 {
 		return "the nodes that it may use have"
 	}
-	return wholeCluster
+	return phrase.WholeCluster
 }
 
 // devicesThere is how many devices there are; where a selector leaves out some of the class, of how many. A selector that fails for a device gives no claim any.
@@ -247,15 +247,16 @@ func claiming(c *stage.Context, d placement.DeviceCount) string {
 	}
 }
 
-// allocatedTo is the number of devices that resource claims have for pods, by namespace and name of the pod.
-type allocatedTo map[string]int
+// Allocations is the number of devices that resource claims have for pods, by namespace and name of the pod.
+type Allocations map[string]int
 
-func (a allocatedTo) of(p *corev1.Pod) int { return a[p.Namespace+"/"+p.Name] }
+// Of is how many a pod has.
+func (a Allocations) Of(p *corev1.Pod) int { return a[p.Namespace+"/"+p.Name] }
 
-// allocatedDevices counts the devices that pods have by resource claims.
-func allocatedDevices(c *stage.Context) allocatedTo {
-	return view.Once(c.View, "allocated devices", func() allocatedTo {
-		devices := allocatedTo{}
+// Allocated counts the devices that pods have by resource claims.
+func Allocated(c *stage.Context) Allocations {
+	return view.Once(c.View, "allocated devices", func() Allocations {
+		devices := Allocations{}
 		for _, claim := range c.View.Snap.ResourceClaims {
 			if claim.Status.Allocation == nil {
 				continue

@@ -1,4 +1,6 @@
-package placement
+// Package device finds what keeps members from the devices that they request, as extended resources or by resource claims: none are offered, published or free, or they are
+// given to no pod.
+package device
 
 import (
 	"fmt"
@@ -20,9 +22,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
+// Resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
 // its plugin is. Of those that are not it finds the first ones: users may request any number.
-func resources(c *stage.Context, out *stage.Result, role placement.Role) {
+func Resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	request := podrequest.Of(role.Pod)
 	if len(c.Cluster().Nodes()) == 0 {
 		return
@@ -30,7 +32,7 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") || uncounted(c, name) || some(c, func(n *corev1.Node) bool { return node.Offers(n, name) }) {
+		if q.IsZero() || !strings.Contains(string(name), "/") || Uncounted(c, name) || some(c, func(n *corev1.Node) bool { return node.Offers(n, name) }) {
 			continue
 		}
 		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(component.DevicePlugin(c.View, name)) {
@@ -109,7 +111,7 @@ func devices(c *stage.Context) []string {
 func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName) *stage.Finding {
 	have := devices(c)
 	same := func(r placement.Role) bool { return podrequest.OfResource(r.Pod, name) > 0 }
-	f := stage.Found(answer.ResourceNotOffered, "no node offers %s%s; there are: %s", name, onlyFor(c, role, "requested by", same), phrase.Names(countOffers(c, have))).
+	f := stage.Found(answer.ResourceNotOffered, "no node offers %s%s; there are: %s", name, c.OnlyFor(role, "requested by", same), phrase.Names(countOffers(c, have))).
 		Fact("resource", string(name)).Fact("have", have).Fact("role", phrase.Role(role.Name))
 	slicing(c, f, name)
 	if of := c.Gang.RoleByName(phrase.Role(role.Name)); of != nil && len(of.Template.Spec.Containers) > 0 && podrequest.Amount(name, podrequest.OfTemplate(of.Template.Spec)[name]) == 0 {
