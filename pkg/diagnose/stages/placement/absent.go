@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
@@ -58,21 +57,7 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 	if len(out.Findings) == before {
 		return c.Request, false
 	}
-	owed(c, out)
-	for i := before; i < len(out.Findings); i++ {
-		if f := &out.Findings[i]; nodesMayBring(*f) {
-			byAutoscaler(c, f)
-		}
-	}
-	slices.SortStableFunc(out.Findings[before:], func(a, b stage.Finding) int {
-		switch first := unknownLabel(c, a); {
-		case first == unknownLabel(c, b):
-			return 0
-		case first:
-			return -1
-		}
-		return 1
-	})
+	autoscaler.Absent(c, out, before)
 	if needless(request.Gang, possible) {
 		for _, f := range out.Findings[before:] {
 			out.Note("the gang needs %d of %d members, and some of the others cannot be placed: %s", c.Gang.Min, c.Gang.Total(), f.Message)
@@ -86,23 +71,6 @@ func absent(c *stage.Context, out *stage.Result) (request view.PlacementRequest,
 		}
 	}
 	return request, true
-}
-
-// byAutoscaler adds what autoscalers do about what is absent. Where one would bring a resource, and has not, or cannot, that is for administrators; rules are the user's own, and so is a slip in the name of a resource that there is: no other
-// pool helps that.
-func byAutoscaler(c *stage.Context, f *stage.Finding) {
-	if late := overdue(c, ordersOf(c)); late != "" {
-		f.Message += "; and " + late
-	}
-	autoscaler(c, f)
-	if f.Code == answer.ResourceNotOffered && f.Verdict == answer.Blocked && (retried(c) || len(f.Fixes) == 0 && (unreadyPool(c) || unable(c))) {
-		f.As(answer.Blocked, answer.Admin)
-	}
-}
-
-// nodesMayBring reports whether what is absent may come with nodes that are not there yet.
-func nodesMayBring(f stage.Finding) bool {
-	return f.Code == answer.ResourceNotOffered || f.Code == answer.SelectorNoMatch
 }
 
 // absentResources are the resources that findings are about.

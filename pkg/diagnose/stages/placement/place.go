@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -19,7 +20,7 @@ import (
 
 // Evaluate looks whether the members that have no node yet have a place together, now, later, or never.
 func Evaluate(c *stage.Context, out *stage.Result) stage.State {
-	defer provisioned(c, out)
+	defer autoscaler.Provisioned(c, out)
 	return evaluate(c, out)
 }
 
@@ -64,9 +65,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		resourceGap(c, out)
 		return stage.OK(c.Fitted())
 	}
-	fitted, coming := c.Fitted(), arriving(c)
-	if request, changed := absent(coming.in(c), out); changed {
-		if ordered(c, out) || onlyOwed(c, out) {
+	fitted, coming := c.Fitted(), autoscaler.Arriving(c)
+	if request, changed := absent(coming.In(c), out); changed {
+		if autoscaler.Brings(c, out) || autoscaler.OnlyOwed(c, out) {
 			return stage.OK(fitted)
 		}
 		c = c.For(request)
@@ -92,13 +93,13 @@ func everyMember(c *stage.Context) string {
 }
 
 // lacking finds what keeps the gang from its place, all that it names being there, and the nodes that are coming.
-func lacking(c *stage.Context, coming *arrivals, out *stage.Result) {
+func lacking(c *stage.Context, coming *autoscaler.Arrivals, out *stage.Result) {
 	if passes(c, coming, out) || volume.Exclusive(c, out) {
 		return
 	}
 	from := len(out.Findings)
-	keeps(coming.in(c), out)
-	coming.note(c, out, from)
+	keeps(coming.In(c), out)
+	coming.Note(c, out, from)
 	takenBack(c, out, from)
 }
 

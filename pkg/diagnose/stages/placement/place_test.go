@@ -98,15 +98,3 @@ func TestRequirements(t *testing.T) {
 		t.Errorf("got %v", Requirements(spec))
 	}
 }
-
-// Parts of sentences.
-func TestTexts(t *testing.T) {
-	tests := []struct{ got, want string }{
-		{isComing(1), "1 node is"}, {isComing(2), "2 nodes are"},
-	}
-	for _, tt := range tests {
-		if tt.got != tt.want {
-			t.Errorf("got %q, want %q", tt.got, tt.want)
-		}
-	}
-}

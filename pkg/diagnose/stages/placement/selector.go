@@ -247,14 +247,6 @@ func poolsGive(c *stage.Context, f *stage.Finding) {
 	}
 }
 
-// unknownLabel reports whether Karpenter adds no nodes as none that it may add has the label that a finding is about: without that rule nodes come, and bring what else is absent.
-func unknownLabel(c *stage.Context, f stage.Finding) bool {
-	key, _ := f.Facts["key"].(string)
-	return f.Code == answer.SelectorNoMatch && slices.ContainsFunc(ordersOf(c).refusals, func(e view.Event) bool {
-		return strings.Contains(e.Message, fmt.Sprintf("label %q does not have known values", key))
-	})
-}
-
 // flavorOf is the ResourceFlavor for which Kueue, and not the author of the job, has its pods require a label; "" for none.
 func flavorOf(c *stage.Context, w Requirement) string {
 	if w.Field != "nodeSelector" || len(w.Values) != 1 {

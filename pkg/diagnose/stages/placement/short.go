@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -45,7 +46,7 @@ func inPieces(c *stage.Context, f *stage.Finding, r placement.Room, lines ...str
 	if listed(f, lines); len(lines) == 0 || request.IsDevice(r.Resource) {
 		listed(f, c.ConsumersOn(r.NodeNames(), r.Resource))
 	}
-	autoscaler(c, f)
+	autoscaler.Report(c, f)
 	return f
 }
 
@@ -77,7 +78,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
 	}
-	autoscaler(c, f)
+	autoscaler.Report(c, f)
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
@@ -66,10 +67,10 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	if excluded := excluded(c, cluster, role); excluded != "" {
 		f.Detail("%s", excluded)
 	}
-	if autoscaler(c, f); retried(c) {
+	if autoscaler.Report(c, f); autoscaler.Retried(c) {
 		f.As(answer.Blocked, answer.Admin).Never = false
 	}
-	departing(c, f, role)
+	autoscaler.Departing(c, f, role)
 	return tolerationHints(c, f, role)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -107,6 +108,6 @@ func elsewhere(c *stage.Context, f *stage.Finding, cluster *placement.Cluster, c
 		f.Detail("it would fit if it tolerated %s", taints)
 	}
 	tolerationHints(c, f, r.Role)
-	autoscaler(c, f)
+	autoscaler.Report(c, f)
 	return f
 }

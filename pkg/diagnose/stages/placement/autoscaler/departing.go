@@ -1,4 +1,4 @@
-package placement
+package autoscaler
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// departing adds to the finding that the cluster is too small that nodes are being deleted with which it would not be, what holds that up, and whether others may come for them.
-func departing(c *stage.Context, f *stage.Finding, role placement.Role) {
+// Departing adds to the finding that the cluster is too small that nodes are being deleted with which it would not be, what holds that up, and whether others may come for them.
+func Departing(c *stage.Context, f *stage.Finding, role placement.Role) {
 	nodes := leavingNodes(c)
 	if len(nodes) == 0 {
 		return

@@ -1,4 +1,4 @@
-package placement
+package autoscaler
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// arrivals are the nodes that are on their way to the cluster and that the gang may use. Nil are none.
-type arrivals struct {
+// Arrivals are the nodes that are on their way to the cluster and that the gang may use. Nil are none.
+type Arrivals struct {
 	// view is the cluster when they are there.
 	view *view.View
 	// joining are those of the cluster that are new and not ready for the gang, as they are now.
@@ -28,10 +28,10 @@ type arrivals struct {
 	coming int
 }
 
-// arriving finds the nodes that are on their way; nil if the gang may use none.
-func arriving(c *stage.Context) *arrivals {
+// Arriving finds the nodes that are on their way; nil if the gang may use none.
+func Arriving(c *stage.Context) *Arrivals {
 	joining := joiningNodes(c)
-	a := &arrivals{view: joining.view}
+	a := &Arrivals{view: joining.view}
 	if a.view == nil {
 		a.view = c.View
 	}
@@ -53,7 +53,7 @@ func arriving(c *stage.Context) *arrivals {
 }
 
 // addOrders adds the nodes that were ordered and have not come yet: of groups that have a node already, and of NodeClaims that state what they will have.
-func (a *arrivals) addOrders(c *stage.Context) {
+func (a *Arrivals) addOrders(c *stage.Context) {
 	var more further
 	most := int(c.Gang.Total()) // more nodes than it has members change nothing
 	for _, o := range ordersOf(c).open {
@@ -123,16 +123,16 @@ func (f *further) in(v *view.View) *view.View {
 	return view.Once(v, of{strings.Join(f.groups, " ")}, assume)
 }
 
-// in is the context of the cluster when the nodes are there.
-func (a *arrivals) in(c *stage.Context) *stage.Context {
+// In is the context of the cluster when the nodes are there.
+func (a *Arrivals) In(c *stage.Context) *stage.Context {
 	if a == nil {
 		return c
 	}
 	return c.On(a.view)
 }
 
-// finding is that the nodes are coming, and what for: the effect of it.
-func (a *arrivals) finding(c *stage.Context, effect string) *stage.Finding {
+// Finding is that the nodes are coming, and what for: the effect of it.
+func (a *Arrivals) Finding(c *stage.Context, effect string) *stage.Finding {
 	f := stage.Found(answer.ScalingUp, "%s%s", strings.Join(a.sentences(c), "; and "), effect)
 	if len(a.joining) > 0 {
 		f.Fact("nodes", node.Names(a.joining)).See("v1", "Node", a.joining[0], ".status.conditions")
@@ -147,7 +147,7 @@ func (a *arrivals) finding(c *stage.Context, effect string) *stage.Finding {
 }
 
 // sentences are which nodes are coming, those that have joined first.
-func (a *arrivals) sentences(c *stage.Context) (all []string) {
+func (a *Arrivals) sentences(c *stage.Context) (all []string) {
 	if len(a.joining) > 0 {
 		all = append(all, phrase.AreNames(node.Names(a.joining))+" joining the cluster")
 	}
@@ -162,7 +162,7 @@ func (a *arrivals) sentences(c *stage.Context) (all []string) {
 }
 
 // claims are the NodeClaims among the orders.
-func (a *arrivals) claims() (names []string) {
+func (a *Arrivals) claims() (names []string) {
 	for _, o := range a.orders {
 		if o.claim != "" {
 			names = append(names, o.claim)
@@ -172,8 +172,8 @@ func (a *arrivals) claims() (names []string) {
 	return names
 }
 
-// note completes what was found from a place on with the nodes that are coming: it counts them as if they were there.
-func (a *arrivals) note(c *stage.Context, out *stage.Result, from int) {
+// Note completes what was found from a place on with the nodes that are coming: it counts them as if they were there.
+func (a *Arrivals) Note(c *stage.Context, out *stage.Result, from int) {
 	if a == nil || len(out.Findings) == from {
 		return
 	}
@@ -193,7 +193,7 @@ func (a *arrivals) note(c *stage.Context, out *stage.Result, from int) {
 	if !c.Fit(c.AfterEnds(), nil).Fits() {
 		effect = ", which is a part of what it waits for"
 	}
-	out.Add(a.finding(c, effect))
+	out.Add(a.Finding(c, effect))
 }
 
 // joined are the nodes of a cluster that are new, and the cluster when they have joined: nil without any.

@@ -1,4 +1,5 @@
-package placement
+// Package autoscaler finds what autoscalers do about nodes for a gang: which nodes are coming, which were ordered and do not come, why none are, and which are being removed.
+package autoscaler
 
 import (
 	"fmt"
@@ -21,8 +22,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/imagename"
 )
 
-// autoscaler adds what autoscalers report: what they order and what comes of it, and why they order nothing.
-func autoscaler(c *stage.Context, f *stage.Finding) {
+// Report adds what autoscalers report: what they order and what comes of it, and why they order nothing.
+func Report(c *stage.Context, f *stage.Finding) {
 	orders := ordersOf(c)
 	if late := overdue(c, orders); late != "" {
 		if f.Fact("autoscaler", orders.failed[0].failure); !strings.HasSuffix(f.Message, late) {
@@ -61,9 +62,9 @@ func overdue(c *stage.Context, orders orders) string {
 // backsOff is how the cluster autoscaler reports that it tries again later: {ng-gpu} in backoff after failed scale-up.
 const backsOff = "in backoff after failed scale-up"
 
-// retried reports whether an autoscaler finds that more nodes would help, and they may come yet: it is not known what those that it has ordered will have, or they have not come
+// Retried reports whether an autoscaler finds that more nodes would help, and they may come yet: it is not known what those that it has ordered will have, or they have not come
 // and it tries again.
-func retried(c *stage.Context) bool {
+func Retried(c *stage.Context) bool {
 	orders := ordersOf(c)
 	return len(orders.failed) > 0 || undetermined(c, orders) != nil || slices.ContainsFunc(orders.refusals, func(e view.Event) bool { return strings.Contains(e.Message, backsOff) })
 }
