@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
 )
@@ -24,12 +24,12 @@ type labelValue struct {
 // otherValues offers, for each label that nodes must have, the value with the most room: who wants one kind of node may rather have another than any.
 func (s relaxer) otherValues() {
 	type required struct {
-		place.Requirement
+		noderule.Requirement
 		roles []string
 	}
 	var all []required
 	for _, role := range s.g.Roles {
-		for _, r := range place.Requirements(role.Template.Spec) {
+		for _, r := range noderule.Requirements(role.Template.Spec) {
 			if at := slices.IndexFunc(all, func(have required) bool { return have.Same(r) }); at >= 0 {
 				all[at].roles = append(all[at].roles, role.Name)
 				continue
@@ -47,8 +47,8 @@ func (s relaxer) otherValues() {
 }
 
 // valuesOf are the other values that nodes have of a label, those with the most room first.
-func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
-	if networktopology.Derived(r.Key) || place.Platform(r.Key) {
+func (s relaxer) valuesOf(r noderule.Requirement, roles []string) []labelValue {
+	if networktopology.Derived(r.Key) || noderule.Platform(r.Key) {
 		return nil // the kubelet knows no value of it, or the image runs on no other
 	}
 	values := map[string]bool{}
@@ -57,7 +57,7 @@ func (s relaxer) valuesOf(r place.Requirement, roles []string) []labelValue {
 			values[v] = true
 		}
 	}
-	if len(r.Values) == 0 || len(values) > place.MaxValues {
+	if len(r.Values) == 0 || len(values) > noderule.MaxValues {
 		return nil
 	}
 	telling := s.withDevices(roles)

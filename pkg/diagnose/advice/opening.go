@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -107,7 +107,7 @@ func (s relaxer) closing(spec corev1.PodSpec, name string, by placement.Constrai
 	switch by {
 	case placement.Taint:
 		for _, t := range s.w.Started(node).Spec.Taints {
-			if repels(t) && !place.Tolerated(spec.Tolerations, t) {
+			if repels(t) && !noderule.Tolerated(spec.Tolerations, t) {
 				texts = append(texts, toleration(t).text)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -114,7 +114,7 @@ func (s relaxer) taints(has []corev1.Toleration) []rule {
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Started(s.w.Cluster().Node(name)).Spec.Taints { // those of a node that starts go by themselves
-				if !repels(t) || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
+				if !repels(t) || noderule.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}
 				if r := toleration(t); !seen[r.text] {

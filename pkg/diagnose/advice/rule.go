@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	place "github.com/gangctl/gangctl/pkg/diagnose/stages/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 )
 
 // rule is something that a pod spec requests and could do without, or the reverse.
@@ -23,7 +23,7 @@ type rule struct {
 func rules(spec corev1.PodSpec) []rule {
 	var all []rule
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		if place.Platform(key) {
+		if noderule.Platform(key) {
 			continue
 		}
 		all = append(all, rule{key: "nodeSelector." + key, value: "", text: dropped(key, spec.NodeSelector[key]),
@@ -131,7 +131,7 @@ func preferNodes(p *corev1.PodSpec) {
 // platforms are the terms, which are alternatives, with what the image is built for alone; none if one of them has none of that.
 func platforms(terms []corev1.NodeSelectorTerm) (kept []corev1.NodeSelectorTerm) {
 	for _, term := range terms {
-		of := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool { return !place.Platform(e.Key) })
+		of := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool { return !noderule.Platform(e.Key) })
 		if len(of) == 0 {
 			return nil
 		}
@@ -143,7 +143,7 @@ func platforms(terms []corev1.NodeSelectorTerm) (kept []corev1.NodeSelectorTerm)
 // onlyPlatforms reports whether a node affinity requires nothing but what the image is built for.
 func onlyPlatforms(n *corev1.NodeSelector) bool {
 	return !slices.ContainsFunc(n.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		return len(term.MatchFields) > 0 || len(term.MatchExpressions) == 0 || slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !place.Platform(e.Key) })
+		return len(term.MatchFields) > 0 || len(term.MatchExpressions) == 0 || slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !noderule.Platform(e.Key) })
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -25,7 +27,7 @@ func absences() []absence {
 	set := func(all ...placement.Constraint) placement.Constraints { return placement.Constraints{}.Insert(all...) }
 	return []absence{
 		{device.Resources, nil}, // those that are not there: see absentResources
-		{selector, set(placement.NodeSelector, placement.NodeAffinity)},
+		{noderule.Selector, set(placement.NodeSelector, placement.NodeAffinity)},
 		{topology, set(placement.PodAffinity, placement.TopologySpread, placement.Topology)},
 		{volume.Claims, set(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)},
 		{device.Claims, set(placement.DRADevices)},

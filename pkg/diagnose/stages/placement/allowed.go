@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -14,7 +15,7 @@ import (
 // class=h100.
 func allowed(c *stage.Context, causes placement.Causes, r placement.Room) string {
 	if instead(causes, placement.NodeSelector, r.Role) {
-		return fmt.Sprintf("the %s with %s", phrase.Count(len(r.Nodes), "node"), describeRequirements(r.Role.Pod.Spec))
+		return fmt.Sprintf("the %s with %s", phrase.Count(len(r.Nodes), "node"), noderule.DescribeRequirements(r.Role.Pod.Spec))
 	}
 	return phrase.Allowed(r, c.Gang.Meta.Name) + onceOpen(r.Role)
 }

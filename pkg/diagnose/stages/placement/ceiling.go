@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -129,7 +130,7 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	taints := untolerated(c, cluster, causes, r)
 	switch {
 	case r.LargestTotal == 0 && taints == "" && instead(causes, placement.NodeSelector, r.Role):
-		return fmt.Sprintf("each %s requests %s%s, and no node with %s has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), describeRequirements(r.Role.Pod.Spec))
+		return fmt.Sprintf("each %s requests %s%s, and no node with %s has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), noderule.DescribeRequirements(r.Role.Pod.Spec))
 	case r.LargestFree == 0 && taints != "":
 		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), taints)
 	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:

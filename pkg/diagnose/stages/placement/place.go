@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -54,7 +55,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		for _, r := range c.Request.Roles {
 			volume.Claims(c, out, r) // a place is not all: a volume may be refused once its node is known
 		}
-		brief(c, out, now)
+		noderule.Brief(c, out, now)
 		if len(now.Released) > 0 {
 			out.Note("the devices that %s %s %s are used by no pod, and where they are there is no room: the scheduler takes them back when it has tried", phrase.Verb(len(now.Released), "ResourceClaim", "ResourceClaims"),
 				phrase.Names(now.Released), phrase.Verb(len(now.Released), "has", "have"))
@@ -78,9 +79,9 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	from := len(out.Findings)
 	lacking(c, coming, out)
-	assigned(c, out, from)
+	noderule.Assigned(c, out, from)
 	ownRoom(c, out, from)
-	injected(c, out, from)
+	noderule.Injected(c, out, from)
 	return stage.OK(fitted)
 }
 

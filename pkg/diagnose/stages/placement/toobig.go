@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -71,7 +72,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		f.As(answer.Blocked, answer.Admin).Never = false
 	}
 	autoscaler.Departing(c, f, role)
-	return tolerationHints(c, f, role)
+	return noderule.TolerationHints(c, f, role)
 }
 
 // assumed names the nodes of a room that are not as they are counted, at their best.

@@ -7,6 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -107,7 +108,7 @@ func elsewhere(c *stage.Context, f *stage.Finding, cluster *placement.Cluster, c
 	if taints := untolerated(c, cluster, causes, r); taints != "" {
 		f.Detail("it would fit if it tolerated %s", taints)
 	}
-	tolerationHints(c, f, r.Role)
+	noderule.TolerationHints(c, f, r.Role)
 	autoscaler.Report(c, f)
 	return f
 }

@@ -1,4 +1,4 @@
-package placement
+package noderule
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// assigned adds to what keeps members from a place that Kueue has assigned them to nodes when it admitted the job: that is no rule of the job, and admitted again it is assigned to
+// Assigned adds to what keeps members from a place that Kueue has assigned them to nodes when it admitted the job: that is no rule of the job, and admitted again it is assigned to
 // other nodes. Where Kueue looks for other nodes by itself, that is what the members wait for.
-func assigned(c *stage.Context, out *stage.Result, from int) {
+func Assigned(c *stage.Context, out *stage.Result, from int) {
 	wl := c.View.Workload(c.Gang.Job)
 	if wl == nil || len(out.Findings) == from || !kueue.Admitted(wl) {
 		return

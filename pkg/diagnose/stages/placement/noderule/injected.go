@@ -1,4 +1,4 @@
-package placement
+package noderule
 
 import (
 	"encoding/json"
@@ -79,8 +79,8 @@ func ofInjector(c *stage.Context, f *stage.Finding, w Requirement, have []string
 	return f.Fact("injectedBy", by.name).Detail("label the nodes that these pods may use, or have it put no such rule into pods of namespace %s", c.Gang.Meta.Namespace).Run(by.show)
 }
 
-// injected adds to what keeps members from a place which of the rules that it names are not the job's.
-func injected(c *stage.Context, out *stage.Result, from int) {
+// Injected adds to what keeps members from a place which of the rules that it names are not the job's.
+func Injected(c *stage.Context, out *stage.Result, from int) {
 	if len(out.Findings) == from {
 		return
 	}

@@ -1,4 +1,6 @@
-package placement
+// Package noderule finds which rules about nodes keep members off them: the labels that their nodes must have, by whoever put that into the pods, and the taints that they do
+// not tolerate.
+package noderule
 
 import (
 	"cmp"
@@ -47,8 +49,8 @@ func (w Requirement) matches(n *corev1.Node) bool {
 	return ok && (len(w.Values) == 0 || slices.Contains(w.Values, value))
 }
 
-// selector checks that some node carries each label that is selected, and some node all of them.
-func selector(c *stage.Context, out *stage.Result, role placement.Role) {
+// Selector checks that some node carries each label that is selected, and some node all of them.
+func Selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	nodes := c.Cluster().Nodes()
 	if len(nodes) == 0 {
 		return
@@ -69,7 +71,7 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}) {
 		return
 	}
-	required := describeRequirements(role.Pod.Spec)
+	required := DescribeRequirements(role.Pod.Spec)
 	f := stage.Found(answer.SelectorNoMatch, "no node has all the labels required for %s together: %s", phrase.Role(role.Name), required)
 	if strings.HasPrefix(required, nodeName) && !strings.ContainsAny(required, " ,") {
 		f = stage.Found(answer.SelectorNoMatch, "there is no node %s, which %s requires", strings.TrimPrefix(required, nodeName), phrase.Role(role.Name))
@@ -170,8 +172,8 @@ func Requirements(spec corev1.PodSpec) []Requirement {
 	return all
 }
 
-// describeRequirements is all that a pod needs of its node's labels: class=h100, disk=ssd, zone=z1|z2 or !spot.
-func describeRequirements(spec corev1.PodSpec) string {
+// DescribeRequirements is all that a pod needs of its node's labels: class=h100, disk=ssd, zone=z1|z2 or !spot.
+func DescribeRequirements(spec corev1.PodSpec) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
 		parts = append(parts, key+"="+spec.NodeSelector[key])

@@ -1,4 +1,4 @@
-package placement
+package noderule
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// tolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
+// TolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
 // value, or another effect.
-func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
+func TolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
 	for _, t := range taintsOf(c) {
 		slip := Slip(c.Cluster().Nodes(), role.Pod.Spec.Tolerations, t.Taint)
 		if slip < 0 {
@@ -81,9 +81,9 @@ func otherToleration(c *stage.Context, role placement.Role, was corev1.Toleratio
 // maxBrief is how many nodes are noted on which members stay for a time only.
 const maxBrief = 4
 
-// brief notes the nodes of a placement on which members stay for a time only: they tolerate a taint that evicts pods, for so long. Those of Kubernetes for the states of
+// Brief notes the nodes of a placement on which members stay for a time only: they tolerate a taint that evicts pods, for so long. Those of Kubernetes for the states of
 // nodes are none of these, which such nodes have later.
-func brief(c *stage.Context, out *stage.Result, found placement.Result) {
+func Brief(c *stage.Context, out *stage.Result, found placement.Result) {
 	type staying struct {
 		node, role string
 		taint      corev1.Taint
