@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -28,7 +29,7 @@ func absences() []absence {
 	return []absence{
 		{device.Resources, nil}, // those that are not there: see absentResources
 		{noderule.Selector, set(placement.NodeSelector, placement.NodeAffinity)},
-		{topology, set(placement.PodAffinity, placement.TopologySpread, placement.Topology)},
+		{topology.Labels, set(placement.PodAffinity, placement.TopologySpread, placement.Topology)},
 		{volume.Claims, set(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)},
 		{device.Claims, set(placement.DRADevices)},
 	}

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -55,24 +55,11 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	case placement.DRADevices:
 		return device.TooFew(c, fitted)
 	case placement.PodAffinity:
-		if key := c.Request.Topology.Required; key != "" && len(c.Request.Bound) > 0 {
-			return phrase.Together(c.Request.Gang, key, c.Domains(key), c.Cluster().BoundDomains(c.Request.Bound, key))
-		}
-		if rooms := partRooms(c, cause.Roles); len(rooms) > 0 {
-			return fmt.Sprintf("%s: %s fit", phrase.TogetherInParts(rooms), fitted)
-		}
-		if text := attraction(c, role); text != "" {
-			return fmt.Sprintf("%s: %s fit", text, fitted)
-		}
-		key := topologyKey(c, role)
-		if g, which := sharing(c, cause.Roles); which != "" && key != "" {
-			return fmt.Sprintf("%s: %s fit", phrase.TogetherOf(which, g, key, c.DomainsOf(cluster, g, key), nil), fitted)
-		}
-		return fmt.Sprintf("all %d members must share one %s, and the largest has room for %d", max(c.Gang.Min, c.Request.MinMember), phrase.Domain(cmp.Or(key, "their topology label")), c.Placed(ideal))
+		return topology.TogetherCeiling(c, role, cause.Roles, ideal)
 	case placement.TopologySpread:
-		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", describeSpread(c, cluster, role, cause.Roles), fitted)
+		return fmt.Sprintf("%s keeps it from the room that there is: %s fit with it", topology.DescribeSpread(c, cluster, role, cause.Roles), fitted)
 	case placement.PodAntiAffinity:
-		return apartCeiling(c, r)
+		return topology.ApartCeiling(c, r)
 	case placement.HostPort:
 		if owners := portDaemons(c, role); len(owners) > 0 {
 			return fmt.Sprintf("%s %s host port %s on every node where it runs, and stays: %s fit", phrase.Names(owners), phrase.Verb(len(owners), "has", "have"), portNumbers(role.Pod), fitted)

@@ -3,6 +3,7 @@ package placement
 import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -30,7 +31,7 @@ func causeName(c *stage.Context, cause placement.Cause) string {
 		return "requests of " + phrase.Resource(name)
 	}
 	if cause.Constraint == placement.PodAffinity {
-		return phrase.Sharing(topologyKey(c, cause.Roles[0]))
+		return phrase.Sharing(topology.Key(c, cause.Roles[0]))
 	}
 	return phrase.Rule(cause.Constraint, cause.Roles[0].Pod)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/networktopology"
@@ -39,7 +40,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			Run("kubectl get nodes,pods -A -o yaml"))
 		return stage.Unknown("the file has no nodes")
 	case c.Gang.TopologyProblem != nil:
-		out.Add(unreadableTopology(c))
+		out.Add(topology.Unreadable(c))
 		return stage.OK("")
 	}
 	out.Unmodelled = append(out.Unmodelled, c.Request.Unmodelled...)

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/autoscaler"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -28,12 +29,12 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	if cause.Constraint == placement.VolumeLimits {
 		name = volume.Limit(c, r)
 	}
-	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+ofRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
+	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+topology.OfRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
 	switch {
 	case !alone:
 		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
 	case cause.Constraint == placement.PodAntiAffinity:
-		if text := apart(c, r); text != "" {
+		if text := topology.Apart(c, r); text != "" {
 			f.Message = text
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -14,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -37,7 +36,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	f := stage.Found(answer.TooBig, "%s", strings.Join(sentences, "; and ")).
 		DescribeRoom(c, cluster, r).Fact("placed", ideal.Placed[role.Name])
 	if len(causes.All) == 1 && causes.First().Constraint == placement.PodAffinity {
-		wider(c, f, role)
+		topology.Wider(c, f, role)
 	}
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
 	if assumed := assumed(c, r); assumed != "" {
@@ -205,9 +204,4 @@ func byContainer(role placement.Role, r placement.Room) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: %s", r.Resource, strings.Join(parts, ", "))}
-}
-
-func hasAffinity(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }

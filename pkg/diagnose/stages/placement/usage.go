@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/device"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/topology"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -52,7 +53,7 @@ func usages(c *stage.Context, cluster *placement.Cluster, constraint placement.C
 		}
 		return []usage{keepsOff(cluster, r)}
 	case placement.TopologySpread:
-		if s, _, ok := bindingSpread(c, cluster, r.Role); ok {
+		if s, _, ok := topology.BindingSpread(c, cluster, r.Role); ok {
 			return spreadUsages(c, cluster, s, r)
 		}
 	}

@@ -1,4 +1,6 @@
-package placement
+// Package topology finds which rules about where members are keep them from room that there is: together in one domain of the nodes, spread over several, near some pods or
+// away from others.
+package topology
 
 import (
 	"fmt"
@@ -40,8 +42,8 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	return keys
 }
 
-// topology checks that some node has the labels by which members are to share a place, or to be spread over places.
-func topology(c *stage.Context, out *stage.Result, role placement.Role) {
+// Labels checks that some node has the labels by which members are to share a place, or to be spread over places.
+func Labels(c *stage.Context, out *stage.Result, role placement.Role) {
 	labels := labelsOfNodes(c.View)
 	for _, key := range topologyKeys(c, role) {
 		if labels[key] || len(c.Cluster().Nodes()) == 0 {
@@ -110,8 +112,8 @@ func missingMembers(c *stage.Context, f *stage.Finding, resource string) {
 	f.As(answer.Blocked, answer.Admin).Run(command.Kubectl("", "get", resource, missing[0].HyperNode, "-o", "yaml"))
 }
 
-// unreadableTopology finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.
-func unreadableTopology(c *stage.Context) *stage.Finding {
+// Unreadable finds that the pods state a domain in a way that is not understood: a scheduler must not ignore that.
+func Unreadable(c *stage.Context) *stage.Finding {
 	return stage.Found(answer.SelectorNoMatch, "it is placed nowhere, as it cannot be read where its members must be together: %s", c.Gang.TopologyProblem).
 		Fact("problem", c.Gang.TopologyProblem.Error()).Fix(patch.NoTopology(c.Gang))
 }
@@ -177,4 +179,9 @@ func retopologized(terms []corev1.PodAffinityTerm, key, to string) []corev1.PodA
 		kept = append(kept, term)
 	}
 	return kept
+}
+
+func hasAffinity(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }

@@ -1,4 +1,4 @@
-package placement
+package topology
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// apartCeiling is the sentence for members that keep each other, or that others keep, off nodes or domains of a label, on the cluster at its best.
-func apartCeiling(c *stage.Context, r placement.Room) string {
+// ApartCeiling is the sentence for members that keep each other, or that others keep, off nodes or domains of a label, on the cluster at its best.
+func ApartCeiling(c *stage.Context, r placement.Room) string {
 	a, ok := c.Best().Apart(c.Request.Gang, r.Role, r.NodeNames())
 	if !ok || !a.Short() {
 		return fmt.Sprintf("pod anti-affinity%s keeps %s from nodes with room", repulsion(r.Role.Pod), phrase.Members(r))
@@ -51,8 +51,8 @@ func repulsion(pod *corev1.Pod) string {
 	return fmt.Sprintf(" to pods with %s (same %s)", phrase.Shorten(metav1.FormatLabelSelector(term.LabelSelector), maxSelector), phrase.DomainName(term.TopologyKey))
 }
 
-// apart is the sentence for members of which each needs a node or a domain of its own, and finds none; empty where there are enough of these.
-func apart(c *stage.Context, r placement.Room) string {
+// Apart is the sentence for members of which each needs a node or a domain of its own, and finds none; empty where there are enough of these.
+func Apart(c *stage.Context, r placement.Room) string {
 	a, ok := c.Cluster().Apart(c.Request.Gang, r.Role, r.NodeNames())
 	if !ok || !a.Short() {
 		return ""

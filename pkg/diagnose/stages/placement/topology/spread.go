@@ -1,4 +1,4 @@
-package placement
+package topology
 
 import (
 	"fmt"
@@ -16,21 +16,21 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// spread finds that a topology spread constraint keeps members from the room that there is.
-func spread(c *stage.Context, f *stage.Finding, role placement.Role, roles []placement.Role) {
-	if s, _, ok := bindingSpread(c, c.Cluster(), role); ok {
+// Spread finds that a topology spread constraint keeps members from the room that there is.
+func Spread(c *stage.Context, f *stage.Finding, role placement.Role, roles []placement.Role) {
+	if s, _, ok := BindingSpread(c, c.Cluster(), role); ok {
 		counted := map[string]int{}
 		for _, d := range fullest(s)[:min(len(s.Domains), answer.PublishedNodes)] { // there may be as many as nodes
 			counted[d.Value] = d.Pods
 		}
 		f.Fact("topologyKey", s.Constraint.TopologyKey).Fact("maxSkew", s.Constraint.MaxSkew).Fact("counted", counted).Fact("domainCount", len(s.Domains))
 	}
-	f.Message = phrase.Ruled(describeSpread(c, c.Cluster(), role, roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
+	f.Message = phrase.Ruled(DescribeSpread(c, c.Cluster(), role, roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total())
 }
 
-// bindingSpread is what that spread constraint of a role counts which keeps members from a place: of several that must be met the first without which the gang
+// BindingSpread is what that spread constraint of a role counts which keeps members from a place: of several that must be met the first without which the gang
 // would have one, alone, or else the first. ok is false without any.
-func bindingSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role) (s placement.SpreadCount, alone, ok bool) {
+func BindingSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role) (s placement.SpreadCount, alone, ok bool) {
 	all := stage.OnceForRole(c, cluster, role, fmt.Sprint("spread but for ", role.Ignore), func() ([]placement.SpreadCount, bool) { return cluster.SpreadCounts(role), true })
 	if len(all) == 0 {
 		return placement.SpreadCount{}, false, false
@@ -69,16 +69,16 @@ func withoutSpread(g placement.Gang, of corev1.TopologySpreadConstraint) placeme
 	return g
 }
 
-// describeSpread names the spread constraints of a role that must be met, with the domains that the one counts which binds: the room in each, as one without room
+// DescribeSpread names the spread constraints of a role that must be met, with the domains that the one counts which binds: the room in each, as one without room
 // keeps the others back, and the pods that are there already.
-func describeSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role, roles []placement.Role) string {
-	s, alone, ok := bindingSpread(c, cluster, role)
+func DescribeSpread(c *stage.Context, cluster *placement.Cluster, role placement.Role, roles []placement.Role) string {
+	s, alone, ok := BindingSpread(c, cluster, role)
 	if !ok {
 		return phrase.Spread(role.Pod)
 	}
-	text := phrase.Spread(role.Pod) + ofRoles(c, roles)
+	text := phrase.Spread(role.Pod) + OfRoles(c, roles)
 	if alone {
-		text = phrase.SpreadOver(s.Constraint) + ofRoles(c, roles)
+		text = phrase.SpreadOver(s.Constraint) + OfRoles(c, roles)
 	}
 	var parts []string
 	if rooms := roomIn(cluster, role, s); rooms != "" {
