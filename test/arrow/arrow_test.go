@@ -94,6 +94,7 @@ func under(path, dir string) bool {
 }
 
 func TestImports(t *testing.T) {
+	const ofPlacement = "what the placement stage finds of one idea is found without the others; what all need is in package node"
 	rules := []struct {
 		from   string
 		never  []string
@@ -104,6 +105,11 @@ func TestImports(t *testing.T) {
 		{"scheduler", []string{"pkg/cmd", "cmd", "sandbox", "test"}, "", "the scheduler runs without a terminal"},
 		{"sandbox", []string{"pkg/cmd", "cmd", "test"}, "", "the sandbox serves the commands, not the other way round"},
 		{"install", []string{"pkg", "cmd", "scheduler", "sandbox", "test"}, "pkg/setup/rbac", "manifests are data, with the rules that one writer makes"},
+		{"pkg/diagnose/stages/placement/node", []string{"pkg/diagnose/stages"}, "", ofPlacement},
+		{"pkg/diagnose/stages/placement/volume", []string{"pkg/diagnose/stages"}, "", ofPlacement},
+		{"pkg/diagnose/stages/placement/noderule", []string{"pkg/diagnose/stages"}, "", ofPlacement},
+		{"pkg/diagnose/stages/placement/topology", []string{"pkg/diagnose/stages"}, "", ofPlacement},
+		{"pkg/diagnose/stages/placement/device", []string{"pkg/diagnose/stages"}, "pkg/diagnose/stages/placement/node", ofPlacement},
 	}
 	for _, p := range list(t, "") {
 		for _, rule := range rules {

@@ -1,4 +1,6 @@
-// Package placement is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage.
+// Package placement is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage. It has the order in which reasons
+// are looked for, and finds which resource is short, who has it, and what has to be repaired. What else keeps members from nodes is found by the packages below it, which do
+// not know each other but for node and device.
 package placement
 
 import (
