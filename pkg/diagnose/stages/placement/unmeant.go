@@ -2,11 +2,11 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -18,10 +18,7 @@ import (
 
 // misread adds that cpu was probably meant in thousandths of a core: each member requests more cores than any machine has, and a thousandth of that fits.
 func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placement.Room) {
-	larger := func(n *corev1.Node) bool {
-		return r.PerMember < beyond*request.Amount(r.Resource, n.Status.Allocatable[r.Resource])
-	}
-	if r.Resource != corev1.ResourceCPU || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 || slices.ContainsFunc(c.Cluster().Nodes(), larger) {
+	if r.Resource != corev1.ResourceCPU || r.PerMember/1000 > r.LargestFree || r.PerMember%1000 != 0 || r.PerMember < beyond*mostCPU(c) {
 		return
 	}
 	template := c.Gang.RoleByName(phrase.Role(role.Name))
@@ -43,6 +40,17 @@ func misread(c *stage.Context, f *stage.Finding, role placement.Role, r placemen
 				map[string]any{patch.Key(*template, container.Name, r.Resource): meant.String()},
 				func(spec *whatif.Spec) { patch.Lower(spec.Role(template.Name), container.Name, r.Resource, *meant) }))
 	}
+}
+
+// mostCPU is how much cpu the node has that has most.
+func mostCPU(c *stage.Context) int64 {
+	type mostCPU struct{}
+	return view.Once(c.View, mostCPU{}, func() (most int64) {
+		for _, n := range c.Cluster().Nodes() {
+			most = max(most, request.Amount(corev1.ResourceCPU, n.Status.Allocatable[corev1.ResourceCPU]))
+		}
+		return most
+	})
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -54,12 +55,20 @@ func Departing(c *stage.Context, f *stage.Finding, role placement.Role) {
 	}
 }
 
+// anyLeaving reports whether any node is being deleted.
+func anyLeaving(v *view.View) bool {
+	type anyLeaving struct{}
+	return view.Once(v, anyLeaving{}, func() bool {
+		return slices.ContainsFunc(v.Snap.Nodes, func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
+	})
+}
+
 // leavingNodes are the nodes that are being deleted and that a gang may use, if it would fit with all of them on the cluster at its best; none if it would not.
 func leavingNodes(c *stage.Context) []*corev1.Node {
-	deleted := slices.DeleteFunc(slices.Clone(c.Best().Nodes()), func(n *corev1.Node) bool { return n.DeletionTimestamp == nil })
-	if len(deleted) == 0 {
+	if !anyLeaving(c.View) {
 		return nil
 	}
+	deleted := slices.DeleteFunc(slices.Clone(c.Best().Nodes()), func(n *corev1.Node) bool { return n.DeletionTimestamp == nil })
 	stay := func() *placement.Cluster {
 		return c.Best().MapNodes(func(n *corev1.Node) *corev1.Node {
 			if n.DeletionTimestamp == nil {

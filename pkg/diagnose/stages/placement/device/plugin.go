@@ -125,11 +125,19 @@ func lacked(c *stage.Context, role placement.Role) corev1.ResourceName {
 		}
 	}
 	for _, name := range names {
-		if name != "" && some(c, func(n *corev1.Node) bool { return looksLike(c, n, name) }) {
+		if name != "" && anyLooksLike(c, name) {
 			return name
 		}
 	}
 	return ""
+}
+
+// anyLooksLike reports whether some node has the hardware behind a resource and does not advertise it.
+func anyLooksLike(c *stage.Context, name corev1.ResourceName) bool {
+	type anyLooksLike struct{ name corev1.ResourceName }
+	return view.Once(c.View, anyLooksLike{name}, func() bool {
+		return slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool { return looksLike(c, n, name) })
+	})
 }
 
 func noPlugin(c *stage.Context, role string, name corev1.ResourceName, nodes []string, plugin *appsv1.DaemonSet) *stage.Finding {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -32,10 +33,10 @@ func Resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") || Uncounted(c, name) || some(c, func(n *corev1.Node) bool { return node.Offers(n, name) }) {
+		if q.IsZero() || !strings.Contains(string(name), "/") || Uncounted(c, name) || offers(c)[name] > 0 {
 			continue
 		}
-		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(component.DevicePlugin(c.View, name)) {
+		if slices.ContainsFunc(c.Cluster().Nodes(), func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(component.DevicePlugin(c.View, name)) {
 			continue
 		}
 		if absent++; absent > stage.MostAbsent {
@@ -48,10 +49,6 @@ func Resources(c *stage.Context, out *stage.Result, role placement.Role) {
 		}
 		out.Add(notOffered(c, role, name))
 	}
-}
-
-func some(c *stage.Context, match func(*corev1.Node) bool) bool {
-	return slices.ContainsFunc(c.Cluster().Nodes(), match)
 }
 
 // remembers reports whether a node knows that it has a device.
@@ -80,7 +77,7 @@ func vendor(name corev1.ResourceName) string {
 // size is what was chosen.
 func meant(c *stage.Context, role placement.Role, name corev1.ResourceName) []string {
 	size := podrequest.MIGSize(name)
-	return slices.DeleteFunc(devices(c), func(text string) bool {
+	return slices.DeleteFunc(slices.Clone(devices(c)), func(text string) bool {
 		other := corev1.ResourceName(text)
 		return vendor(other) != vendor(name) || podrequest.OfResource(role.Pod, other) > 0 || size != "" && size != podrequest.MIGSize(other)
 	})
@@ -95,17 +92,31 @@ func nearestResource(c *stage.Context, role placement.Role, name corev1.Resource
 	return ""
 }
 
-// devices are the extended resources that nodes offer.
+// devices are the extended resources that nodes offer, sorted.
 func devices(c *stage.Context) []string {
-	names := map[string]bool{}
-	for _, n := range c.Cluster().Nodes() {
-		for name, q := range n.Status.Allocatable {
-			if strings.Contains(string(name), "/") && !q.IsZero() {
-				names[string(name)] = true
+	type devices struct{}
+	return view.Once(c.View, devices{}, func() (names []string) {
+		for _, name := range slices.Sorted(maps.Keys(offers(c))) {
+			names = append(names, string(name))
+		}
+		return names
+	})
+}
+
+// offers is how many nodes offer each extended resource that any does.
+func offers(c *stage.Context) map[corev1.ResourceName]int {
+	type offers struct{}
+	return view.Once(c.View, offers{}, func() map[corev1.ResourceName]int {
+		nodes := map[corev1.ResourceName]int{}
+		for _, n := range c.Cluster().Nodes() {
+			for name, q := range n.Status.Allocatable {
+				if strings.Contains(string(name), "/") && !q.IsZero() {
+					nodes[name]++
+				}
 			}
 		}
-	}
-	return slices.Sorted(maps.Keys(names))
+		return nodes
+	})
 }
 
 func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName) *stage.Finding {
@@ -179,13 +190,7 @@ func renameKey(list corev1.ResourceList, from, to corev1.ResourceName) {
 func countOffers(c *stage.Context, names []string) []string {
 	var out []string
 	for _, name := range names {
-		n := 0
-		for _, node := range c.Cluster().Nodes() {
-			if q := node.Status.Allocatable[corev1.ResourceName(name)]; !q.IsZero() {
-				n++
-			}
-		}
-		out = append(out, fmt.Sprintf("%s (%s)", name, phrase.Count(n, "node")))
+		out = append(out, fmt.Sprintf("%s (%s)", name, phrase.Count(offers(c)[corev1.ResourceName(name)], "node")))
 	}
 	return out
 }

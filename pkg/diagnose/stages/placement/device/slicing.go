@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -24,7 +25,7 @@ const cutter = "mig-manager"
 // slicing adds to a finding that no node offers a kind of slices which nodes have their GPUs cut into it: that brings them, has failed, or is done by nothing.
 func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 	var cutting, failed, left []string
-	for _, n := range c.Cluster().Nodes() {
+	for _, n := range withLayout(c) {
 		layout, state := podrequest.Slicing(n)
 		if !podrequest.SlicedInto(layout, name) || state == sliced || podrequest.SlicedAsWhole(n, name) {
 			continue
@@ -50,9 +51,22 @@ func slicing(c *stage.Context, f *stage.Finding, name corev1.ResourceName) {
 	}
 }
 
+// withLayout are the nodes whose GPUs are cut, or to be cut, into slices.
+func withLayout(c *stage.Context) []*corev1.Node {
+	type withLayout struct{}
+	return view.Once(c.View, withLayout{}, func() (nodes []*corev1.Node) {
+		for _, n := range c.Cluster().Nodes() {
+			if layout, _ := podrequest.Slicing(n); layout != "" {
+				nodes = append(nodes, n)
+			}
+		}
+		return nodes
+	})
+}
+
 // Uncut adds the nodes whose GPUs are neither whole nor cut yet: they offer none.
 func Uncut(c *stage.Context, f *stage.Finding) {
-	for _, n := range c.Cluster().Nodes() {
+	for _, n := range withLayout(c) {
 		if layout, state := podrequest.Slicing(n); podrequest.Sliced(n) && state != sliced && len(f.Details) < stage.MaxLines {
 			f.Detail("the GPUs of %s are to be cut (nvidia.com/mig.config=%s, state %s): it offers no whole ones", n.Name, layout, cmp.Or(state, "not begun"))
 		}

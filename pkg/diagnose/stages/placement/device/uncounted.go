@@ -1,15 +1,16 @@
 package device
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -17,9 +18,9 @@ import (
 // CountedElsewhere reports whether a scheduler has placed pods that request a resource which no node has, though its vendor's plugin offers others: an extender of the scheduler
 // has its number.
 func CountedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceName) bool {
-	known := func(n *corev1.Node) bool { _, has := n.Status.Capacity[name]; return has || node.Offers(n, name) }
-	switch {
-	case !podrequest.IsDevice(name), some(c, known), !some(c, func(n *corev1.Node) bool { return offersOf(n, name) }):
+	offered := offers(c)
+	ofVendor := func(other corev1.ResourceName) bool { return vendor(other) == vendor(name) }
+	if !podrequest.IsDevice(name) || offered[name] > 0 || known(c).Has(name) || !slices.ContainsFunc(slices.Collect(maps.Keys(offered)), ofVendor) {
 		return false
 	}
 	type placed struct {
@@ -45,9 +46,23 @@ func CountedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceNa
 	})[placed{scheduler, name}]
 }
 
+// known are the resources that nodes know, as many as they have of them.
+func known(c *stage.Context) sets.Set[corev1.ResourceName] {
+	type known struct{}
+	return view.Once(c.View, known{}, func() sets.Set[corev1.ResourceName] {
+		names := sets.New[corev1.ResourceName]()
+		for _, n := range c.Cluster().Nodes() {
+			for name := range n.Status.Capacity {
+				names.Insert(name)
+			}
+		}
+		return names
+	})
+}
+
 // Uncounted reports whether no node offers a resource that stands for the devices of a DeviceClass: there may be some that have no number.
 func Uncounted(c *stage.Context, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(c.View.Snap.DeviceClasses, func(class *resourceapi.DeviceClass) bool {
 		return ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || resourceapi.ResourceDeviceClassPrefix+class.Name == string(name)
-	}) && !some(c, func(n *corev1.Node) bool { return node.Offers(n, name) })
+	}) && offers(c)[name] == 0
 }

@@ -44,20 +44,20 @@ func (w Requirement) Same(other Requirement) bool {
 	return w.Key == other.Key && w.Field == other.Field && slices.Equal(w.Values, other.Values)
 }
 
-func (w Requirement) matches(n *corev1.Node) bool {
-	value, ok := n.Labels[w.Key]
-	return ok && (len(w.Values) == 0 || slices.Contains(w.Values, value))
+// matchesAny reports whether some node has the label.
+func matchesAny(c *stage.Context, w Requirement) bool {
+	values := labelled(c, w.Key)
+	return slices.ContainsFunc(w.Values, func(v string) bool { return values[v] > 0 }) || len(w.Values) == 0 && len(values) > 0
 }
 
 // Selector checks that some node carries each label that is selected, and some node all of them.
 func Selector(c *stage.Context, out *stage.Result, role placement.Role) {
-	nodes := c.Cluster().Nodes()
-	if len(nodes) == 0 {
+	if len(c.Cluster().Nodes()) == 0 {
 		return
 	}
 	all := Requirements(role.Pod.Spec)
 	for _, w := range all {
-		if !slices.ContainsFunc(nodes, w.matches) {
+		if !matchesAny(c, w) {
 			out.Add(selectorNoMatch(c, role, w))
 			return
 		}
@@ -104,12 +104,17 @@ func comparedLabels(spec corev1.PodSpec) (keys []string) {
 
 // valuesOf counts the nodes by their value of a label; none of one that only the network has, as the kubelet does not know it.
 func valuesOf(c *stage.Context, key string) map[string]int {
-	type valuesOf struct{ key string }
-	return view.Once(c.View, valuesOf{key}, func() map[string]int {
+	if networktopology.Derived(key) {
+		return map[string]int{}
+	}
+	return labelled(c, key)
+}
+
+// labelled counts the nodes by their value of a label.
+func labelled(c *stage.Context, key string) map[string]int {
+	type labelled struct{ key string }
+	return view.Once(c.View, labelled{key}, func() map[string]int {
 		values := map[string]int{}
-		if networktopology.Derived(key) {
-			return values
-		}
 		for _, n := range c.Cluster().Nodes() {
 			if v, ok := n.Labels[key]; ok {
 				values[v]++
@@ -201,7 +206,8 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stag
 	same := func(r placement.Role) bool { return slices.ContainsFunc(Requirements(r.Pod.Spec), w.Same) }
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s%s", w, c.OnlyFor(role, "required for", same)).
 		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values)
-	f.Fact("have", someOf(values))
+	type someValues struct{ key string }
+	f.Fact("have", view.Once(c.View, someValues{w.Key}, func() map[string]int { return someOf(values) }))
 	if len(values) > mostHad {
 		f.Fact("haveCount", len(values))
 	}
