@@ -20,7 +20,7 @@ func (w *View) Cluster() *placement.Cluster { return w.cluster() }
 func (w *View) buildCluster(earlier placement.Known) *placement.Cluster {
 	s := w.Snap
 	if w.base != nil && sameRest(w.base.Snap, s) {
-		return changed(w.base.Cluster(), w.base.Snap, s)
+		return changed(w.base.Cluster(), w.base.Snap, s, w.pods())
 	}
 	return earlier.Cluster(placement.Objects{
 		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
@@ -53,6 +53,9 @@ func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 // It is the same for all gangs that have bound nothing.
 func (w *View) Best(bound []types.UID) *placement.Cluster {
 	best := w.Common("best", func() *placement.Cluster {
+		if w.sameBest() {
+			return w.base.Best(nil)
+		}
 		best := w.Cluster().Ideal(placement.DaemonSetPod).Releasing(w.LeftClaims())
 		if w.starting() {
 			best = best.MapNodes(w.Started)
@@ -63,6 +66,11 @@ func (w *View) Best(bound []types.UID) *placement.Cluster {
 		return best
 	}
 	return best.WithPodsOf(w.Cluster(), bound, func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+}
+
+// sameBest reports whether the cluster at its best is that of the view that this one is derived from.
+func (w *View) sameBest() bool {
+	return w.base != nil && w.Cluster() == w.base.Cluster() && len(w.LeftClaims()) == 0 && len(w.base.LeftClaims()) == 0 && !w.starting() && !w.base.starting()
 }
 
 // Common returns a what-if cluster that many gangs look at. It is made the first time, and kept as long as the view is.

@@ -167,7 +167,12 @@ type consumerIndex struct {
 	of  map[*corev1.Pod]*Consumer
 }
 
-func (w *View) indexConsumers() consumerIndex { return w.consumersOf(placement.Holds) }
+func (w *View) indexConsumers() consumerIndex {
+	if w.sameConsumers() {
+		return w.base.consumers()
+	}
+	return w.consumersOf(placement.Holds)
+}
 
 // Unplaced are the jobs and services of a namespace that have pods without a node, which a quota is charged for, each with these pods alone.
 func (w *View) Unplaced(namespace string) []*Consumer {

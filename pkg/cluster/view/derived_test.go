@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -36,7 +37,11 @@ func someJobs(t *testing.T) *snapshot.Snapshot {
 		put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": name, "uid": "pg-" + name},
 			"spec": map[string]any{"minMember": int64(3)}}})
 		for j := range 3 {
-			s.Pods = append(s.Pods, podOf(name, j, fmt.Sprintf("n%d", (i+j)%6)))
+			node := fmt.Sprintf("n%d", (i+j)%6)
+			if i == 7 { // it waits
+				node = ""
+			}
+			s.Pods = append(s.Pods, podOf(name, j, node))
 		}
 	}
 	s.Finish()
@@ -56,7 +61,7 @@ func podOf(job string, i int, node string) *corev1.Pod {
 func change(r *rand.Rand, before *snapshot.Snapshot) *snapshot.Snapshot {
 	s := before.Clone()
 	for range 1 + r.IntN(3) {
-		switch r.IntN(6) {
+		switch r.IntN(9) {
 		case 0: // pods are gone
 			s.Pods = slices.DeleteFunc(s.Pods, func(*corev1.Pod) bool { return r.IntN(5) == 0 })
 		case 1: // a pod is elsewhere
@@ -75,6 +80,27 @@ func change(r *rand.Rand, before *snapshot.Snapshot) *snapshot.Snapshot {
 		case 4: // one is new, and one is another
 			s.Nodes = append(s.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("new%d", r.IntN(1000))}})
 			s.Nodes[0] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Nodes[0].Name, Labels: map[string]string{"x": "y"}}}
+		case 6: // pods without a node are made again
+			for i, p := range s.Pods {
+				if p.Spec.NodeName == "" {
+					s.Pods[i] = p.DeepCopy()
+					s.Pods[i].Labels["again"] = "yes"
+				}
+			}
+		case 7: // a job is submitted again
+			list := s.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]
+			if len(list) > 0 {
+				i := r.IntN(len(list))
+				list[i] = list[i].DeepCopy()
+				list[i].SetLabels(map[string]string{"again": "yes"})
+			}
+		case 8: // a job has ended
+			list := s.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]
+			if len(list) > 0 {
+				i := r.IntN(len(list))
+				list[i] = list[i].DeepCopy()
+				list[i].Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Succeeded", "status": "True", "lastTransitionTime": "1970-01-01T02:46:40Z"}}}
+			}
 		case 5: // jobs and groups are gone
 			for kind, list := range s.Custom {
 				s.Custom[kind] = slices.DeleteFunc(list, func(*unstructured.Unstructured) bool { return r.IntN(6) == 0 })
@@ -117,6 +143,17 @@ func describe(w *View) string {
 		uid := types.UID(fmt.Sprintf("job%d", i))
 		text += fmt.Sprintf("%s: %v\n", uid, names(w.byController().of(gang.Identity{Namespace: "team", UID: uid})))
 	}
+	for _, h := range w.Consumers() {
+		text += fmt.Sprintf("%s %s %t %s: %v", h.Kind, h, h.Ends, h.Deadline, names(h.Pods))
+		if h.Job != nil {
+			text += fmt.Sprintf(" of %s %v %v", h.Job.Name(), h.Job.Meta.Labels, h.Job.End)
+		}
+		text += "\n"
+	}
+	for _, p := range w.Snap.Pods {
+		text += fmt.Sprintf("%s@%s %v\n", p.Name, w.Pod(p.Namespace, p.Name).Spec.NodeName, w.Pod(p.Namespace, p.Name).Labels)
+	}
+	text += fmt.Sprintln(w.Pod("team", "job3-worker-1") != nil, len(w.Best(nil).Nodes()))
 	for _, d := range w.Groups() {
 		job := "none"
 		if s := w.JobOfGroup(d); s != nil {

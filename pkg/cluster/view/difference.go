@@ -2,17 +2,20 @@ package view
 
 import (
 	"cmp"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// changed applies the difference between two snapshots to the cluster of the first: cheaper than to build another one.
-func changed(c *placement.Cluster, before, after *snapshot.Snapshot) *placement.Cluster {
+// changed applies the difference between two snapshots to the cluster of the first: cheaper than to build another one. It is the same cluster where no node differs, nor a pod that uses one.
+func changed(c *placement.Cluster, before, after *snapshot.Snapshot, pods podChanges) *placement.Cluster {
 	goneNodes, newNodes := difference(before.Nodes, after.Nodes)
-	gonePods, newPods := difference(before.Pods, after.Pods)
+	gonePods, newPods := using(pods.gone), using(pods.more)
 	if len(gonePods) > 0 {
 		c = c.Without(placement.PodIDs(gonePods)...)
 	}
@@ -38,6 +41,11 @@ func changed(c *placement.Cluster, before, after *snapshot.Snapshot) *placement.
 	return c
 }
 
+// using are those of some pods that use nodes.
+func using(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !placement.Holds(p) })
+}
+
 // named is a type of object that lists are sorted by.
 type named[T any] interface {
 	*T
@@ -47,7 +55,7 @@ type named[T any] interface {
 
 // difference are the objects of a that are not in b, and those of b that are not in a. It takes one walk over both, because
 // b is mostly a without some objects, with some replaced, and with some more at its end; any other order is right, but slow.
-func difference[T corev1.Pod | corev1.Node, P named[T]](a, b []P) (gone, more []P) {
+func difference[T corev1.Pod | corev1.Node | batchv1.Job | unstructured.Unstructured, P named[T]](a, b []P) (gone, more []P) {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
 		if a[i] == b[j] {

@@ -62,6 +62,9 @@ func (e Event) ByKarpenter() bool { return strings.HasPrefix(e.By, "karpenter") 
 type eventKey struct{ kind, namespace, name string }
 
 func (w *View) indexEvents() map[eventKey][]Event {
+	if w.base != nil && slices.Equal(w.Snap.Events, w.base.Snap.Events) {
+		return w.base.events()
+	}
 	index := map[eventKey][]Event{}
 	for _, e := range w.Snap.Events {
 		key := eventKey{e.InvolvedObject.Kind, cmp.Or(e.InvolvedObject.Namespace, e.Namespace), e.InvolvedObject.Name}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -40,8 +41,7 @@ func (w *View) indexPods() podIndex {
 		}
 		return podIndex{all: owned}
 	}
-	before := w.base.byController()
-	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
+	before, gone, more := w.base.byController(), w.pods().gone, w.pods().more
 	changed := map[gang.Identity][]*corev1.Pod{}
 	for c, pods := range before.changed {
 		changed[c] = pods
@@ -79,8 +79,14 @@ func (w *View) indexPodNames() map[types.NamespacedName]*corev1.Pod {
 	return named
 }
 
-// Pod returns a pod; nil if there is none of the name.
+// Pod returns a pod; nil if there is none of the name. What did not change since the view that this one is derived from is looked up there.
 func (w *View) Pod(namespace, name string) *corev1.Pod {
+	if w.base != nil {
+		of := func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name }
+		if before := w.base.Pod(namespace, name); !slices.ContainsFunc(w.pods().more, of) && !slices.ContainsFunc(w.pods().gone, of) {
+			return before
+		}
+	}
 	return w.podsByName()[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
@@ -99,6 +105,12 @@ func (w *View) BatchJob(namespace, name string) *batchv1.Job {
 
 // Object returns an object of a kind without a Go type; nil if there is none of the name. Of two the first counts.
 func (w *View) Object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
+	if at, found := snapshot.Position(w.Snap.Custom[kind], namespace, name); found {
+		return w.Snap.Custom[kind][at]
+	}
+	if w.base != nil && w.same(kind) {
+		return w.base.Object(kind, namespace, name)
+	}
 	named := Once(w, kind, func() map[types.NamespacedName]*unstructured.Unstructured {
 		named := make(map[types.NamespacedName]*unstructured.Unstructured, len(w.Snap.Custom[kind]))
 		for _, u := range slices.Backward(w.Snap.Custom[kind]) {
@@ -114,7 +126,7 @@ func (w *View) referring(to gang.Dialect) map[gang.Key][]*corev1.Pod {
 	type ofDialect struct{ gang.Dialect }
 	return Once(w, ofDialect{to}, func() map[gang.Key][]*corev1.Pod {
 		if w.base != nil {
-			if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
+			if changes := w.pods(); len(changes.gone)+len(changes.more) == 0 {
 				return w.base.referring(to)
 			}
 		}
@@ -139,7 +151,7 @@ func (w *View) naming(group gang.Key) []*corev1.Pod {
 		return w.referring(group.Dialect)[group]
 	}
 	pods := w.base.naming(group)
-	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
+	gone, more := w.pods().gone, w.pods().more
 	if len(pods) > 0 && len(gone) > 0 {
 		left := sets.New(gone...)
 		pods = slices.DeleteFunc(slices.Clone(pods), left.Has)

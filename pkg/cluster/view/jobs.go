@@ -449,10 +449,8 @@ func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 		return nil
 	}
 	if reader, ok := kinds.ByKind(kind); ok {
-		for _, u := range w.Snap.Custom[kind] {
-			if u.GetNamespace() == namespace && u.GetName() == name {
-				return w.decode(reader, u)
-			}
+		if u := w.Object(kind, namespace, name); u != nil {
+			return w.decode(reader, u)
 		}
 		if reader.GangScheduler == "" {
 			return nil

@@ -334,11 +334,17 @@ func (w *View) selectedLabels(g *gang.Gang) sets.Set[string] {
 
 // antiAffinityLabels are the keys by which pods that have a node keep others off it.
 func (w *View) antiAffinityLabels() sets.Set[string] {
-	keys := sets.New[string]()
-	for _, pod := range w.Snap.Pods {
-		if pod.Spec.NodeName != "" {
-			placement.AddAntiAffinityLabels(keys, pod)
+	selected := func(pods []*corev1.Pod) sets.Set[string] {
+		keys := sets.New[string]()
+		for _, pod := range pods {
+			if pod.Spec.NodeName != "" {
+				placement.AddAntiAffinityLabels(keys, pod)
+			}
 		}
+		return keys
 	}
-	return keys
+	if w.base != nil && len(selected(w.pods().gone)) == 0 {
+		return w.base.antiAffinity().Union(selected(w.pods().more))
+	}
+	return selected(w.Snap.Pods)
 }

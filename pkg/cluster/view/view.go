@@ -25,6 +25,7 @@ type View struct {
 	// Assumed is true for a snapshot in which something was changed: the events of the real one are history then.
 	Assumed bool
 
+	pods         func() podChanges
 	byController func() podIndex
 	antiAffinity func() sets.Set[string]
 	podsByName   func() map[types.NamespacedName]*corev1.Pod
@@ -92,6 +93,7 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View, earlier placement.Kno
 	}
 	s, network := inDomains(s, base)
 	w := &View{Snap: s, network: network, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
+	w.pods = sync.OnceValue(w.comparePods)
 	w.byController = sync.OnceValue(w.indexPods)
 	w.antiAffinity = sync.OnceValue(w.antiAffinityLabels)
 	w.podsByName = sync.OnceValue(w.indexPodNames)

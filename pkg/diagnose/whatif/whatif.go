@@ -130,10 +130,18 @@ func Moved(s *snapshot.Snapshot, to map[*corev1.Pod]string) *snapshot.Snapshot {
 // Edit is the cluster in which f changed one object that has no type.
 func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f func(*unstructured.Unstructured)) *snapshot.Snapshot {
 	c := s.Clone()
-	for i, u := range c.Custom[kind] {
+	list := c.Custom[kind]
+	edit := func(i int) {
+		list[i] = list[i].DeepCopy()
+		f(list[i])
+	}
+	if at, found := snapshot.Position(list, namespace, name); found {
+		edit(at)
+		return c
+	}
+	for i, u := range list {
 		if u.GetNamespace() == namespace && u.GetName() == name {
-			c.Custom[kind][i] = u.DeepCopy()
-			f(c.Custom[kind][i])
+			edit(i)
 		}
 	}
 	return c
