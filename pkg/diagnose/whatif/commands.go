@@ -51,6 +51,9 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	if command.Replaces(g.Kind, roles) && g.Meta.Annotations[provenance.CommandAnnotation] != "" {
 		return "", fmt.Sprintf("submit %s %s again with this change: kubectl would delete it, and its PodGroup and all else that submit made for it with it", titleOf(g), g.Meta.Name)
 	}
+	if steps := taskSteps(g, spec, roles); steps != nil {
+		return command.JSONPatch(g.Meta.Namespace, strings.ToLower(g.Kind.GroupKind().String()), g.Meta.Name, steps...), ""
+	}
 	change, ok := command.Change(job, roles, further...)
 	if !ok {
 		return "", fmt.Sprintf("submit %s %s again with this change", titleOf(g), g.Meta.Name)

@@ -120,6 +120,16 @@ func TestCommands(t *testing.T) {
 		"an operator that marks pods as old ones did": {gang: clustertest.Gang{Pod: func(_ int, p *corev1.Pod) {
 			p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "gang", "group-name": "kubeflow.org", "job-name": "gang", "replica-type": "worker", "replica-index": p.Labels["training.kubeflow.org/replica-index"]}
 		}}, edit: two, want: deleted("job-name")},
+		"Volcano Job, fewer": {gang: clustertest.Gang{Kind: clustertest.VolcanoJob, Volcano: "q", Scheduler: "volcano"}, edit: two, want: []string{
+			`kubectl -n team patch job.batch.volcano.sh gang --type=json -p '[{"op":"test","path":"/spec/tasks/0/name","value":"worker"},{"op":"add","path":"/spec/tasks/0/replicas","value":2},` +
+				`{"op":"add","path":"/spec/minAvailable","value":2}]'`}},
+		"Volcano Job, fewer than a task needs": {gang: clustertest.Gang{Kind: clustertest.VolcanoJob, Volcano: "q", Scheduler: "volcano", Min: 1, Job: func(job map[string]any) {
+			job["spec"].(map[string]any)["tasks"].([]any)[0].(map[string]any)["minAvailable"] = int64(3)
+		}}, edit: two, want: []string{
+			`kubectl -n team patch job.batch.volcano.sh gang --type=json -p '[{"op":"test","path":"/spec/tasks/0/name","value":"worker"},{"op":"add","path":"/spec/tasks/0/replicas","value":2},` +
+				`{"op":"add","path":"/spec/tasks/0/minAvailable","value":2}]'`}},
+		"Volcano Job, template": {gang: clustertest.Gang{Kind: clustertest.VolcanoJob, Volcano: "q", Scheduler: "volcano"}, edit: lessCPU,
+			how: "submit Volcano Job gang again with this change"},
 		"nothing": {edit: func(*whatif.Spec) {}},
 	}
 	for name, tt := range tests {

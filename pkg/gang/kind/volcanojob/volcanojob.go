@@ -205,23 +205,38 @@ func Command(verb string, job *metav1.ObjectMeta) string {
 	return shell.Join("vcctl", "job", verb, "--namespace", job.Namespace, "--name", job.Name)
 }
 
-// writeRoles writes the number and the template of tasks.
-func writeRoles(u *unstructured.Unstructured, roles []gang.Role) {
+// Tasks are the tasks of a Job as it has them, nil for one that is none.
+func Tasks(u *unstructured.Unstructured) (tasks []map[string]any) {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "tasks")
 	items, _ := list.([]any)
-	for i, each := range items {
-		item, ok := each.(map[string]any)
-		if !ok {
-			continue
+	for _, each := range items {
+		item, _ := each.(map[string]any)
+		tasks = append(tasks, item)
+	}
+	return tasks
+}
+
+// TaskAt is the position of the task that a role is; -1 if there is none.
+func TaskAt(u *unstructured.Unstructured, role string) int {
+	for i, item := range Tasks(u) {
+		if name, _ := item["name"].(string); item != nil && cmp.Or(name, fmt.Sprintf("default%d", i)) == role {
+			return i
 		}
-		name, _ := item["name"].(string)
-		at := slices.IndexFunc(roles, func(r gang.Role) bool { return r.Name == cmp.Or(name, fmt.Sprintf("default%d", i)) })
+	}
+	return -1
+}
+
+// writeRoles writes the number and the template of tasks.
+func writeRoles(u *unstructured.Unstructured, roles []gang.Role) {
+	tasks := Tasks(u)
+	for _, role := range roles {
+		at := TaskAt(u, role.Name)
 		if at < 0 {
 			continue
 		}
-		item["replicas"] = int64(roles[at].Replicas)
-		if content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&roles[at].Template); err == nil {
-			item["template"] = content
+		tasks[at]["replicas"] = int64(role.Replicas)
+		if content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&role.Template); err == nil {
+			tasks[at]["template"] = content
 		}
 	}
 }
