@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -42,10 +43,13 @@ func (e edit) after(first edit) edit {
 	return all
 }
 
-// inOne is the text of two actions that are one, such as the same change of two roles.
+// inOne is the text of two actions that are one, such as the same change of two roles. Owners are asked once.
 func inOne(a, b string) string {
 	if a == "" || a == b {
 		return b
+	}
+	if first := phrase.Unasked(a); first != a && phrase.Unasked(b) != b {
+		return first + ", and " + phrase.Unasked(b) + phrase.IfOwnersAgree
 	}
 	return a + ", and " + b
 }

@@ -84,18 +84,16 @@ func widest(all []relaxation) []relaxation {
 // relaxed drops or changes rules, all at once.
 func relaxed(all ...relaxation) edit {
 	e := edit{Action: answer.Action{Kind: answer.Relax, By: answer.User, Change: map[string]any{}}}
-	var texts []string
 	for _, r := range all {
 		text := r.text
 		if len(r.roles) > 1 {
 			text += " (" + phrase.Names(r.roles) + ")"
 		}
-		texts = append(texts, text)
+		e.Text = inOne(e.Text, text)
 		for _, role := range r.roles {
 			e.Change[change(role, r.key)] = r.value
 		}
 	}
-	e.Text = strings.Join(texts, ", and ")
 	e.apply = func(spec *whatif.Spec) {
 		for _, r := range all {
 			for _, role := range r.roles {

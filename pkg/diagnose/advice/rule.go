@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/noderule"
 )
 
@@ -185,7 +186,7 @@ func dropHostPorts(p *corev1.PodSpec) {
 // toleration is the rule that a taint is not tolerated, the other way round.
 func toleration(t corev1.Taint) rule {
 	text := fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
-	return rule{key: "tolerations", value: text, text: "tolerate the taint " + text + ", if its owner agrees", edit: func(p *corev1.PodSpec) {
+	return rule{key: "tolerations", value: text, text: "tolerate the taint " + text + phrase.IfOwnerAgrees, edit: func(p *corev1.PodSpec) {
 		p.Tolerations = append(p.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 	}}
 }

@@ -81,7 +81,7 @@ func (o otherFlavor) add(c *stage.Context, f *stage.Finding) {
 			key, to, text := role+"."+rule.Field, any(rule.To), fmt.Sprintf("require %s=%s", rule.Key, rule.To)
 			switch {
 			case rule.Field == "tolerations":
-				to, text = rule.Taint.ToString(), "tolerate the taint "+rule.Taint.ToString()+", if its owner agrees"
+				to, text = rule.Taint.ToString(), "tolerate the taint "+rule.Taint.ToString()+phrase.IfOwnerAgrees
 			case rule.To == "":
 				key, text = key+"."+rule.Key, fmt.Sprintf("do not require %s", strings.TrimSuffix(rule.Key+"="+rule.Was, "="))
 			default:
