@@ -34,6 +34,7 @@ type kind struct {
 	count func(s *Snapshot) int
 	sort  func(s *Snapshot)
 	clone func(s *Snapshot)
+	equal func(s, other *Snapshot) bool
 }
 
 // object is a pointer to an API type.
@@ -74,6 +75,7 @@ func builtin[T any, P object[T]](gv schema.GroupVersion, name string, list func(
 		count: func(s *Snapshot) int { return len(*list(s)) },
 		sort:  func(s *Snapshot) { l := list(s); *l = sorted(*l) },
 		clone: func(s *Snapshot) { l := list(s); *l = slices.Clone(*l) },
+		equal: func(s, other *Snapshot) bool { return sameObjects(*list(s), *list(other)) },
 	}
 }
 

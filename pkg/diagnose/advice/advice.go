@@ -57,8 +57,14 @@ type search struct {
 	again bool
 	// upon is what this search goes on from; nil for one in the cluster as it is.
 	upon *upon
+	// rests are the searches that go on from this one, and from those, in the order in which they were begun.
+	rests []*search
 	// few is what the search for minimal sets knows already.
 	few few
+	// attempts are changes that do not start the gang, and started is the last one that does; ended are those of consumers that end or are evicted.
+	attempts []*attempt
+	started  *attempt
+	ended    []ended
 
 	actions []answer.Action
 }
@@ -104,12 +110,21 @@ func overstated(f *stage.Finding) bool { return f.Facts["overstated"] == true }
 
 // Search returns what would make the gang of a result start.
 func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
+	s := newSearch(ctx, w, base, opts)
+	if s == nil {
+		return Found{}
+	}
+	return s.whole()
+}
+
+// newSearch is the search in the cluster as it is; nil where nothing would make the gang start, or it starts.
+func newSearch(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) *search {
 	behind := base.Behind != nil
 	if behind {
 		base = base.Behind
 	}
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
-		return Found{}
+		return nil
 	}
 	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, reader: opts.Reader, behind: behind, tools: tools{
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
@@ -133,11 +148,17 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if opts.Time > 0 {
 		s.end = s.now().Add(opts.Time)
 	}
+	return s
+}
+
+// whole searches for single actions, and for several together.
+func (s *search) whole() Found {
+	base := s.base // which the diagnosis of a helper takes the place of
 	s.single()
 	if !base.Primary.Helper && (base.Verdict == answer.Blocked || !s.usersWay()) {
 		s.within(answer.Fix, 1, stepper{s}.steps)
 	}
-	return s.found()
+	return s.ordered()
 }
 
 // single searches for single actions that start the gang.
@@ -156,8 +177,8 @@ func (s *search) single() {
 	}
 }
 
-// found is what the search came to, in its order.
-func (s *search) found() Found {
+// ordered is what the search came to, in its order.
+func (s *search) ordered() Found {
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))
 	})
@@ -180,7 +201,8 @@ func (s *search) ofHelper(helper *stage.Diagnosis) {
 
 // alternatives are for a gang that would start smaller or elsewhere, later, or when others make room.
 func (s *search) alternatives() {
-	if s.upon == nil { // after a step the action names what it waits for
+	crowded := !s.neverFits()
+	if s.upon == nil && crowded { // after a step the action names what it waits for
 		s.part(answer.Wait, func() {
 			if !(evictor{s}).preempted(waiter{s}.wait) {
 				waiter{s}.wait()
@@ -210,7 +232,9 @@ func (s *search) alternatives() {
 	}
 	s.part(answer.Uncordon, uncordoner{s}.uncordon)
 	s.part(answer.Fix, uncordoner{s}.repair)
-	s.part(answer.Move, mover{s}.move)
+	if crowded {
+		s.part(answer.Move, mover{s}.move)
+	}
 	fits := slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.FitsNotPlaced })
 	if (!again || s.behind) && !fits { // it has room, and with more of that it is not placed either
 		s.part(answer.AddNodes, func() {
@@ -219,7 +243,16 @@ func (s *search) alternatives() {
 			}
 		})
 	}
-	s.part(answer.Evict, evictor{s}.evict)
+	if crowded {
+		s.part(answer.Evict, evictor{s}.evict)
+	}
+}
+
+// neverFits reports whether it is proven that the gang has no place even when all pods are gone that may go: no end, move or eviction of others starts it then. Pods that members have to be
+// with are not gone when others are.
+func (s *search) neverFits() bool {
+	ideal := s.base.Ideal
+	return ideal != nil && ideal.Impossible() && !slices.ContainsFunc(s.base.Request.Roles, func(r placement.Role) bool { return placement.DependsOnPods(r.Pod) })
 }
 
 // Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what removes the cause; then what the owner of
@@ -251,11 +284,11 @@ func (s *search) later(search func(), condition string) bool {
 
 // in searches in another cluster, and reports whether something is found that was not before: that ends in a condition.
 func (s *search) in(w *view.View, search func(), condition string) (found bool) {
-	now, before, owned := s.w, slices.Clone(s.actions), s.owned
-	s.w, s.actions, s.owned = w, nil, nil
+	now, before, owned, gone := s.w, slices.Clone(s.actions), s.owned, s.ended
+	s.w, s.actions, s.owned, s.ended = w, nil, nil, nil
 	search()
 	all := s.actions
-	s.w, s.actions, s.owned = now, before, owned
+	s.w, s.actions, s.owned, s.ended = now, before, owned, gone
 	for _, a := range all {
 		if !slices.ContainsFunc(before, func(known answer.Action) bool { return known.Kind == a.Kind && known.Text == a.Text }) {
 			a.Text += condition
@@ -270,28 +303,14 @@ func (s *search) naming() stage.Naming { return stage.Naming{View: s.w, Reader: 
 
 // try evaluates all stages again in the cluster that apply makes.
 func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.Diagnosis, bool) {
-	w, job := s.assume(apply)
+	a := s.attempt(apply)
 	switch {
-	case w == nil:
+	case a == nil:
 		return nil, false
-	case job == nil: // which is what one that is being deleted waits for
+	case a.r == nil: // the job is gone, which is what one that is being deleted waits for
 		return &stage.Diagnosis{Gang: s.g, Verdict: answer.Done}, s.base.Primary.Code == answer.JobTerminating
 	}
-	r := s.diagnose(w, job)
-	return r, r.Starts()
-}
-
-// assume is the cluster that apply makes, with the job in it; there is none if no time is left, or it cannot be made.
-func (s *search) assume(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*view.View, *gang.Job) {
-	if s.spent() {
-		return nil, nil
-	}
-	changed := apply(s.w.Snap)
-	if changed == nil {
-		return nil, nil
-	}
-	w := s.w.Assume(changed)
-	return w, s.same(w)
+	return a.r, a.r.Starts()
 }
 
 // room reports whether a gang has a placement on a cluster, or none is known not to exist. That is quick, and true wherever
@@ -327,23 +346,25 @@ func (s *search) same(w *view.View) *gang.Job {
 
 // offer adds an action if the gang starts after it.
 func (s *search) offer(fix stage.Fix) bool {
+	if s.upon != nil && s.upon.merges(fix) {
+		return s.offerMerged(fix)
+	}
 	r, ok := s.try(fix.Apply)
 	if ok {
-		s.add(fix, r)
+		s.add(fix, Placement(r))
 	}
 	return ok
 }
 
-// add adds what was found to work. Where the search goes on from another one, that tries it after the step before.
-func (s *search) add(fix stage.Fix, r *stage.Diagnosis) {
-	a := s.restated(fix).Action
-	a.Verified = true
+// add adds what was found to work, and where the members are then. Where the search goes on from another one, that has it with the step before.
+func (s *search) add(fix stage.Fix, placed []answer.Placed) {
 	if s.upon != nil {
-		s.actions = append(s.actions, a)
-		s.upon.take(fix)
+		s.found(fix)
+		s.upon.take(fix, placed)
 		return
 	}
-	a.Placement = Placement(r)
+	a := s.restated(fix).Action
+	a.Verified, a.Placement = true, placed
 	if !command.Within(a.Command, s.reader.Sees) {
 		a.Command, a.Resize = "", ""
 	}

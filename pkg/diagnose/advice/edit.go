@@ -97,20 +97,25 @@ const startAgain = "members that run start again"
 
 // offerEdit adds an edit if the gang starts after it.
 func (s *search) offerEdit(e edit) bool {
-	if !s.hasRoom(e) {
-		return false
-	}
+	return s.hasRoom(e) && s.offerRoomy(e)
+}
+
+// offerRoomy is offerEdit for an edit with which there is room.
+func (s *search) offerRoomy(e edit) bool {
 	fix := s.fix(e)
+	if s.g.Count(gang.Running) > 0 {
+		fix.Cost = joined(fix.Cost, startAgain)
+	}
+	if s.upon != nil && s.upon.merges(fix) {
+		return s.offerMerged(fix)
+	}
 	r, ok := s.try(fix.Apply)
 	if ok {
 		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
 		if e.Cost == answer.LessCompute {
 			fix.Devices = computeOf(whatif.Revise(s.g, fix.Edit).Roles)
 		}
-		if s.g.Count(gang.Running) > 0 {
-			fix.Cost = joined(fix.Cost, startAgain)
-		}
-		s.add(fix, r)
+		s.add(fix, Placement(r))
 	}
 	return ok
 }
@@ -147,7 +152,7 @@ func (s *search) startOver(apply func(*snapshot.Snapshot) *snapshot.Snapshot, r 
 	}
 	s.add(stage.Fix{Apply: apply, Action: answer.Action{Kind: answer.Fix, By: answer.User, Cost: startAgain,
 		Text:   fmt.Sprintf("delete pod %s, which keeps the others in %s=%s: all of them are made again, and there is room for all elsewhere", leader.Name, g.Exclusive[0].Rule.Required, in),
-		Change: map[string]any{"pods": []string{leader.Name}}, Command: command.DeletePods(leader.Namespace, []*corev1.Pod{leader})}}, r)
+		Change: map[string]any{"pods": []string{leader.Name}}, Command: command.DeletePods(leader.Namespace, []*corev1.Pod{leader})}}, Placement(r))
 }
 
 // computeOf is how many devices the pods of some roles take in all, whichever of their containers requests them.
@@ -161,7 +166,7 @@ func computeOf(roles []gang.Role) (n int64) {
 // offerLargest adds the edit with the largest value, from lo to hi, after which the gang starts. Smaller values take less.
 func (s *search) offerLargest(lo, hi int64, to func(int64) edit) {
 	n, ok := placement.Largest(lo, hi, func(n int64) bool { return s.hasRoom(to(n)) })
-	if !ok || s.spent() || s.offerEdit(to(n)) || !s.rationed() {
+	if !ok || s.spent() || s.offerRoomy(to(n)) || !s.rationed() {
 		return
 	}
 	// There is room, but a quota or a queue allows less.

@@ -32,7 +32,9 @@ func (s evictor) evict() {
 		if i == maxSets {
 			return
 		}
-		s.offer(s.eviction(set))
+		if after := s.without(set); after.starts {
+			s.add(s.eviction(set), after.placed)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -24,10 +23,7 @@ const (
 )
 
 // enough reports whether the gang starts once the consumers are gone.
-func (s *search) enough(set []*view.Consumer) bool {
-	_, starts := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) })
-	return starts
-}
+func (s *search) enough(set []*view.Consumer) bool { return s.without(set).starts }
 
 // frees reports whether the consumers leave enough room: true wherever enough is.
 func (s *search) frees(set []*view.Consumer) bool {

@@ -54,9 +54,10 @@ func (s stepper) steps() {
 			break
 		}
 		rest := s.after(first, min(2, len(firsts)-i))
-		if rest == nil {
+		if rest == nil || rest.repeats(s.root().rests) {
 			continue
 		}
+		s.root().rests = append(s.root().rests, rest)
 		rest.single()
 		rests = append(rests, rest)
 		s.partial = s.partial || rest.hurried || len(rest.cut) > 0
@@ -87,6 +88,31 @@ func (s *search) taken() (n int) {
 	return n + 1
 }
 
+// repeats reports whether the same steps were taken in another order, or what is the same in other words, and all was searched for after them.
+func (s *search) repeats(earlier []*search) bool {
+	changes := s.changes()
+	return slices.ContainsFunc(earlier, func(other *search) bool {
+		return len(other.cut) == 0 && !other.hurried && (other.w == s.w || changes != nil && equality.Semantic.DeepEqual(changes, other.changes()))
+	})
+}
+
+// changes are those of all steps before; nil where two of them change the same, or it is not known what one changes.
+func (s *search) changes() map[string]any {
+	all := map[string]any{}
+	for on := s.upon; on != nil; on = on.upon {
+		if len(on.step.Change) == 0 {
+			return nil
+		}
+		for key, value := range on.step.Change {
+			if _, again := all[key]; again {
+				return nil
+			}
+			all[key] = value
+		}
+	}
+	return all
+}
+
 // usersWay reports whether something was found that the user can do, or that happens by itself.
 func (s *search) usersWay() bool {
 	return slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.By != answer.Admin })
@@ -94,19 +120,18 @@ func (s *search) usersWay() bool {
 
 // after is the search in the cluster after a step, with one of some shares of the time; nil where the step cannot be taken.
 func (s stepper) after(step stage.Fix, shares int) *search {
-	w, job := s.assume(step.Apply)
-	if job == nil {
+	a := s.attempt(step.Apply)
+	if a == nil || a.r == nil {
 		return nil
 	}
-	r := s.diagnose(w, job)
-	switch {
+	switch r := a.r; {
 	case r.Starts():
-		s.add(step, r)
+		s.add(step, Placement(r))
 		return nil
 	case r.Primary == nil || r.Verdict == answer.Uncertain || r.Verdict == answer.Failed:
 		return nil
 	}
-	return &search{budget: s.share(shares), tools: s.tools, w: w, g: r.Gang, base: r, reader: s.reader, depth: s.depth, behind: s.behind, upon: &upon{s.search, step}}
+	return &search{budget: s.share(shares), tools: s.tools, w: a.w, g: a.r.Gang, base: a.r, reader: s.reader, depth: s.depth, behind: s.behind, upon: &upon{s.search, step}}
 }
 
 // firsts are the steps that something is searched after: what each finding knows, and what has nodes that could take members be open to them. Those of the user come
@@ -173,7 +198,8 @@ func (s stepper) thenWaits(rests []*search) {
 // promise adds a fix that does not start the gang, with what is in its way then.
 func (s *search) promise(fix stage.Fix, r *stage.Diagnosis) {
 	if s.upon != nil {
-		s.upon.promise(s.upon.with(fix), r)
+		all, _ := s.upon.with(fix)
+		s.upon.promise(all, r)
 		return
 	}
 	if r.Verdict == answer.Blocked {
@@ -185,23 +211,24 @@ func (s *search) promise(fix stage.Fix, r *stage.Diagnosis) {
 		fix.Text += ", and then it waits: " + r.Primary.Message
 	}
 	n := len(s.actions)
-	s.add(fix, r)
+	s.add(fix, Placement(r))
 	for i := range s.actions[n:] {
 		s.actions[n+i].Verified = false
 	}
 }
 
-// with is a fix of a search that goes on from this one, with the step before.
-func (u upon) with(fix stage.Fix) stage.Fix {
+// with is a fix of a search that goes on from this one, with the step before; other is true where that becomes another one.
+func (u upon) with(fix stage.Fix) (all stage.Fix, other bool) {
 	first, last := u.step, fix
-	if limit, ok := u.lower(fix); ok {
+	limit, other := u.lower(fix)
+	if other {
 		first, last = fix, limit
 	}
-	all := fixer{u.search}.together([]stage.Fix{first, last})
+	all = fixer{u.search}.together([]stage.Fix{first, last})
 	if all.Edit != nil {
 		all.Kind = leading(first.Kind, last.Kind)
 	}
-	return all
+	return all, other
 }
 
 // lower is the step before where that raises a limit, as it is for the gang that an edit leaves: a smaller one needs no more.
@@ -226,27 +253,67 @@ func (u upon) lower(edit stage.Fix) (limit stage.Fix, ok bool) {
 	return limit, false
 }
 
-// take offers a fix of a search that goes on from this one, with the step before, unless a part of that is known to be enough.
-func (u upon) take(fix stage.Fix) {
-	all := u.with(fix)
-	if !u.covered(all) {
+// take adds a fix of a search that goes on from this one, with the step before, unless a part of that is known to be enough. It was found to work after that step, with the members
+// placed so: it is tried again only where the step becomes another one.
+func (u upon) take(fix stage.Fix, placed []answer.Placed) {
+	switch all, other := u.with(fix); {
+	case u.covered(all):
+	case other:
 		u.offer(all)
+	default:
+		u.add(all, placed)
 	}
+}
+
+// merges reports whether a fix and the step before are one edit of the job: it is as that, and not one after the other, that they are tried.
+func (u upon) merges(fix stage.Fix) bool { return u.step.Edit != nil && fix.Edit != nil }
+
+// offerMerged offers an edit with the step before, in the search that this one goes on from.
+func (s *search) offerMerged(fix stage.Fix) bool {
+	if s.spent() {
+		return false
+	}
+	all, _ := s.upon.with(fix)
+	starts := false
+	switch {
+	case s.upon.known(all):
+		starts = true
+	case s.upon.covered(all):
+		_, starts = s.try(fix.Apply) // it may be more than what is enough
+	default:
+		starts = s.upon.offer(all)
+	}
+	if starts {
+		s.found(fix)
+	}
+	return starts
+}
+
+// found notes that a fix works after the step before.
+func (s *search) found(fix stage.Fix) {
+	a := s.restated(fix).Action
+	a.Verified = true
+	s.actions = append(s.actions, a)
 }
 
 // covered reports whether something that was found does with a part of what a fix changes.
 func (s *search) covered(fix stage.Fix) bool {
-	return slices.ContainsFunc(s.actions, func(a answer.Action) bool {
-		if len(a.Change) == 0 || !a.Verified {
+	return slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.Verified && covers(a, fix) })
+}
+
+// known reports whether something that was found does all that a fix changes, and no more.
+func (s *search) known(fix stage.Fix) bool {
+	return slices.ContainsFunc(s.actions, func(a answer.Action) bool { return a.Verified && len(a.Change) == len(fix.Change) && covers(a, fix) })
+}
+
+// covers reports whether an action does a part of what a fix changes, or all of it.
+func covers(a answer.Action, fix stage.Fix) bool {
+	for key, value := range a.Change {
+		if !equality.Semantic.DeepEqual(fix.Change[key], value) && !reversed(fix.Change[key], value) {
 			return false
 		}
-		for key, value := range a.Change {
-			if !equality.Semantic.DeepEqual(fix.Change[key], value) && !reversed(fix.Change[key], value) {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return len(a.Change) > 0
 }
 
 // reversed reports whether two changes of a key are those of the same two steps, in the other order.

@@ -1,6 +1,7 @@
 package advice_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
 // cause is one thing that is in the way of a gang of two workers with 8 GPUs each, on three nodes that have 8.
@@ -202,5 +205,38 @@ func TestTrimBesideAnInitContainer(t *testing.T) {
 	_, found := look(t, c, advice.Options{})
 	if trimmed := offers(found.Actions, answer.Trim); len(trimmed) != 1 || trimmed[0] != "Worker.gpu=4" {
 		t.Errorf("to trim: %q", trimmed)
+	}
+}
+
+// Of several taints the owners are asked once.
+func TestOwnersOfTaints(t *testing.T) {
+	_, found := look(t, together(tainted, twice), advice.Options{})
+	if len(found.Actions) == 0 || found.Actions[0].Text != "tolerate the taint nvidia.com/gpu=present:NoSchedule, and tolerate the taint team=vision:NoSchedule, if their owners agree" {
+		t.Errorf("got %+v", found.Actions)
+	}
+}
+
+// No change is evaluated twice: not as a way out by itself and as a first step, nor after a step and together with that.
+func TestEvaluations(t *testing.T) {
+	for name, tt := range map[string]struct {
+		causes []cause
+		most   int
+	}{
+		"a taint, and busy nodes":              {[]cause{tainted, busy}, 4},
+		"a taint, and too few nodes":           {[]cause{tainted, few}, 4},
+		"a taint, and a quota":                 {[]cause{capped, tainted}, 13},
+		"two taints, and busy nodes":           {[]cause{tainted, twice, busy}, 4},
+		"a taint, the operator, and too large": {[]cause{down, tainted, big}, 4},
+		"busy nodes":                           {[]cause{busy}, 4},
+	} {
+		w := view.New(together(tt.causes...).Done())
+		job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := stages.Evaluate(context.Background(), w, job, stages.Options{})
+		if _, n := advice.Counted(context.Background(), w, base, advice.Options{}); n > tt.most {
+			t.Errorf("%s: %d changes evaluated, want %d at most", name, n, tt.most)
+		}
 	}
 }

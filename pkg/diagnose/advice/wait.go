@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -87,12 +86,9 @@ func (s waiter) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) 
 		eta := last.Deadline
 		a.ETA, a.ETASource = &eta, s.source(last)
 	}
-	r, ok := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, first) })
-	if !ok {
-		return answer.Action{}, false
-	}
-	a.Verified, a.Placement = true, Placement(r)
-	return a, true
+	after := s.without(first)
+	a.Verified, a.Placement = after.starts, after.placed
+	return a, after.starts
 }
 
 // overdue reports whether a job is over its limit: its controller should have ended it, and when it does is not known.
