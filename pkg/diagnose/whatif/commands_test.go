@@ -128,6 +128,8 @@ func TestCommands(t *testing.T) {
 		}}, edit: two, want: []string{
 			`kubectl -n team patch job.batch.volcano.sh gang --type=json -p '[{"op":"test","path":"/spec/tasks/0/name","value":"worker"},{"op":"add","path":"/spec/tasks/0/replicas","value":2},` +
 				`{"op":"add","path":"/spec/tasks/0/minAvailable","value":2}]'`}},
+		"Volcano Job, of which a member runs": {gang: clustertest.Gang{Kind: clustertest.VolcanoJob, Volcano: "q", Scheduler: "volcano", Nodes: []string{"n1"}}, edit: two,
+			how: "submit Volcano Job gang again with this change"},
 		"Volcano Job, template": {gang: clustertest.Gang{Kind: clustertest.VolcanoJob, Volcano: "q", Scheduler: "volcano"}, edit: lessCPU,
 			how: "submit Volcano Job gang again with this change"},
 		"nothing": {edit: func(*whatif.Spec) {}},

@@ -12,9 +12,11 @@ import (
 )
 
 // taskSteps are what an edit changes of a Job of Volcano that is there, where its webhook lets that change: how many pods its tasks have, and its minimum, which the controller writes
-// into the PodGroup. They are nil for any other job, and any other edit.
+// into the PodGroup. They are nil for any other job, and any other edit, and once members have been placed: those would stay where they are, and it is not known whether the others
+// find places beside them.
 func taskSteps(g *gang.Gang, spec *Spec, roles []command.RolePatch) (steps []command.Patch) {
-	if g.Kind.GroupKind() != volcanojob.GroupKind() || g.Object == nil {
+	placed := g.Count(gang.Starting, gang.Running, gang.Terminating, gang.Lost, gang.Failed) > 0
+	if g.Kind.GroupKind() != volcanojob.GroupKind() || g.Object == nil || placed {
 		return nil
 	}
 	for _, r := range roles {
