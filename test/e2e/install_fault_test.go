@@ -168,7 +168,7 @@ func anotherClientScales(t *testing.T, s *site, _ *gatekeeper) {
 		metav1.PatchOptions{FieldManager: "autoscaler", Force: &force})
 	must(t, err)
 	_, stderr, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", installTimeout)
-	if code != 1 || !strings.Contains(stderr, "error: apply Deployment gangctl-system/gang-scheduler: others own what would be changed: .spec.replicas is owned by autoscaler\n") {
+	if code != 1 || !strings.Contains(stderr, "error: the gang scheduler stays as it is: apply Deployment gangctl-system/gang-scheduler: others own what would be changed: .spec.replicas is owned by autoscaler\n") {
 		t.Fatalf("exit code %d", code)
 	}
 	out, _, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", "--force-conflicts", "--ha=false", installTimeout)

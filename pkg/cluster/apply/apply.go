@@ -47,6 +47,10 @@ type Applier struct {
 	Force bool
 	// DryRun has the server do everything but keep it.
 	DryRun bool
+	// Ours reports whether an object that is there is of the installation that is applied; without it, all are.
+	Ours func(there *unstructured.Unstructured) bool
+	// Unless, if there is one, returns why an object is not applied onto what is there at that moment; there is nil where there is none.
+	Unless func(object, there *unstructured.Unstructured) error
 	// Report is called with each object when it is done.
 	Report func(Result)
 }
@@ -88,20 +92,41 @@ func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured
 	return applied
 }
 
-// one applies one object. What a server answers to an apply that changes nothing has the version that was there.
+// tries is how often an object is applied that is written by others at the same time.
+const tries = 5
+
+// one applies one object. One that depends on what is there is applied to the version that was looked at, and to no other.
 func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured) (Result, error) {
-	resource := clientOf(a.Client, object)
-	before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		before = nil
-	} else if err != nil {
-		return Result{}, operation("get", object).Wrap(err)
+	for try := 1; ; try++ {
+		before, err := Get(ctx, a.Client, object)
+		if err != nil {
+			return Result{}, err
+		}
+		desired := object
+		if a.Unless != nil {
+			if err := a.Unless(object, before); err != nil {
+				return Result{}, err
+			}
+			if before != nil {
+				desired = object.DeepCopy()
+				desired.SetResourceVersion(before.GetResourceVersion())
+			}
+		}
+		result, err := a.onto(ctx, before, desired)
+		if a.Unless == nil || try == tries || !apierrors.IsConflict(err) || errors.Is(err, errOwned) {
+			result.Object = object
+			return result, err
+		}
 	}
+}
+
+// onto applies an object to what is there. What a server answers to an apply that changes nothing has the version that was there.
+func (a *Applier) onto(ctx context.Context, before, object *unstructured.Unstructured) (Result, error) {
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: a.Force}
 	if a.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	after, err := resource.Apply(ctx, object.GetName(), object, options)
+	after, err := clientOf(a.Client, object).Apply(ctx, object.GetName(), object, options)
 	if a.DryRun && before == nil && failure.NamespaceMissing(err) {
 		after, err = object, nil // as the namespace is only thought of, the server cannot look any further
 	}

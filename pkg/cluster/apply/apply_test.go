@@ -177,12 +177,14 @@ func TestConflict(t *testing.T) {
 	})
 	a, _ := applier(t, s)
 	objects := []*unstructured.Unstructured{object("Deployment", "ns", "app")}
+	s.Put("/apis/apps/v1/namespaces/ns/deployments/app", object("Deployment", "ns", "app", "x"))
+	s.Put("/api/v1/namespaces/ns/configmaps/app", object("ConfigMap", "ns", "app", "x"))
 	got := failure.From(a.Apply(t.Context(), objects))
 	want := "apply Deployment ns/app: others own what would be changed: .spec.replicas is owned by helm, .spec.paused is owned by kubectl-edit"
 	if got == nil || got.Message != want || !strings.Contains(got.Hint, "--force-conflicts") {
 		t.Errorf("got %+v", got)
 	}
-	if got = failure.From(a.Conflicts(t.Context(), append(objects, object("Service", "ns", "app")))); got == nil || !strings.Contains(got.Message, want) || strings.Count(got.Message, "\n") != 1 {
+	if got = failure.From(a.Conflicts(t.Context(), append(objects, object("ConfigMap", "ns", "app"), object("ConfigMap", "ns", "new")))); got == nil || !strings.Contains(got.Message, want) || strings.Count(got.Message, "\n") != 1 {
 		t.Errorf("found before: %+v", got)
 	}
 	a.Force = true

@@ -12,25 +12,83 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 )
 
 // errOwned is in the error of an object with fields of others that would be changed.
 var errOwned = errors.New("others own what would be changed")
 
-// Conflicts reports the objects with fields of others that would be changed, all of them, before any is written. What else may keep an object from being
+// Conflicts reports the objects that cannot be applied because of what is there, all of them, before any is written. What else may keep an object from being
 // applied can depend on those before it, and is reported when it is.
 func (a *Applier) Conflicts(ctx context.Context, objects []*unstructured.Unstructured) error {
-	if a.Force || a.DryRun {
-		return nil
-	}
-	trial := Applier{Client: a.Client, DryRun: true}
-	var conflicts []error
+	return failure.All(a.Obstacles(ctx, objects)...)
+}
+
+// Obstacles are why objects cannot be applied because of what is there, an error for each: it is not ours, others own its fields, or it cannot
+// be changed. A dry run reports fields of others with the object itself.
+func (a *Applier) Obstacles(ctx context.Context, objects []*unstructured.Unstructured) []error {
+	var all []error
 	for _, object := range Ordered(objects) {
-		if _, err := trial.one(ctx, object); errors.Is(err, errOwned) {
-			conflicts = append(conflicts, err)
+		there, err := Get(ctx, a.Client, object)
+		if failure.Unanswered(err) {
+			return all // as the others would be: that is reported when they are applied, and what may not be read as well
+		}
+		if err != nil || there == nil {
+			continue
+		}
+		if err := a.obstacle(ctx, object, there); err != nil && !(a.DryRun && errors.Is(err, errOwned)) {
+			all = append(all, err)
 		}
 	}
-	return failure.All(conflicts...)
+	return all
+}
+
+// obstacle tries to apply an object to what is there. A namespace and a definition of others are used as they are.
+func (a *Applier) obstacle(ctx context.Context, object, there *unstructured.Unstructured) error {
+	if a.Ours != nil && !a.Ours(there) {
+		if kind := object.GetKind(); kind == kindNamespace || kind == kindDefinition {
+			return nil
+		}
+		return failure.Errorf("%s is there already, made by %s", Describe(object), Owner(there)).
+			WithHint("it is not gangctl's, and is not touched; if nothing needs it, remove it, and run the command again: %s", kubectl("delete", object))
+	}
+	trial := Applier{Client: a.Client, Force: a.Force, DryRun: true}
+	_, err := trial.one(ctx, object)
+	if fixed(err) {
+		return unchangeable(object, err)
+	}
+	if !errors.Is(err, errOwned) {
+		return nil
+	}
+	trial.Force = true
+	if _, forced := trial.one(ctx, object); fixed(forced) {
+		return unchangeable(object, forced)
+	}
+	return err
+}
+
+// fixed reports whether an object was refused because a field of it can only be set when it is created. API servers have no reason for that,
+// but these words.
+func fixed(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	for _, words := range []string{"immutable", "may not be changed", "cannot change", "may not change"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
+}
+
+// unchangeable is the error of an object that must be created again.
+func unchangeable(object *unstructured.Unstructured, err error) error {
+	return failure.Errorf("%w", err).WithHint("what is there cannot be changed into it; remove it, and run the command again: %s", kubectl("delete", object))
+}
+
+// kubectl is the command line that does something with an object.
+func kubectl(verb string, object *unstructured.Unstructured) string {
+	return command.Kubectl(object.GetNamespace(), verb, Name(object))
 }
 
 // explain reports who else manages an object that could not be applied.

@@ -36,7 +36,7 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		further, placed = append(further, outcome), measured
 	}
-	collected, err := facts.Collect(ctx, client, facts.Options{Namespace: namespace, Version: o.Version, Shipped: shipped, Before: o.Before, Now: o.IO.Clock.Now})
+	collected, err := facts.Collect(ctx, client, facts.Options{Namespace: namespace, Version: o.Version, Shipped: shipped, Before: o.Before, Try: o.Before, Now: o.IO.Clock.Now})
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Installation struct {
 	Version   string
 	Settings  Settings
 
+	// kept is the annotation that Settings were read from.
+	kept string
 	// bound is the namespace that our ClusterRoleBinding names; empty without one. made are the namespaces that gangctl made.
 	bound string
 	made  []string
@@ -52,11 +54,10 @@ func Find(ctx context.Context, client *kube.Client) (*Installation, error) {
 			continue
 		}
 		found.Namespace, found.Version = object.GetNamespace(), object.GetLabels()[install.LabelVersion]
-		kept := object.GetAnnotations()[SettingsAnnotation]
-		if kept == "" {
+		if found.kept = object.GetAnnotations()[SettingsAnnotation]; found.kept == "" {
 			continue
 		}
-		if err := json.Unmarshal([]byte(kept), &found.Settings); err != nil {
+		if err := json.Unmarshal([]byte(found.kept), &found.Settings); err != nil {
 			return nil, fmt.Errorf("read annotation %s of %s: %w", SettingsAnnotation, apply.Describe(object), err)
 		}
 	}
@@ -88,6 +89,9 @@ func (i *Installation) locate(objects []*unstructured.Unstructured) error {
 	}
 	return nil
 }
+
+// Home is the namespace in which the scheduler has its rights; empty if it has none. What it writes itself is there.
+func (i *Installation) Home() string { return i.bound }
 
 // Part parts objects with the labels of the scheduler into its own and those that any user may have made: those of the whole cluster, of
 // kube-system, and of the namespaces that are bound or were made for it are its own.
@@ -126,6 +130,23 @@ func (i *Installation) KnowsImage(s Settings, typed func(flag string) bool, gang
 		return nil
 	}
 	return failure.Errorf("the scheduler was installed with --image %s, and which image is that of %s is not known", s.Image, gangctlVersion)
+}
+
+// changed returns an error if the settings in the cluster are no longer those that were found, which what is applied is based on.
+func (i *Installation) changed(object, there *unstructured.Unstructured) error {
+	if object.GetKind() != "Deployment" || i.Namespace == "" && there == nil {
+		return nil
+	}
+	if there == nil || i.Namespace == "" || there.GetAnnotations()[SettingsAnnotation] != i.kept {
+		return errMeanwhile()
+	}
+	return nil
+}
+
+// errMeanwhile is the error of an installation that another one has overtaken.
+func errMeanwhile() error {
+	return failure.Errorf("the installation of the scheduler was changed meanwhile by another command").
+		WithHint("run the same command again: it keeps what that one has set, and adds what is typed")
 }
 
 // allows returns why a scheduler cannot be put where this one is.

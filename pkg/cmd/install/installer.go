@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 )
 
 // Installer brings a cluster to what an installation is to be.
@@ -49,13 +50,11 @@ func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, foun
 	if err := i.nameNeighbours(ctx, scheduler.Serve); err != nil {
 		return err
 	}
-	if i.Before != nil {
-		if err := i.Before(ctx, objects); err != nil {
-			return err
-		}
-	}
 	i.counts = map[apply.Action]int{}
-	a := &apply.Applier{Client: i.Client.Dynamic, Force: i.Flags.force, DryRun: i.dry(), Report: i.report}
+	a := &apply.Applier{Client: i.Client.Dynamic, Force: i.Flags.force, DryRun: i.dry(), Report: i.report, Ours: facts.Ours, Unless: found.changed}
+	if err := i.refuse(ctx, a, found, objects); err != nil {
+		return err
+	}
 	if err = a.Apply(ctx, objects); err == nil {
 		err = a.Prune(ctx, found.Objects, objects)
 	}
@@ -66,7 +65,45 @@ func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, foun
 	if err != nil || i.dry() || !i.Flags.wait {
 		return pointToCheck(err)
 	}
-	return i.wait(ctx, scheduler)
+	if err := i.wait(ctx, scheduler); err != nil {
+		return err
+	}
+	return i.stillOurs(ctx, objects)
+}
+
+// stillOurs returns an error if another installation at the same time has replaced the settings: what was typed for this one is lost then.
+func (i *Installer) stillOurs(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		there, err := apply.Get(ctx, i.Client.Dynamic, object)
+		if err != nil {
+			return err
+		}
+		if there == nil || there.GetAnnotations()[SettingsAnnotation] != object.GetAnnotations()[SettingsAnnotation] {
+			return errMeanwhile()
+		}
+	}
+	return nil
+}
+
+// refuse returns why the objects cannot be written, before any is: half an installation is worse than none.
+func (i *Installer) refuse(ctx context.Context, a *apply.Applier, found *Installation, objects []*unstructured.Unstructured) error {
+	if i.Before != nil {
+		if err := i.Before(ctx, objects); err != nil {
+			return err
+		}
+	}
+	err := a.Conflicts(ctx, objects)
+	if err == nil {
+		return nil
+	}
+	outcome := "is not installed, and nothing is changed"
+	if found.Namespace != "" {
+		outcome = "stays as it is"
+	}
+	return fmt.Errorf("the gang scheduler %s: %w", outcome, err)
 }
 
 // pointToCheck adds where all missing rights are listed at once, of which an error names the first.

@@ -79,6 +79,123 @@ func TestLeavesOthers(t *testing.T) {
 	}
 }
 
+// Objects of others that have the name of ours are refused, all of them, before anything is written: an uninstall would delete them.
+func TestRefusesOthersObjects(t *testing.T) {
+	theirs := map[string]string{
+		"/api/v1/namespaces/gangctl-system/serviceaccounts/gang-scheduler":                    "ServiceAccount",
+		"/api/v1/namespaces/gangctl-system/configmaps/gang-scheduler":                         "ConfigMap",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles/gangctl:gang-scheduler":              "ClusterRole",
+		"/apis/scheduling.k8s.io/v1/priorityclasses/gangctl-scheduler":                        "PriorityClass",
+		"/apis/apps/v1/namespaces/gangctl-system/deployments/gang-scheduler":                  "Deployment",
+		"/apis/networking.k8s.io/v1/namespaces/gangctl-system/networkpolicies/gang-scheduler": "NetworkPolicy",
+	}
+	for at, kind := range theirs {
+		for _, args := range [][]string{nil, {"--force-conflicts"}, {"--dry-run=server"}} {
+			s := kubetest.NewStore(t)
+			s.Put(at, other(kind, at[strings.LastIndex(at, "/")+1:], nil))
+			_, _, failed := run(t, s, "v1.2.3", args...)
+			if failed == nil || !strings.HasPrefix(failed.Message, "the gang scheduler is not installed, and nothing is changed: "+kind+" ") ||
+				!strings.Contains(failed.Message, " is there already, made by Helm release kube-system/sched") || !strings.Contains(failed.Hint, "kubectl ") ||
+				!slices.Equal(s.Paths(), []string{at}) {
+				t.Errorf("%s %q: got %+v; there: %q", kind, args, failed, s.Paths())
+			}
+		}
+	}
+	s := kubetest.NewStore(t)
+	for at, kind := range theirs {
+		s.Put(at, other(kind, at[strings.LastIndex(at, "/")+1:], nil))
+	}
+	if _, _, failed := run(t, s, "v1.2.3"); failed == nil || strings.Count(failed.Message, "is there already") != len(theirs) || len(s.Paths()) != len(theirs) {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+// A conflict is found before anything is written; where taking over cannot help, the way out is another.
+func TestConflictChangesNothing(t *testing.T) {
+	s := installed(t, "v1.2.3")
+	before := len(s.Requests())
+	immutable := false
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/priorityclasses/"):
+			return false
+		case r.URL.Query().Get("force") == "false":
+			kubetest.Write(w, 409, kubetest.Status(409, metav1.StatusReasonConflict, "Apply failed with 1 conflict", &metav1.StatusDetails{Causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit"`, Field: ".value"}}}))
+			return true
+		case immutable:
+			kubetest.Write(w, 422, kubetest.Status(422, metav1.StatusReasonInvalid, `PriorityClass "gangctl-scheduler" is invalid: value: Forbidden: may not be changed in an update.`, nil))
+		}
+		return immutable
+	})
+	_, _, failed := run(t, s, "v1.2.3", "--serve", "volcano")
+	if failed == nil || !strings.HasPrefix(failed.Message, "the gang scheduler stays as it is: apply PriorityClass gangctl-scheduler: others own what would be changed: .value") ||
+		!strings.Contains(failed.Hint, "--force-conflicts") {
+		t.Errorf("got %+v", failed)
+	}
+	immutable = true
+	for _, args := range [][]string{nil, {"--force-conflicts"}} {
+		_, _, failed = run(t, s, "v1.2.3", append([]string{"--serve", "volcano"}, args...)...)
+		if failed == nil || !strings.Contains(failed.Message, "may not be changed") || strings.Contains(failed.Hint, "--force-conflicts") ||
+			!strings.Contains(failed.Hint, "kubectl delete priorityclass.scheduling.k8s.io/gangctl-scheduler") {
+			t.Errorf("%q: got %+v", args, failed)
+		}
+	}
+	for _, request := range s.Requests()[before:] {
+		if !strings.HasPrefix(request, "GET ") && !strings.Contains(request, "dryRun=All") {
+			t.Errorf("written: %s", request)
+		}
+	}
+}
+
+// What another command has set meanwhile is not lost, and its loss is not passed over: the settings are those that were read.
+func TestTwoAtATime(t *testing.T) {
+	const deploymentPath = "/apis/apps/v1/namespaces/gangctl-system/deployments/gang-scheduler"
+	s := installed(t, "v1.2.3")
+	of := installed(t, "v1.2.3", "--serve", "a")
+	client, err := of.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Find(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := found.Objects[len(found.Objects)-1]
+	meanwhile := false
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if meanwhile = meanwhile || r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun"); meanwhile && r.URL.Path == deploymentPath {
+			kubetest.Write(w, 200, deployment)
+			return true
+		}
+		return false
+	})
+	_, _, failed := run(t, s, "v1.2.3", "--serve", "b")
+	if failed == nil || !strings.Contains(failed.Message, "was changed meanwhile by another command") {
+		t.Errorf("got %+v", failed)
+	}
+	s.Hook(nil)
+	s.Put(deploymentPath, deployment)
+	if out, _, failed := run(t, s, "v1.2.3", "--serve", "b", "--diff"); failed != nil || !strings.Contains(out, "--serve=a,b\n") {
+		t.Errorf("got %+v\n%s", failed, out)
+	}
+}
+
+// The image that was typed is kept, also where there is none of this gangctl.
+func TestKeepsImage(t *testing.T) {
+	s := installed(t, "c3aba946", "--image", "gangctl:local")
+	out, stderr, failed := run(t, s, "c3aba946", "--serve", "volcano")
+	if failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") || !strings.Contains(stderr, "keeps what is not typed: --image=gangctl:local ") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+	if _, _, failed = run(t, s, "c3aba946", "-n", "other"); failed == nil || !strings.Contains(failed.Message, "is installed in namespace gangctl-system already") {
+		t.Errorf("got %+v", failed)
+	}
+	if _, _, failed = run(t, kubetest.NewStore(t), "c3aba946"); failed == nil || !strings.HasPrefix(failed.Message, "there is no image of this gangctl") {
+		t.Errorf("nothing installed: got %+v", failed)
+	}
+}
+
 // A namespace that gangctl made for the operator gets neither the labels nor the pod security of the scheduler's: an uninstall would delete it.
 func TestLeavesOperatorsNamespace(t *testing.T) {
 	s := kubetest.NewStore(t)

@@ -55,7 +55,7 @@ missing are named at once, with the YAML that grants them.
 Each object is a line: created, configured, unchanged or pruned. To run it again with the same flags changes
 nothing; what is installed already stays as it is, except for flags that are given again. Names of --serve are added to those
 that are served: 'gangctl upgrade --serve' takes some away. What gangctl did not make stays its owner's: a namespace or a PodGroup definition that is there already is used
-and not touched.`,
+and not touched, and any other object in the place of one of ours is a reason to install nothing.`,
 		Example: `  # one replica, and wait until it is ready
   gangctl install scheduler
 
@@ -101,11 +101,11 @@ func (o *SchedulerOptions) complete(cmd *cobra.Command) error {
 }
 
 func (o *SchedulerOptions) run(ctx context.Context) error {
-	scheduler, err := o.Settings.Scheduler(o.Namespace, o.Version.Version)
-	if err != nil {
-		return err
-	}
+	scheduler, unset := o.Settings.Scheduler(o.Namespace, o.Version.Version)
 	if o.Export {
+		if unset != nil {
+			return unset
+		}
 		return export(o.IO, scheduler)
 	}
 	client, err := o.Client()
@@ -114,16 +114,17 @@ func (o *SchedulerOptions) run(ctx context.Context) error {
 	}
 	found, err := Find(ctx, client)
 	if err != nil {
-		if !apierrors.IsForbidden(err) || o.SkipChecks {
+		if !apierrors.IsForbidden(err) || o.SkipChecks || unset != nil {
 			return err
 		}
 		objects, noObjects := scheduler.Objects() // all that is missing, at once
 		return cmp.Or(noObjects, o.precheck(ctx, client, objects), err)
 	}
-	if found.Namespace != "" {
-		if scheduler, err = o.merged(found); err != nil {
-			return err
-		}
+	if found.Namespace != "" { // its settings are kept, its image among them
+		scheduler, unset = o.merged(found)
+	}
+	if unset != nil {
+		return unset
 	}
 	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags}
 	if !o.SkipChecks {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 func plural(gvk schema.GroupVersionKind) string { return strings.ToLower(gvk.Kind) + "s" }
@@ -163,6 +164,13 @@ func TestBefore(t *testing.T) {
 			n.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 		}), status: OK, wantText: []string{"level is restricted"}},
 		{name: "going", change: namespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }), status: Fail, wantText: []string{"is being deleted"}},
+	})
+	test(t, Before(), "install-objects", []expected{
+		{name: "none", change: func(s *fixture) { fresh(s); s.f.Tried = true }, status: OK, wantText: []string{"is in conflict with one that is there"}},
+		{name: "another user's", change: func(s *fixture) {
+			s.f.Tried = true
+			s.f.Obstacles = append(s.f.Obstacles, failure.Errorf("ConfigMap gangctl-system/gang-scheduler is there already, made by kubectl-create").WithHint("kubectl delete it"))
+		}, status: Fail, wantText: []string{"is there already, made by kubectl-create", "kubectl delete it"}},
 	})
 	test(t, Before(), "operator-alive", []expected{
 		{name: "there", status: OK},

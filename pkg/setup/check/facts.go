@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	manifests "github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
@@ -46,6 +47,10 @@ type Facts struct {
 	Reviews []Review
 	// Shipped are the objects that install would write; those of the scheduler's rights are what it needs.
 	Shipped []*unstructured.Unstructured
+	// Tried reports whether the API server has tried them, and Obstacles are why some cannot be written: something of another user is in their place,
+	// or what is there cannot be changed.
+	Tried     bool
+	Obstacles []*failure.Error
 	// Unlisted are the resources that could not be listed, with the reason.
 	Unlisted map[string]string
 	// Denied are those of them for which a right is missing.

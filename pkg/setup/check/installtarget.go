@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -84,4 +85,19 @@ func targetNamespace(f *Facts) []Finding {
 		return []Finding{okf("namespace %s exists", name)}
 	}
 	return []Finding{okf("namespace %s is made, with pod security level restricted", name)}
+}
+
+// placesTaken: an object of another user is not taken over, as an uninstall would delete it.
+func placesTaken(f *Facts) []Finding {
+	if !f.Tried {
+		return nil
+	}
+	var findings []Finding
+	for _, obstacle := range f.Obstacles {
+		findings = append(findings, failf("%s", obstacle.Message).hint("%s", obstacle.Hint))
+	}
+	if len(findings) == 0 {
+		findings = append(findings, okf("none of the %s that are installed is in conflict with one that is there", phrase.Count(len(f.Shipped), "object")))
+	}
+	return findings
 }

@@ -75,6 +75,7 @@ func Before() []Check {
 		{ID: "crd-foreign", Category: CRDs, Title: "other gang formats have a known owner", Needs: []string{definitions}, Judge: foreignGroups},
 		{ID: "install-name", Category: Install, Title: "no other scheduler answers to the schedulerNames", Needs: []string{deployments}, Judge: namesTaken},
 		{ID: "install-namespace", Category: Install, Title: "the namespace can take the scheduler", Needs: []string{namespaces}, Judge: targetNamespace},
+		{ID: "install-objects", Category: Install, Title: "nothing of others is in the place of what is installed", Judge: placesTaken},
 		{ID: "operator-alive", Category: Operators, Title: "a training operator turns TFJobs into pods", Needs: []string{deployments, tfJobs}, Judge: operatorsBefore},
 		{ID: "clock-caller", Category: Clocks, Title: "your clock and the API server's agree", Judge: callerClock},
 	}

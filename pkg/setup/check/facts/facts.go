@@ -21,7 +21,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/version"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -40,6 +43,8 @@ type Options struct {
 	Shipped []*unstructured.Unstructured
 	// Before limits the facts to those that matter before an installation.
 	Before bool
+	// Try has the API server try what is shipped where something of the name is there.
+	Try bool
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -87,6 +92,9 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 // reads are the requests besides those of the snapshot.
 func (l *collector) reads() []func(context.Context) error {
 	reads := []func(context.Context) error{l.definitions, l.clusterRoles, l.clusterRoleBindings, l.roles, l.ready}
+	if l.o.Try {
+		reads = append(reads, l.obstacles)
+	}
 	if !l.o.Before {
 		reads = append(reads, l.roleBindings, l.admissionPolicies, l.admissionBindings, l.listNodes, l.listLeases, l.listSlices)
 	}
@@ -239,6 +247,19 @@ func (l *collector) definitions(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		l.f.Definitions = append(l.f.Definitions, &list.Items[i])
+	}
+	return nil
+}
+
+// Ours reports whether an object is of the scheduler's installation.
+func Ours(there *unstructured.Unstructured) bool { return install.Of(there, install.SchedulerInstance) }
+
+// obstacles has the API server try what is shipped, where something of the name is there.
+func (l *collector) obstacles(ctx context.Context) error {
+	a := apply.Applier{Client: l.client.Dynamic, Ours: Ours}
+	l.f.Tried = true
+	for _, err := range a.Obstacles(ctx, l.o.Shipped) {
+		l.f.Obstacles = append(l.f.Obstacles, failure.From(err))
 	}
 	return nil
 }
