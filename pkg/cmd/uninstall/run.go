@@ -3,7 +3,9 @@ package uninstall
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	installer "github.com/gangctl/gangctl/install"
@@ -12,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -36,6 +39,11 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := written(ctx, client, found.Home(), without(gone, kept))
+	if err != nil {
+		return err
+	}
+	gone = append(gone, own...)
 	if o.DeleteCRDs {
 		if err := o.confirmAll(ctx, client, definitions); err != nil {
 			return err
@@ -68,7 +76,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 	if err != nil {
 		return err
 	}
-	left, err := o.remains(ctx, client, found)
+	left, err := o.remains(ctx, client, found, deleted)
 	if err != nil {
 		return err
 	}
@@ -91,7 +99,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 }
 
 // remains looks for everything of the scheduler with the labels, that which controllers derive included.
-func (o *Options) remains(ctx context.Context, client *kube.Client, found *install.Installation) ([]*unstructured.Unstructured, error) {
+func (o *Options) remains(ctx context.Context, client *kube.Client, found *install.Installation, deleted []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	selector := installer.Selector(installer.SchedulerInstance)
 	derived, err := apply.Find(ctx, client.Dynamic, selector, apply.DerivedKinds())
 	if err != nil {
@@ -102,9 +110,40 @@ func (o *Options) remains(ctx context.Context, client *kube.Client, found *insta
 	if err := a.WaitGone(ctx, derived, o.Timeout); err != nil {
 		return nil, err
 	}
+	late, err := written(ctx, client, found.Home(), deleted) // while it was ending
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Delete(ctx, late); err != nil {
+		return nil, err
+	}
 	left, err := apply.Find(ctx, client.Dynamic, selector, append(apply.ShippedKinds(), apply.DerivedKinds()...))
 	left, _ = found.Part(left)
 	return left, err
+}
+
+// written are the objects that the scheduler writes itself into a namespace that stays: the key with which it signs answers. They have no
+// label of the installation; what another user has called like them has none of gangctl.
+func written(ctx context.Context, client *kube.Client, home string, deleted []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	goes := func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" && o.GetName() == home }
+	if home == "" || slices.ContainsFunc(deleted, goes) {
+		return nil, nil
+	}
+	var all []*unstructured.Unstructured
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		object.SetNamespace(home)
+		object.SetName(published.KeyName)
+		there, err := apply.Get(ctx, client.Dynamic, object)
+		if err != nil {
+			return nil, err
+		}
+		if there != nil && installer.Of(there, installer.SchedulerInstance) {
+			all = append(all, there)
+		}
+	}
+	return all, nil
 }
 
 // part parts definitions, which are deleted on request only, from the rest.

@@ -52,7 +52,7 @@ func newCommand(f *cmdutil.Factory, prompter prompt.Prompter, runF func(context.
 		Use:   "uninstall [scheduler]",
 		Short: "Take the gang scheduler away",
 		Long: `Take everything away that any version of gangctl has installed of the gang scheduler: found by its labels,
-deleted in reverse order, and looked for again at the end. It is refused while pods use the scheduler.
+deleted in reverse order, and looked for again at the end, with the key that the scheduler made. It is refused while pods use it.
 
 PodGroups and their definition stay, because other programs may use them. With --delete-crds they go, too, all of
 them; to confirm, type the definition's name or give it with --confirm.`,

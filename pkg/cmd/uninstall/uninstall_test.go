@@ -91,6 +91,30 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
+// What the scheduler wrote itself goes from a namespace that stays, and nothing of the same name that is another user's.
+func TestDeletesItsKey(t *testing.T) {
+	const in = "/api/v1/namespaces/ml/"
+	for _, labels := range []map[string]string{{"app.kubernetes.io/part-of": "gangctl"}, {"owner": "me"}} {
+		s := kubetest.NewStore(t)
+		s.Put("/api/v1/namespaces/ml", thing("v1", "Namespace", "ml", nil))
+		if err := installInto(t, s, "--namespace", "ml"); err != nil {
+			t.Fatal(err)
+		}
+		for at, kind := range map[string]string{"secrets/": "Secret", "configmaps/": "ConfigMap"} {
+			key := thing("v1", kind, "gang-scheduler-answers", nil)
+			key.SetNamespace("ml")
+			key.SetLabels(labels)
+			s.Put(in+at+"gang-scheduler-answers", key)
+		}
+		out, _, failed := run(t, s, nil)
+		theirs := labels["owner"] != ""
+		if failed != nil || strings.Contains(out, "secret/gang-scheduler-answers deleted\n") == theirs || strings.Contains(out, "configmap/gang-scheduler-answers deleted\n") == theirs ||
+			slices.Contains(s.Paths(), in+"secrets/gang-scheduler-answers") != theirs || slices.Contains(s.Paths(), in+"configmaps/gang-scheduler-answers") != theirs {
+			t.Errorf("%v: %v\n%s\nleft: %q", labels, failed, out, s.Paths())
+		}
+	}
+}
+
 // Whatever an interrupted install or uninstall has left goes, also from a namespace that gangctl did not make, and that only the binding names.
 func TestAfterAnInterruption(t *testing.T) {
 	const namespacePath = "/api/v1/namespaces/ml"
