@@ -43,7 +43,11 @@ func WhyPending(ctx context.Context, client *kube.Client, now func() time.Time, 
 	if err != nil {
 		return nil, err
 	}
-	return diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
+	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
+	if err != nil {
+		return nil, err
+	}
+	return ElsePublished(ctx, client, now(), a), nil
 }
 
 // WhyPendingLine returns a function that writes the first line of what why-pending prints about a job.

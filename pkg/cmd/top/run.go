@@ -154,7 +154,7 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		if namespace != "" {
 			r = r.In(namespace)
 		}
-		explained(ctx, w, namespace, &r)
+		o.explained(ctx, g.client, w, namespace, &r)
 		g.read(ctx, s.At)
 		r.Measure(w, g.used)
 		if v.refused = unlisted(s, namespace); v.refused != nil && (o.Watch || len(r.Jobs) == 0) {
@@ -190,9 +190,12 @@ func (o *Options) gauge(client *kube.Client, namespace string) *gauge {
 }
 
 // explained fills in why jobs wait.
-func explained(ctx context.Context, w *clusterview.View, namespace string, r *usage.Jobs) {
+func (o *Options) explained(ctx context.Context, client *kube.Client, w *clusterview.View, namespace string, r *usage.Jobs) {
 	answers := map[string]*answer.Answer{}
 	for _, a := range diagnose.ExplainerOf(w).Pending(ctx, namespace, diagnose.Options{Nodes: diagnose.NoNodes}) {
+		if client != nil {
+			a = cmdutil.ElsePublished(ctx, client, o.IO.Clock.Now(), a)
+		}
 		answers[a.Job.Kind+"/"+a.Job.Namespace+"/"+a.Job.Name] = a
 	}
 	for i := range r.Jobs {

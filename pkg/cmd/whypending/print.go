@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
@@ -30,7 +31,7 @@ func (o *Options) print(a *answer.Answer) error {
 }
 
 // list prints every gang that waits, one line each. The exit code is that of the worst.
-func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace string) error {
+func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, client *kube.Client, namespace string) error {
 	if err := cmdutil.CheckJobKinds(s); err != nil {
 		return err // that nothing can wait is another thing than that nothing waits
 	}
@@ -40,8 +41,9 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	}
 	all := diagnose.NewExplainer(s).Pending(ctx, namespace, diagnose.Options{Nodes: nodes})
 	worst := answer.ExitOK
-	for _, a := range all {
-		worst = max(worst, a.Exit)
+	for i, a := range all {
+		all[i] = o.elsePublished(ctx, client, a)
+		worst = max(worst, all[i].Exit)
 	}
 	// Jobs that may not be listed must not pass for jobs that are not there.
 	unlisted := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace}))

@@ -3,10 +3,8 @@ package whypending
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +13,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
@@ -29,21 +27,8 @@ const (
 	sourceScheduler = "scheduler"
 )
 
-const (
-	// largeCluster is the number of nodes from which on reading everything
-	// takes seconds, so that an answer that is there already is preferred.
-	largeCluster = 500
-	// publishedFor is how old a published answer may be. A scheduler that works
-	// looks at a gang that waits again and again, publishes what has changed at
-	// once, and what has not every half hour.
-	publishedFor = 40 * time.Minute
-	// unleasedFor is the same where it is unknown whether the scheduler still
-	// works: it has no lease if it runs without leader election.
-	unleasedFor = time.Minute
-
-	schedulerLease     = "gang-scheduler"
-	schedulerNamespace = "gangctl-system"
-)
+// largeCluster is the number of nodes from which on reading everything takes seconds, so that an answer that is there already is preferred.
+const largeCluster = 500
 
 // fromScheduler returns the answer that the gang scheduler has published, with a
 // few GETs; nil where there is none that can be used. Why there is none is an
@@ -65,9 +50,26 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
 		return nil, nil
 	}
-	age := phrase.Age(o.IO.Clock.Since(*a.Snapshot.At))
-	a.Notes = append(a.Notes, fmt.Sprintf("%s found this out %s ago; --source=%s looks at the cluster itself", schedulerLease, age, sourceCluster))
+	a.Notes = append(a.Notes, o.found(a)+fmt.Sprintf("; --source=%s looks at the cluster itself", sourceCluster))
 	return a, nil
+}
+
+// found reports when the scheduler found an answer out.
+func (o *Options) found(a *answer.Answer) string {
+	return fmt.Sprintf("gang-scheduler found this out %s ago", phrase.Age(o.IO.Clock.Since(*a.Snapshot.At)))
+}
+
+// elsePublished is what the scheduler published in place of an answer that cannot be given, because the caller may not see what it depends on. It
+// has no rows of nodes, and no gang of several by its number.
+func (o *Options) elsePublished(ctx context.Context, client *kube.Client, a *answer.Answer) *answer.Answer {
+	if client == nil || o.Source != sourceAuto || o.Verbose || o.Apply.given() || o.Node != "" || o.Replica != "" {
+		return a
+	}
+	seen := cmdutil.ElsePublished(ctx, client, o.IO.Clock.Now(), a)
+	if seen != a {
+		seen.Notes = append(seen.Notes, o.found(seen)+fmt.Sprintf("; you may not see all that it depends on, and --source=%s names what", sourceCluster))
+	}
+	return seen
 }
 
 // unpublished reports why there is no answer of the scheduler; what ails the API server or the caller comes with its own hint.
@@ -79,53 +81,14 @@ func unpublished(err error) error {
 	return failure.Errorf("no answer of the gang scheduler: %s", explained.Message).WithHint("%s", explained.Hint)
 }
 
-// published reads the answer. It trusts a scheduler that works, and no other. Who
-// may not see whether it works gets a note, with --source=scheduler.
+// published reads the answer. Who may not see whether the scheduler works gets a note, with --source=scheduler.
 func (o *Options) published(ctx context.Context, client *kube.Client, namespace string) (*answer.Answer, error) {
 	job, err := o.theJob(ctx, client, namespace)
 	if err != nil {
 		return nil, err
 	}
-	event, err := client.Typed.CoreV1().Events(namespace).Get(ctx, published.EventName(job.GetUID()), metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if !published.Carries(event) {
-		return nil, published.ErrNone
-	}
-	key, err := client.Typed.CoreV1().ConfigMaps(schedulerNamespace).Get(ctx, published.KeyName, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be checked who wrote the answer: %w", err)
-	}
-	public, err := published.DecodePublicKey(key)
-	if err != nil {
-		return nil, err
-	}
-	a, err := published.Get(event, public)
-	if err != nil {
-		return nil, err
-	}
-	if a.Job.Generation != job.GetGeneration() { // whoever may write events may put back an answer that the scheduler signed earlier
-		return nil, errors.New("what it published is about the job before its spec was changed")
-	}
-	now, limit := o.IO.Clock.Now(), publishedFor
-	lease, err := client.Typed.CoordinationV1().Leases(schedulerNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		limit = unleasedFor
-	case apierrors.IsForbidden(err) && o.Source == sourceScheduler:
-		a.Notes = append(a.Notes, fmt.Sprintf("whether it still works cannot be seen: no right to get lease %s in namespace %s", schedulerLease, schedulerNamespace))
-	case apierrors.IsForbidden(err):
-		limit = unleasedFor
-	case err != nil:
-		return nil, err
-	case !published.Alive(lease, now):
-		return nil, fmt.Errorf("it does not renew lease %s/%s", schedulerNamespace, schedulerLease)
-	}
-	if age := now.Sub(*a.Snapshot.At); age > limit {
-		return nil, fmt.Errorf("what it published is %s old", phrase.Age(age))
-	}
-	return a, nil
+	of := cmdutil.PublishedJob{Namespace: namespace, UID: job.GetUID(), Generation: job.GetGeneration()}
+	return cmdutil.PublishedAnswer(ctx, client, o.IO.Clock.Now(), of, o.Source == sourceScheduler)
 }
 
 // theJob finds the one job of the name.

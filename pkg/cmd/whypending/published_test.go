@@ -15,6 +15,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -156,6 +157,53 @@ func TestWhoseAnswerItIs(t *testing.T) {
 				t.Errorf("got\n%s", out)
 			}
 		})
+	}
+}
+
+// Who may not list nodes cannot be answered from the cluster, of any size: the scheduler's answer is there.
+func TestTheSchedulersAnswerWithoutRights(t *testing.T) {
+	blind := func(t *testing.T) *cluster {
+		t.Helper()
+		l := publish(t, 2, 20*time.Minute, time.Second)
+		s := busy().Done()
+		for _, jobs := range s.Custom {
+			for _, job := range jobs {
+				if job.GetName() == "llama" {
+					job.SetUID("u1")
+				}
+			}
+		}
+		for _, pod := range s.Pods {
+			if strings.HasPrefix(pod.Name, "llama") {
+				pod.OwnerReferences[0].UID = "u1"
+			}
+		}
+		l.Set(s)
+		l.Deny("ed", "/api/v1/nodes")
+		return l
+	}
+	out, _, failed := blind(t).query(t.Context(), "llama")
+	if failed == nil || failed.Code != answer.ExitWaiting || !strings.HasPrefix(out, theirs) ||
+		!strings.Contains(out, "gang-scheduler found this out 20m ago; you may not see all that it depends on, and --source=cluster names what") {
+		t.Errorf("%v\n%s", failed, out)
+	}
+	if out, _, failed = blind(t).query(t.Context()); failed == nil || failed.Code != answer.ExitWaiting || !strings.Contains(out, "as the scheduler sees it") {
+		t.Errorf("without a name: %v\n%s", failed, out)
+	}
+	l := blind(t)
+	if out, _, failed = l.query(t.Context(), "llama", "--source=cluster"); failed == nil || failed.Code != answer.ExitUnknown || !strings.HasPrefix(out, "UNKNOWN") {
+		t.Errorf("the cluster itself: %v\n%s", failed, out)
+	}
+	client, err := l.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := jobs.Find(t.Context(), client, "team", "llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := cmdutil.WhyPending(t.Context(), client, l.clock.Now, job); err != nil || a.Headline != "as the scheduler sees it" {
+		t.Errorf("of other commands: %v, %v", a, err)
 	}
 }
 

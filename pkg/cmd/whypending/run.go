@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -53,7 +54,7 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		return cmdutil.ExitError(a.Exit)
 	}
-	s, err := o.snapshot(ctx, namespace)
+	s, client, err := o.snapshot(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,9 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if o.Name == "" {
-		return o.list(ctx, s, namespace)
+		return o.list(ctx, s, client, namespace)
 	}
-	a, err := o.explain(ctx, s, namespace)
+	a, err := o.explain(ctx, s, client, namespace)
 	if err != nil {
 		return err
 	}
@@ -76,13 +77,12 @@ func (o *Options) run(ctx context.Context) error {
 	return cmdutil.ExitError(a.Exit)
 }
 
-// snapshot reads the file, or the cluster.
-func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s, _, err := cmdutil.ReadSnapshot(ctx, o.IO, o.From, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != ""})
-	return s, err
+// snapshot reads the file, or the cluster. The client is nil for a file.
+func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, *kube.Client, error) {
+	return cmdutil.ReadSnapshot(ctx, o.IO, o.From, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != ""})
 }
 
-func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
+func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, client *kube.Client, namespace string) (*answer.Answer, error) {
 	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name, Portion: o.Replica}
 	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{})
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace s
 	if o.Node != "" && a.Nodes != nil && !knowsNode(a, o.Node) {
 		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: gangctl top node")
 	}
-	return a, nil
+	return o.elsePublished(ctx, client, a), nil
 }
 
 func knowsNode(a *answer.Answer, node string) bool {

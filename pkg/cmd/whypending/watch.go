@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -22,7 +23,7 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 	ticker := o.IO.Clock.NewTicker(o.Interval)
 	defer ticker.Stop()
 	for {
-		s, err := o.snapshot(ctx, namespace)
+		s, client, err := o.snapshot(ctx, namespace)
 		switch {
 		case ctx.Err() != nil:
 			return o.interrupted(last)
@@ -39,7 +40,7 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 				fmt.Fprintln(o.IO.ErrOut, "note: the API server answers again")
 			}
 			var ended bool
-			if last, ended, err = o.look(ctx, s, namespace, last); ended || err != nil {
+			if last, ended, err = o.look(ctx, s, client, namespace, last); ended || err != nil {
 				return err
 			}
 		}
@@ -53,8 +54,8 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 
 // look answers once, and prints the answer unless it is the last one, whose gist is given. It returns the gist of this one, and
 // whether there is nothing left to watch.
-func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, last string) (gist string, ended bool, err error) {
-	a, err := o.explain(ctx, s, namespace)
+func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, client *kube.Client, namespace, last string) (gist string, ended bool, err error) {
+	a, err := o.explain(ctx, s, client, namespace)
 	var missing *gang.JobNotFoundError
 	switch {
 	case errors.As(err, &missing) && last != "":

@@ -122,7 +122,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
 	flags.Var(&o.Apply, "apply", "Do the way of this number, or text, of those that the answer offers, after showing it")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
-	flagvalue.Enum(cmd, flags, &o.Source, "source", sourceAuto, "Where the answer comes from; scheduler is what the gang scheduler published, and auto that on 500 nodes or more", sourceAuto, sourceCluster, sourceScheduler)
+	flagvalue.Enum(cmd, flags, &o.Source, "source", sourceAuto, "Where the answer comes from; scheduler is what the gang scheduler published, and auto that on 500 nodes or more, or where you may not list nodes or pods", sourceAuto, sourceCluster, sourceScheduler)
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.WithTemplates(printer.JSON, printer.YAML)...)
 }
