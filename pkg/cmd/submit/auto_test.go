@@ -110,9 +110,10 @@ func TestAuto(t *testing.T) {
 				"note: dialect scheduler-plugins: its PodGroups are served here; whether scheduler nope runs and reads it cannot be seen\n", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
 		"one that is not seen, and a dialect": {[]string{spGroups}, nil, "--scheduler nope --dialect scheduler-plugins",
 			"note: no scheduler is seen that answers to nope; without one its members wait indefinitely\n", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
-		"one that is seen": {[]string{spGroups}, []string{"mine=x"}, "--scheduler mine --dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
-		"as typed":         {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
-		"none":             {nil, nil, "--dialect none", "", "", 3},
+		"kube-scheduler itself, on purpose": {[]string{spGroups}, nil, "--scheduler default-scheduler --dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
+		"one that is seen":                  {[]string{spGroups}, []string{"mine=x"}, "--scheduler mine --dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
+		"as typed":                          {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
+		"none":                              {nil, nil, "--dialect none", "", "", 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -152,9 +153,11 @@ func TestAutoRefuses(t *testing.T) {
 		message, hint   string
 		code            failure.Code
 	}{
-		"nothing":                                  {nil, nil, "", "nothing here would start the members together: dialect scheduler-plugins: the cluster does not serve podgroups.scheduling.x-k8s.io; ", "or add --dialect none to let members start one by one, or --dialect labels to", 1},
-		"a definition, and no scheduler":           {[]string{spGroups}, nil, "", "nothing here would start the members together: dialect scheduler-plugins: no scheduler that reads it runs; ", "or --dialect scheduler-plugins to declare", 1},
-		"a scheduler without its objects":          {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: dialect volcano: the cluster does not serve podgroups.scheduling.volcano.sh", "", 1},
+		"nothing":                         {nil, nil, "", "nothing here would start the members together: dialect scheduler-plugins: the cluster does not serve podgroups.scheduling.x-k8s.io; ", "or add --dialect none to let members start one by one, or --dialect labels to", 1},
+		"a definition, and no scheduler":  {[]string{spGroups}, nil, "", "nothing here would start the members together: dialect scheduler-plugins: no scheduler that reads it runs; ", "or --dialect scheduler-plugins to declare", 1},
+		"a scheduler without its objects": {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: dialect volcano: the cluster does not serve podgroups.scheduling.volcano.sh", "", 1},
+		"kube-scheduler itself, of a release without gangs": {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--scheduler default-scheduler",
+			"nothing here would start the members together: ", "or --dialect scheduler-plugins to declare the gang all the same", 1},
 		"a queue that no scheduler reads":          {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--queue research", "--queue research: nothing here reads it", "leave out --queue", 2},
 		"a queue that no scheduler reads, by flag": {[]string{spGroups}, nil, "--queue research --dialect scheduler-plugins", "--queue research: nothing here reads it", "leave out --queue", 2},
 		"a queue of Kueue, for a kind that it does not manage": {[]string{spGroups, localQueues}, []string{"gang-scheduler=gangctl"}, "--queue research",

@@ -128,6 +128,10 @@ func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 		c.Why = fmt.Sprintf("scheduler %s does not read it", scheduler)
 		return c, absent
 	}
+	if scheduler == corev1.DefaultSchedulerName && affinity(w, scheduler) == 0 {
+		c.Why = fmt.Sprintf("kube-scheduler, which answers to %s, does not read it by itself", scheduler)
+		return c, absent
+	}
 	var s state
 	c.Scheduler, s = f.scheduler(w, scheduler)
 	if s == alive && scheduler != "" && affinity(w, scheduler) == 0 {

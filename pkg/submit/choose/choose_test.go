@@ -72,7 +72,7 @@ func TestCandidates(t *testing.T) {
 		"a scheduler is requested":  {served: sp + " " + vol, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc, own}, want: "volcano v1beta1 volcano"},
 		"one that is unknown":       {served: sp + " " + native, typed: "mine", deployments: []*appsv1.Deployment{dns}, want: "scheduler-plugins v1alpha1 mine, native v1beta1 mine"},
 		"the default one is requested": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
-			want: "native v1beta1 default-scheduler, scheduler-plugins v1alpha1 default-scheduler"},
+			want: "native v1beta1 default-scheduler"},
 
 		"nothing at all":       {deployments: []*appsv1.Deployment{dns}, why: "dialect scheduler-plugins: the cluster does not serve podgroups.scheduling.x-k8s.io; dialect native: the cluster does not serve podgroups.scheduling.k8s.io; dialect volcano: the cluster does"},
 		"a CRD without reader": {served: sp, deployments: []*appsv1.Deployment{dns}, why: "dialect scheduler-plugins: no scheduler that reads it runs"},
