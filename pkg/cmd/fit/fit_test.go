@@ -69,6 +69,15 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// What advice gives to type can be typed: fit and submit have no flag that takes a node selector away.
+func TestFitWithoutASelector(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8)
+	out, _, failed := query(t, c, "--workers", "2", "--gpus", "8", "--node-selector", "a=b")
+	if code(failed) == 0 || !strings.Contains(out, "do not require a=b") || !strings.Contains(out, "submit it like that, without node selector a") || strings.Contains(out, "--node-selector a-") {
+		t.Errorf("got %+v\n%s", failed, out)
+	}
+}
+
 // The domain that members would share is named, whichever way the gang states that it must or should, and the ones that have no room for all.
 func TestFitInDomain(t *testing.T) {
 	racks := func() *clustertest.Cluster {

@@ -190,13 +190,23 @@ func (s *search) assumes(commands string) bool {
 
 // like is how a job that is assumed gets another spec: where that was given, in flags those of the line that would resize it.
 func (s *search) like(line string) string {
-	how := "submit it like that"
+	how, stored := "submit it like that", false
 	if now := s.w.Present(); now != s.w && now.Lookup(s.g.Kind.GroupKind(), s.g.Meta.Namespace, s.g.Meta.Name) != nil {
-		how = "resize it like that"
+		how, stored = "resize it like that", true
 	}
-	if args := resize.ArgsIn(line); args != nil {
-		flags := slices.DeleteFunc(args[1:], func(arg string) bool { return arg == "--"+resize.FlagRecreate })
+	args := resize.ArgsIn(line)
+	if args == nil {
+		return how
+	}
+	flags, left := slices.DeleteFunc(args[1:], func(arg string) bool { return arg == "--"+resize.FlagRecreate }), []string(nil)
+	if !stored {
+		flags, left = resize.AsSubmitted(flags)
+	}
+	if len(flags) > 0 {
 		how += ", with " + shell.Join(flags...)
+	}
+	if len(left) > 0 {
+		how += ", without node selector " + strings.Join(left, ", ")
 	}
 	return how
 }

@@ -141,6 +141,24 @@ func ArgsIn(line string) []string {
 	return argv[2 : len(argv)-2]
 }
 
+// AsSubmitted parts flags of resize, with their values, into those that submit takes as well and those that it is enough to leave out there: the labels
+// that nodes need not have any more.
+func AsSubmitted(flags []string) (with, anyNode []string) {
+	for i := 0; i < len(flags); i++ {
+		if flags[i] != "--"+FlagNodeSelector || i+1 == len(flags) {
+			with = append(with, flags[i])
+			continue
+		}
+		i++
+		if key, left := strings.CutSuffix(flags[i], "-"); left && !strings.Contains(key, "=") {
+			anyNode = append(anyNode, key)
+			continue
+		}
+		with = append(with, flags[i-1], flags[i])
+	}
+	return with, anyNode
+}
+
 // Args are the arguments of `gangctl resize` that make a change of a job: its name, and the flags.
 func Args(job *gang.Job, c Change) (args []string, ok bool) {
 	args = []string{job.Meta.Name}
