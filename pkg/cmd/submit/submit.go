@@ -153,6 +153,9 @@ func (s *Submission) validate(flags *pflag.FlagSet) error {
 		return failure.Usagef("--follow has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
 	case s.Follow && s.Wait != "":
 		return failure.Usagef("--wait has no effect with --follow, which goes on until the job ends").WithHint("leave out one of the two flags")
+	case s.Follow && !s.Output.IsTable():
+		return failure.Usagef("--follow and --output %s cannot be used together: what members print would come after the object", s.Output.Output).
+			WithHint("leave out --follow, and see what they print with `gangctl logs -f NAME`")
 	case s.From != "" && s.DryRun != dryRunFit:
 		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
 	case s.DryRun == dryRunFit && s.Output.Output == printer.Name:
