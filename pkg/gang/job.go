@@ -192,6 +192,28 @@ func (j Job) String() string { return j.Kind.Kind + " " + j.Name() }
 // Deleted reports whether the job is being deleted: its controller makes nothing for it any more.
 func (j Job) Deleted() bool { return j.Meta.DeletionTimestamp != nil }
 
+// shownFinalizers is how many finalizers Deletion names.
+const shownFinalizers = 3
+
+// Deletion is that an object with some finalizers is being deleted, and for which of them it waits. Those of Kubernetes' garbage collector go with
+// what it owns.
+func Deletion(finalizers []string) string {
+	held := slices.DeleteFunc(slices.Clone(finalizers), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	})
+	more := ""
+	if n := len(held) - shownFinalizers; n > 0 {
+		held, more = held[:shownFinalizers], fmt.Sprintf(" and %d more", n)
+	}
+	switch {
+	case len(held) == 0:
+		return "being deleted"
+	case len(held) == 1:
+		return "being deleted: it waits for finalizer " + held[0]
+	}
+	return "being deleted: it waits for finalizers " + strings.Join(held, ", ") + more
+}
+
 // Ref is KIND.GROUP/NAME in lower case, as kubectl prints it.
 func (j Job) Ref() string {
 	return strings.ToLower(j.Kind.GroupKind().String()) + "/" + j.Meta.Name

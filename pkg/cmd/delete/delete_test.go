@@ -211,6 +211,27 @@ func TestWaitEndsOtherwise(t *testing.T) {
 	}
 }
 
+// A job that a finalizer keeps is reported with it, and the hint is what shows more.
+func TestHeldByAFinalizer(t *testing.T) {
+	client, _, dyn := clients(t)
+	job := kubetest.Job("research", "llama", 1)
+	job.Finalizers = []string{"x.example/y", "foregroundDeletion"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dyn.Tracker().Update(tfjob.GVR(), &unstructured.Unstructured{Object: content}, "research"); err != nil {
+		t.Fatal(err)
+	}
+	dyn.PrependReactor("delete", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	_, _, err = run(t.Context(), func() (*kube.Client, error) { return client, nil }, "llama", "--timeout", "300ms")
+	got := failure.From(err)
+	if got == nil || got.Message != "TFJob research/llama is deleted, but not all of it is gone after 300ms: the job with 1 pod; it waits for finalizer x.example/y" ||
+		!strings.Contains(got.Hint, "`gangctl why-pending tfjob/llama -n research`") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Whoever may not watch pods learns that the job is deleted all the same.
 func TestDeletedAndNotWatched(t *testing.T) {
 	s := kubetest.New(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,7 +26,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimedOut)
 		defer cancel()
 	}
-	seen, left, reported := false, "", ""
+	seen, left, reported, there := false, "", "", true
 	f := &watch.Follower{Client: client, Job: job, Known: known, Trouble: func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
@@ -34,13 +35,17 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 			job.MadeAs = cmp.Or(s.Job.MadeAs, job.MadeAs) // a RayCluster may have got its name after the job was read
 		}
 		seen, left = true, remains(s, job)
+		there = s.Job != nil && s.Job.Meta.UID == job.Meta.UID
 		if left != "" && left != reported && reported != "" {
 			fmt.Fprintf(o.IO.ErrOut, "%s: waiting for %s\n", job.Meta.Name, left)
 		}
 		reported = left
 		return left == "", nil
 	})
-	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get %s,pods -l %s`", job.Meta.Namespace, job.Reader.Resource+"."+job.Kind.Group, job.PodSelector(known))
+	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get pods -l %s`", job.Meta.Namespace, job.PodSelector(known))
+	if there { // the labels by which pods are found are not on the job
+		hint = fmt.Sprintf("it goes on in the cluster; see what keeps it with `gangctl why-pending %s -n %s`", job.Reader.Argument(job.Meta.Name), job.Meta.Namespace)
+	}
 	timedOut := errors.Is(context.Cause(ctx), errTimedOut) && errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case timedOut && !seen:
@@ -65,7 +70,11 @@ func remains(s watch.Snapshot, job *gang.Job) string {
 	}
 	switch {
 	case s.Job != nil && s.Job.Meta.UID == job.Meta.UID:
-		return "the job with " + phrase.Count(pods, "pod")
+		text := "the job with " + phrase.Count(pods, "pod")
+		if _, held, waits := strings.Cut(gang.Deletion(s.Job.Meta.Finalizers), ": "); waits {
+			text += "; " + held
+		}
+		return text
 	case pods > 0:
 		return phrase.Count(pods, "pod")
 	}

@@ -100,7 +100,7 @@ func (c *creator) createJob(ctx context.Context, r *rehearsal) (*render.Objects,
 	c.sign(ctx, r.Job)
 	job, err := c.postJob(ctx, r)
 	if err != nil {
-		return nil, c.rollBackNeeded(ctx, stored.Needed, c.explainCreate(err, r.Job))
+		return nil, c.rollBackNeeded(ctx, stored.Needed, c.explainCreate(ctx, err, r.Job))
 	}
 	stored.Job = job
 	if err := c.ownNeeded(ctx, stored); err != nil {
@@ -236,8 +236,20 @@ func explainJob(err error, job *unstructured.Unstructured) error {
 	return err
 }
 
+// explainJob is the function of that name, which reports of a job of the name that is being deleted what that waits for.
+func (c *creator) explainJob(ctx context.Context, err error, job *unstructured.Unstructured) error {
+	if apierrors.IsAlreadyExists(err) {
+		there, unread := apply.Get(ctx, c.client.Dynamic, job)
+		if unread == nil && there != nil && there.GetDeletionTimestamp() != nil {
+			return failure.Errorf("create %s: a %s of this name is %s", named(job), job.GetKind(), gang.Deletion(there.GetFinalizers())).
+				WithHint("submit it again when that one is gone, or choose another name; what keeps it shows `gangctl why-pending %s -n %s`", job.GetName(), job.GetNamespace())
+		}
+	}
+	return explainJob(err, job)
+}
+
 // explainCreate adds what is known about a job that could not be created, and may exist all the same. After a dry run it does not.
-func (c *creator) explainCreate(err error, job *unstructured.Unstructured) error {
+func (c *creator) explainCreate(ctx context.Context, err error, job *unstructured.Unstructured) error {
 	see, remove := commandsOf(job)
 	var lost lostError
 	switch {
@@ -248,7 +260,7 @@ func (c *creator) explainCreate(err error, job *unstructured.Unstructured) error
 	case errors.As(err, &lost):
 		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see %s, and remove it with %s before you try again", see, remove)
 	}
-	return explainJob(err, job)
+	return c.explainJob(ctx, err, job)
 }
 
 // commandsOf are the commands that show a job and remove it.
@@ -267,19 +279,29 @@ func (c *creator) explainTaken(ctx context.Context, err error, obj, mine *unstru
 	if unread != nil {
 		return why
 	}
-	owner := metav1.GetControllerOf(found)
-	if owner == nil {
+	owner, reader := jobOwning(found)
+	switch {
+	case owner == nil:
 		return why
-	}
-	reader, known := jobkinds.ByKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind())
-	if !known {
-		return why
-	}
-	if owner.Kind == mine.GetKind() && owner.Name == mine.GetName() {
+	case owner.Kind == mine.GetKind() && owner.Name == mine.GetName():
 		return failure.Errorf("create %s: it is left of an earlier %s", named(obj), named(mine)).
 			WithHint("the garbage collector removes it: try again in a moment, or remove it with `kubectl -n %s delete %s %s`", obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
+	case render.DialectOf(obj) != "" && obj.GetName() != mine.GetName(): // a copy, whose pods still name the gang of what it was copied from
+		return failure.Errorf("create %s: it is that of %s %s/%s, and the pods of %s name it as their gang", named(obj), reader.Kind, obj.GetNamespace(), owner.Name, named(mine)).
+			WithHint("change the name of the gang in its pods, too, or repeat that job under another name: gangctl resubmit %s --name %s -n %s", reader.Argument(owner.Name), mine.GetName(), obj.GetNamespace())
 	}
 	return takenBy(named(obj), reader, obj.GetNamespace(), owner.Name)
+}
+
+// jobOwning is the job that owns an object, as the controller or, as submit makes it, without being that; nil if none does.
+func jobOwning(object *unstructured.Unstructured) (*metav1.OwnerReference, gang.JobReader) {
+	owners := object.GetOwnerReferences()
+	for i := range owners {
+		if reader, known := jobkinds.ByKind(gang.OwnerKind(&owners[i])); known {
+			return &owners[i], reader
+		}
+	}
+	return nil, gang.JobReader{}
 }
 
 // takenBy is the error for something that cannot be created, as a job of another kind has it.

@@ -87,6 +87,7 @@ func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Sn
 	if objects.Made != nil {
 		all = append(all, collect.Object{Unstructured: objects.Made})
 	}
+	c := &creator{client: client}
 	failed, err := collect.Rehearse(ctx, client, snap, all...)
 	switch {
 	case err == nil:
@@ -94,9 +95,9 @@ func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Sn
 	case failed == nil:
 		return err
 	case failed.Unstructured == job:
-		return explainJob(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
+		return c.explainJob(ctx, operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 	}
-	return explainOwned(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
+	return c.explainTaken(ctx, operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured, job)
 }
 
 // further are the objects besides the job from which it is known how it is scheduled: its groups, and what is made of it.

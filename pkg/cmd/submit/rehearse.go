@@ -82,12 +82,12 @@ func (c *creator) probe(ctx context.Context, j *desiredJob, d choose.Decision, r
 	stored, err := c.post(ctx, r.Checked(), true)
 	switch {
 	case field && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)): // or it could not be tried: another way needs no proof
-		return explainJob(err, r.Job), nil
+		return c.explainJob(ctx, err, r.Job), nil
 	case failure.OutcomeOf(err) == failure.OutcomeUntried:
 		fmt.Fprintf(c.io.ErrOut, "note: whether Kueue manages a %s here could not be tried: %s\n", r.Job.GetKind(), failure.From(err).Message)
 		return nil, nil
 	case err != nil:
-		return nil, needingCreates(explainJob(err, r.Job), r)
+		return nil, needingCreates(c.explainJob(ctx, err, r.Job), r)
 	}
 	r.stored = stored
 	job, err := j.kind.Read(stored)
@@ -141,7 +141,7 @@ func (c *creator) check(ctx context.Context, r *rehearsal) error {
 		return needingCreates(err, r)
 	}
 	if err := c.stamp(ctx, r); err != nil {
-		return needingCreates(explainJob(err, r.Job), r)
+		return needingCreates(c.explainJob(ctx, err, r.Job), r)
 	}
 	return needingCreates(c.checkNeeded(ctx, r), r)
 }
@@ -178,7 +178,7 @@ func (c *creator) checkGroup(ctx context.Context, r *rehearsal) error {
 	}
 	// Most often the name is taken as a whole, by a job and its PodGroup. Then the job is what to report.
 	if _, taken := c.post(ctx, r.Checked(), true); apierrors.IsAlreadyExists(taken) {
-		return explainJob(taken, r.Job)
+		return c.explainJob(ctx, taken, r.Job)
 	}
 	return c.explainTaken(ctx, err, group, r.Job)
 }

@@ -47,6 +47,20 @@ func TestRehearsalFindsOut(t *testing.T) {
 					map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "llama", "uid": "uid-0", "controller": true}}}})
 		}, "create PodGroup research/llama: it is that of PyTorchJob research/llama",
 			"`gangctl get pytorchjob/llama -n research` and remove it with `gangctl delete pytorchjob/llama -n research`"},
+		{"the PodGroup that submit made of a job of another kind", func(s *kubetest.Server) {
+			exists(s, groupsPath, "podgroups")
+			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+			s.Answer("GET "+groupsPath+"/llama", 200, map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+				"metadata": map[string]any{"name": "llama", "namespace": "research", "ownerReferences": []any{
+					map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "llama", "uid": "uid-0", "blockOwnerDeletion": false}}}})
+		}, "create PodGroup research/llama: it is that of Job research/llama",
+			"`gangctl get batchjob/llama -n research` and remove it with `gangctl delete batchjob/llama -n research`"},
+		{"a job of the name that is being deleted", func(s *kubetest.Server) {
+			exists(s, groupsPath, "podgroups")
+			exists(s, jobsPath, "tfjobs")
+			s.Answer("GET "+jobsPath+"/llama", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"name": "llama", "namespace": "research",
+				"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"x.example/y", "foregroundDeletion"}}})
+		}, "create TFJob research/llama: a TFJob of this name is being deleted: it waits for finalizer x.example/y", "`gangctl why-pending llama -n research`"},
 		{"a job with its PodGroup", func(s *kubetest.Server) { exists(s, groupsPath, "podgroups"); exists(s, jobsPath, "tfjobs") },
 			"create TFJob research/llama: a TFJob of this name exists", "`gangctl get llama -n research`"},
 	}

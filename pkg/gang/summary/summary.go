@@ -98,6 +98,9 @@ func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 		State: gang.StateOf(g, now), Rows: rows(g, now), Ready: int(g.Count(gang.Running)), Total: int(g.Total()), MinAvailable: int(g.Min),
 		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
 	}
+	if job.Deleted() && !s.Finished() {
+		s.State = gang.Terminating
+	}
 	if g.Whole() {
 		running, all := g.Replicas()
 		s.RunningReplicas, s.Replicas = int(running), int(all)
@@ -167,6 +170,8 @@ func (s *Summary) reason(job *gang.Job) string {
 		return cmp.Or(job.End.Message, job.End.Reason)
 	case job.End != nil:
 		return ""
+	case s.State == gang.Terminating:
+		return gang.Deletion(job.Meta.Finalizers)
 	case s.State == gang.Suspended:
 		if queue, ok := kueue.QueueOf(&job.Meta); ok {
 			return fmt.Sprintf("suspended by Kueue, queue %s", queue)

@@ -133,6 +133,27 @@ func TestCrashLoopWhileUp(t *testing.T) {
 	}
 }
 
+// A job that is being deleted is that, however its members are, and names what it waits for.
+func TestBeingDeleted(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC))
+	for name, tt := range map[string]struct {
+		finalizers []string
+		want       string
+	}{
+		"a controller's":      {[]string{"x.example/y", "foregroundDeletion"}, "Terminating being deleted: it waits for finalizer x.example/y"},
+		"Kubernetes'":         {[]string{"foregroundDeletion"}, "Terminating being deleted"},
+		"more than are named": {[]string{"a/a", "b/b", "c/c", "d/d"}, "Terminating being deleted: it waits for finalizers a/a, b/b, c/c and 1 more"},
+	} {
+		job := makeJob(1)
+		job.DeletionTimestamp, job.Finalizers = &at, tt.finalizers
+		suspend := true
+		job.Spec.RunPolicy.Suspend = &suspend
+		if s := of(t, job, nil); string(s.State)+" "+s.Reason != tt.want {
+			t.Errorf("%s: got %s %s", name, s.State, s.Reason)
+		}
+	}
+}
+
 // A pod that should have gone long ago is distinguished from one that has time left.
 func TestOverdue(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
