@@ -214,8 +214,25 @@ func (a *applier) await(ctx context.Context) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure.WithCode(failure.CodeTimedOut, "%s: after %s its controller has not reported it as suspended", jobs.Op(a.job, "resize"), a.timeout).WithHint("%s", hint)
 	}
+	if a.gone(ctx, err) {
+		return a.deletedMeanwhile()
+	}
 	why := failure.From(err)
 	return why.WithHint("%s", lines(why.Hint, hint))
+}
+
+// gone reports whether something failed as the job is there no more, or another one of its name.
+func (a *applier) gone(ctx context.Context, failed error) bool {
+	if !apierrors.IsNotFound(failed) {
+		return false
+	}
+	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && now.GetUID() != a.job.Meta.UID
+}
+
+// deletedMeanwhile is the error of a change whose job another command has deleted: there is nothing to complete or to take back.
+func (a *applier) deletedMeanwhile() *failure.Error {
+	return failure.WithCode(failure.CodeJobFailed, "%s: it was deleted meanwhile", jobs.Op(a.job, "resize"))
 }
 
 // stillTerminating reports pods of the job that have not gone in time.

@@ -334,6 +334,45 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// A job that another command deletes while it is changed is reported as that: there is nothing to complete.
+func TestDeletedMeanwhile(t *testing.T) {
+	for write := range 3 {
+		a := newAPIServer(t)
+		a.refuse = func(n int, resource string) error {
+			if n != write {
+				return nil
+			}
+			if err := a.Tracker().Delete(tfjobs, "team", "llama"); err != nil {
+				return err
+			}
+			return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, "llama")
+		}
+		err := failure.From(a.applier(t).apply(t.Context()))
+		if err == nil || err.Message != "resize TFJob team/llama: it was deleted meanwhile" || err.Code != failure.CodeJobFailed || strings.Contains(err.Hint, "complete it") {
+			t.Errorf("at write %d: got %+v", write, err)
+		}
+	}
+	a := newAPIServer(t)
+	applier := a.applier(t)
+	waits := false
+	a.PrependReactor("get", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if waits {
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "tfjobs"}, "llama")
+		}
+		return false, nil, nil
+	})
+	applier.client.Typed = busy(t)
+	pods := applier.client.Typed.(*typedfake.Clientset)
+	pods.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		waits = true
+		return true, &corev1.PodList{}, nil
+	})
+	err := failure.From(applier.apply(t.Context()))
+	if err == nil || err.Message != "resize TFJob team/llama: it was deleted meanwhile" {
+		t.Errorf("while its pods end: got %+v", err)
+	}
+}
+
 // What another client changed is shown without the values of variables, copies of manifests and credentials.
 func TestErrorsKeepNoSecrets(t *testing.T) {
 	of := func(value string) *unstructured.Unstructured {

@@ -31,6 +31,9 @@ func (a *applier) undo(ctx context.Context, cause error) error {
 	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
 	err = a.jobObject().verb("get").Wrap(err)
 	if err == nil && now.GetUID() != a.job.Meta.UID || apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(cause) {
+			return a.deletedMeanwhile()
+		}
 		return why // there is nothing to take it back from
 	}
 	if err == nil {
