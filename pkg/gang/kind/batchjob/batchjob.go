@@ -49,7 +49,8 @@ func Reader() gang.JobReader {
 // MinParallelism is the annotation with how many pods Kueue may reduce a Job to, where the quota is not enough for all.
 const MinParallelism = kueue.Group + "/job-min-parallelism"
 
-// Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete: indexes that have failed for good are not.
+// Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete: indexes that have failed for good are not. One that has succeeded has
+// as many as it began with.
 func Convert(j *batchv1.Job) gang.Job {
 	job := gang.Job{
 		Kind: batchv1.SchemeGroupVersion.WithKind("Job"), Meta: j.ObjectMeta, Reader: Reader(), BatchJob: j,
@@ -61,7 +62,11 @@ func Convert(j *batchv1.Job) gang.Job {
 	}
 	if j.Spec.Completions != nil {
 		job.FailedIndexes = failedIndexes(j, *j.Spec.Completions)
-		replicas = min(replicas, max(0, *j.Spec.Completions-j.Status.Succeeded-job.FailedIndexes.Count()))
+		left := *j.Spec.Completions
+		if end := endOf(j, batchv1.JobFailed, batchv1.JobComplete); end == nil || end.Failed {
+			left -= j.Status.Succeeded + job.FailedIndexes.Count()
+		}
+		replicas = min(replicas, max(0, left))
 	}
 	role := gang.Role{Name: Role, Replicas: replicas, Template: j.Spec.Template}
 	if c := j.Spec.Template.Spec.Containers; len(c) > 0 {

@@ -52,6 +52,19 @@ func TestJobLeftToAnotherController(t *testing.T) {
 	}
 }
 
+// A Job that runs has as many members as are left to complete; one that has succeeded has those that it had.
+func TestMembersOfAJobThatSucceeded(t *testing.T) {
+	j := &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: new(int32(2)), Completions: new(int32(2))}, Status: batchv1.JobStatus{Succeeded: 1}}
+	if got := Convert(j).Roles[0].Replicas; got != 1 {
+		t.Errorf("it runs: got %d", got)
+	}
+	j.Status.Succeeded = 2
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	if got := Convert(j).Roles[0].Replicas; got != 2 {
+		t.Errorf("it has succeeded: got %d", got)
+	}
+}
+
 // How a Job ends is decided before its last pods have ended; what it reports then counts.
 func TestEnd(t *testing.T) {
 	conditions := func(kinds ...batchv1.JobConditionType) *gang.End {
