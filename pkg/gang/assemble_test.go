@@ -189,6 +189,54 @@ func TestMembersAndStates(t *testing.T) {
 	}
 }
 
+// A gang that has failed for good below its minimum does not run, however many others do.
+func TestFailedForGood(t *testing.T) {
+	running := func(indexes ...string) (pods []*corev1.Pod) {
+		for _, i := range indexes {
+			pods = append(pods, pod("p"+i, at(i), runs))
+		}
+		return pods
+	}
+	parallel := func(j *gang.Job, n int32) *gang.Job {
+		j.BatchJob.Spec.Parallelism = &n
+		one := batchjob.Convert(j.BatchJob)
+		return &one
+	}
+	group := func(n int32) func(*gang.Job, []gang.Member) gang.Declared {
+		return func(*gang.Job, []gang.Member) gang.Declared {
+			return gang.Declared{Decl: &gang.Declaration{MinMember: n}}
+		}
+	}
+	named := func(*gang.Job, []gang.Member) gang.Declared { return gang.Declared{Named: gang.Key{Name: "g"}} }
+	for name, tt := range map[string]struct {
+		job     *gang.Job
+		pods    []*corev1.Pod
+		declare func(*gang.Job, []gang.Member) gang.Declared
+		want    gang.State
+		up      bool
+		lacks   int32
+		min     int32
+	}{
+		"the group needs all":                     {indexed(4, 0, "2"), running("0", "1", "3"), group(4), gang.Degraded, false, 1, 3},
+		"one is left of it":                       {indexed(4, 0, "1-3"), running("0"), group(4), gang.Degraded, false, 3, 1},
+		"the group can do without":                {indexed(4, 0, "2"), running("0", "1", "3"), group(3), gang.Running, true, 0, 3},
+		"the group was not read, and needs all":   {indexed(4, 0, "2"), running("0", "1", "3"), named, gang.Degraded, false, 1, 3},
+		"no group":                                {indexed(4, 0, "2"), running("0", "1", "3"), undeclared, gang.Running, true, 0, 1},
+		"others take their turn":                  {parallel(indexed(100, 0, "2"), 4), running("0", "1", "3", "4"), group(4), gang.Running, true, 0, 4},
+		"none of the others is there":             {indexed(4, 0, "2"), nil, group(4), gang.Pending, false, 1, 3},
+		"others have ended well":                  {indexed(4, 0, "2"), []*corev1.Pod{pod("a", at("0"), phase(corev1.PodSucceeded)), pod("b", at("1"), runs), pod("c", at("3"), runs)}, group(4), gang.Degraded, false, 1, 3},
+		"all others have, and the Job ends soon":  {indexed(2, 0, "1"), []*corev1.Pod{pod("a", at("0"), phase(corev1.PodSucceeded))}, group(2), gang.Running, false, 1, 1},
+		"all have failed, and the Job fails soon": {indexed(2, 0, "0-1"), nil, group(2), gang.Pending, false, 2, 1},
+		"one that the Job does not have":          {indexed(4, 0, "9"), running("0", "1", "2", "3"), group(4), gang.Running, true, 0, 4},
+	} {
+		members, unlisted := gang.Assemble(tt.job, tt.pods, nil)
+		g := gang.New(tt.job, members, unlisted, tt.declare, nil)
+		if got := gang.StateOf(g, now); got != tt.want || g.Up() != tt.up || g.LacksForGood() != tt.lacks || g.Min != tt.min {
+			t.Errorf("%s: %s up %v lacks %d min %d, want %s %v %d %d", name, got, g.Up(), g.LacksForGood(), g.Min, tt.want, tt.up, tt.lacks, tt.min)
+		}
+	}
+}
+
 // Whatever number of members a user writes, few are listed and all are counted.
 func TestAnyNumberOfMembers(t *testing.T) {
 	many := make([]gang.Role, 500)

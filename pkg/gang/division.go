@@ -191,7 +191,7 @@ func (g *Gang) Up() bool {
 	if g.Elsewhere() {
 		return g.Min > 0 && g.ReportedUp >= g.Min
 	}
-	return g.enough(Running)
+	return g.LacksForGood() == 0 && g.enough(Running)
 }
 
 // Elsewhere reports whether the pods may be in another cluster: the job is left to another controller than its own, and has none here.

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Gang is a job with its members and what declares them a gang.
@@ -96,7 +97,7 @@ func (g *Gang) Meant() *Declaration {
 	return &g.Unjoined[0]
 }
 
-// minimum is that of the declaration, or of one that was meant, lowered by pods that end before the members are made and by members that have failed for good, but not to none. Without one, operators of training jobs need
+// minimum is that of the declaration, or of one that was meant, lowered by pods that end before the members are made and by what the gang lacks of it for good, but not to none. Without one, operators of training jobs need
 // every member, while the pods of a batch Job are worth something alone, unless they find each other.
 func (g *Gang) minimum() int32 {
 	switch {
@@ -105,7 +106,7 @@ func (g *Gang) minimum() int32 {
 	case g.OfScheduler && g.Meant() != nil:
 		return min(g.Total(), g.Meant().MinMember)
 	case g.Decl != nil && !g.OfScheduler:
-		least := max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.FailedIndexes.Count())
+		least := max(min(1, g.Decl.MinMember), g.Decl.MinMember-g.FirstPods-g.LacksForGood())
 		if g.ByPlaceholders {
 			least = min(least, g.Total())
 		}
@@ -126,6 +127,23 @@ func (g *Gang) minimum() int32 {
 	default:
 		return g.Total()
 	}
+}
+
+// LacksForGood is how many members the gang lacks of its minimum and never gets: no pod is made again of an index that has failed for good, and too few others are left. A group that was
+// not read is taken to need all members, as without a number anywhere.
+func (g *Gang) LacksForGood() int32 {
+	j := g.BatchJob
+	if len(g.FailedIndexes) == 0 || j == nil || j.Spec.Completions == nil || g.OfScheduler {
+		return 0
+	}
+	var least int32
+	switch {
+	case g.Decl != nil:
+		least = g.Decl.MinMember - g.FirstPods
+	case g.Named.Name != "" && g.MinMember == nil && g.Elastic == nil && g.Meant() == nil:
+		least = min(*j.Spec.Completions, ptr.Deref(j.Spec.Parallelism, 1))
+	}
+	return max(0, least-(*j.Spec.Completions-g.FailedIndexes.Count()))
 }
 
 // meets reports whether the pods of a Job of Kubernetes find each other by name and all run at the same time, one for each index: none is of use alone.

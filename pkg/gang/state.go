@@ -16,7 +16,7 @@ const (
 	Pending   State = "Pending"   // no member has a node, though some may have ended well; a member has none
 	Starting  State = "Starting"  // members have nodes, but do not all run and are Ready yet
 	Running   State = "Running"   // the gang runs: all of its members, or its minimum; a member runs and is Ready
-	Degraded  State = "Degraded"  // some members run while others cannot
+	Degraded  State = "Degraded"  // some members run while others cannot, or have failed for good
 	Succeeded State = "Succeeded" // ended well
 	Failed    State = "Failed"    // ended badly; of a member: and was not replaced
 	Suspended State = "Suspended" // set aside by its owner or a queue
@@ -137,6 +137,8 @@ func StateOf(g *Gang, now time.Time) State {
 	running, alive, bound := g.Count(Running), g.Count(Running, Succeeded), g.Count(Starting, Running)
 	troubled := g.Count(Failed, Terminating, Lost) > 0
 	switch {
+	case bound > 0 && g.LacksForGood() > 0:
+		return Degraded
 	case total > 0 && alive == total:
 		return Running
 	case g.Min < total && alive >= g.Min && running > 0 && !troubled:

@@ -99,9 +99,11 @@ func keptByScheduler(f *stage.Finding) bool {
 	return f.Code == answer.ReservedByOthers && f.Stage == answer.StageOrder
 }
 
-// paused reports whether a finding is that Kueue tries again at some time, or when pods that cannot start are ready: nothing brings that forward, and no end of a job does.
+// paused reports whether a finding is that Kueue tries again at some time, or when pods that cannot start are ready, or when those are gone that it has preempted for the gang: nothing
+// brings that forward, and no end of a job does.
 func paused(f *stage.Finding) bool {
-	return f.Code == answer.KueueQuota && (f.Facts["requeueAt"] != nil || f.Facts["unstarted"] == true)
+	preempting := f.Facts["preempting"] != nil && f.Verdict == answer.Waiting
+	return f.Code == answer.KueueQuota && (f.Facts["requeueAt"] != nil || f.Facts["unstarted"] == true || preempting)
 }
 
 // overstated reports whether a finding is that the gang's PodGroup states more than its members request, and that what they request is there: another size changes no more than
@@ -169,6 +171,7 @@ func (s *search) single() {
 	case primary.Helper:
 		s.ofHelper(s.base.Helper)
 		return
+	case s.g.LacksForGood() > 0: // whatever room there is
 	case slices.Contains(resizable, primary.Code) && !keptByScheduler(primary) && !paused(primary) && !primary.Reported || exclusiveVolume(primary):
 		s.alternatives()
 	}

@@ -113,13 +113,13 @@ var entries = []Entry{
 		Code: NSQuota, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "no end of a job frees enough of it"}, {Verdict: Blocked, Who: User, When: "pods or jobs that have ended, or wait and cannot start, or PodGroups that nothing uses, count until they are deleted"}},
 		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused; and other objects that its controller makes, as refused or as is known of the kind; and the PodGroup. Or the quota was raised, and that is not in force yet.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
-		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",
+		Remedy:   "Wait for the jobs that are named, delete those that have ended, request less, leave the scope of the quota where it has one, or raise the limit to the number given.",
 	},
 	{
 		Code: NSQuotaTooSmall, Stages: []Stage{StagePods, StagePodGroup}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
 		Meaning:  "The gang alone is larger than the quota.",
 		Evidence: "`ResourceQuota` and the requests of all members",
-		Remedy:   "Fewer or smaller members, or a larger quota.",
+		Remedy:   "Fewer or smaller members, out of the scope of the quota where it has one, or a larger quota.",
 	},
 	{
 		Code: QuotaNeedsField, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
@@ -224,7 +224,7 @@ var entries = []Entry{
 		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "Workloads of jobs that are gone, or that Kueue has evicted, keep the quota, or no end of a job frees enough of it, or Kueue reports that it is misconfigured"}},
 		Meaning:  "Kueue holds the job: its ClusterQueue has too little left in the flavors that suit the pods, or Kueue pauses after an eviction. Do not resume it by hand. Whom Kueue has preempted for it is named, and whom it may preempt; of a queue with fair sharing that is not evaluated.",
 		Evidence: "`nominalQuota`, `borrowingLimit`, `lendingLimit` and the cohorts, against admitted Workloads; `preemption` of the ClusterQueue, and the condition `Evicted` of Workloads; `requeueState`; `queueingStrategy` of the other queues of the cohort",
-		Remedy:   "Wait for the jobs that are named, remove the Workloads of jobs that are gone, or raise the quota.",
+		Remedy:   "Wait for the jobs that are named, remove the Workloads of jobs that are gone, raise the borrowing limit where the cohort has the room, or else the quota.",
 	},
 	{
 		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job, or Kueue does not try it again, or the node pool of which nodes are requested is as large as it may be"}},
@@ -435,7 +435,7 @@ var entries = []Entry{
 		Code: ImagePull, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the disk of the node is full, or it cannot reach or trust the registry where other nodes can"}},
 		Meaning:  "The image cannot be pulled.",
 		Evidence: "container state `ErrImagePull`, `ImagePullBackOff`",
-		Remedy:   "Correct the name, or give a pull secret.",
+		Remedy:   "Correct the name, or create the pull secret that is named; where the registry limits pulls, the kubelet tries again.",
 	},
 	{
 		Code: ConfigMissing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "it is a NetworkAttachmentDefinition that the job itself does not name"}},
@@ -506,9 +506,10 @@ var entries = []Entry{
 	},
 	{
 		Code: MemberLost, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: Nobody}},
-		Meaning:  "A member was lost or never placed, and nothing has room for it; or for what the members wait for, such as the pod that submits to them what they run.",
-		Evidence: "as above; `facts.lost` are members that ran, `facts.waiting` those that never had a node",
-		Remedy:   "Repair the node, or add one.",
+		Meaning: "A member was lost or never placed, and nothing has room for it; or for what the members wait for, such as the pod that submits to them what they run. Or indexes of a Job have " +
+			"failed for good, and too few others are left for the gang.",
+		Evidence: "as above; `facts.lost` are members that ran, `facts.waiting` those that never had a node, `facts.failedIndexes` those of which no pod is made again",
+		Remedy:   "Repair the node, or add one; what has failed for good is submitted again.",
 	},
 	{
 		Code: MutualDeadlock, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}},

@@ -75,6 +75,16 @@ func (c *Context) failedBy() map[types.UID][]*corev1.Pod {
 	})
 }
 
+// BadEnd is how a container of a pod ended badly; nil if none has.
+func BadEnd(p *corev1.Pod) (t *corev1.ContainerStateTerminated, container string) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
+			return s.State.Terminated, s.Name
+		}
+	}
+	return nil, ""
+}
+
 // IdleDevices is how many devices the members of a gang hold that have a node, and since when the last of them is up.
 func IdleDevices(g *gang.Gang) (int64, time.Time) {
 	var n int64

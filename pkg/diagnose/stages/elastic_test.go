@@ -53,8 +53,8 @@ func TestFewerMembersThanTheSpecHas(t *testing.T) {
 		p.Labels["training.kubeflow.org/replica-index"] = strconv.Itoa(i + 1)
 	}))
 	check(t, []testCase{
-		{name: "an index has failed for good", exit: 0, wantText: []string{note}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(indexed) }},
-		{name: "an index has failed for good, and there is room", exit: 0, wantText: []string{note}, build: func(c *clustertest.Cluster) { c.Nodes(8, 8).Add(indexed) }},
+		{name: "an index has failed for good", code: answer.MemberLost, exit: 7, first: "it needs 8: index 3 has failed for good", wantText: []string{note}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(indexed) }},
+		{name: "an index has failed for good, and there is room", code: answer.MemberLost, exit: 7, wantText: []string{note}, build: func(c *clustertest.Cluster) { c.Nodes(8, 8).Add(indexed) }},
 		{name: "an index has failed for good, and the others are to be made", code: answer.BelowQuorum, exit: 3, first: "0 of 2 pods exist, and the gang needs 2", wantText: []string{"index 0 has failed for good"}, never: []answer.Code{answer.CrashLoop},
 			build: func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(again) }},
 		{name: "torchrun trains with two", exit: 0, wantText: []string{"2 of 4 members are not up; the gang needs 2"}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(elastic("n1", "n2")) }},

@@ -179,6 +179,8 @@ func (s *Summary) reason(job *gang.Job) string {
 		return "suspended"
 	case s.State == gang.Running && s.alive() == s.Total:
 		return ""
+	case s.State == gang.Degraded && s.alive() == s.Total && len(job.FailedIndexes) > 0:
+		return fmt.Sprintf("of its indexes %s failed for good", job.FailedIndexes)
 	}
 	if s.RunningReplicas > 0 {
 		return fmt.Sprintf("%d/%d %ss run; %s", s.RunningReplicas, s.Replicas, job.PortionNoun(), s.firstReason())

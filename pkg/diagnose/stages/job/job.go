@@ -54,7 +54,7 @@ func Notes(v *view.View, g *gang.Gang, out *stage.Result) {
 	out.Note("the Job fails when its other pods have ended")
 	shown := 0
 	for _, p := range v.PodsOf(g.Job) {
-		t, container := lastEnd(p)
+		t, container := stage.BadEnd(p)
 		if t == nil || shown == maxFailedIndexes || !g.FailedForGood(p) {
 			continue
 		}
@@ -65,16 +65,6 @@ func Notes(v *view.View, g *gang.Gang, out *stage.Result) {
 
 // maxFailedIndexes is of how many pods of indexes that have failed for good is remarked how they ended.
 const maxFailedIndexes = 4
-
-// lastEnd is how a container of a pod ended badly; nil if none has.
-func lastEnd(p *corev1.Pod) (t *corev1.ContainerStateTerminated, container string) {
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
-			return s.State.Terminated, s.Name
-		}
-	}
-	return nil, ""
-}
 
 // attempts is how often pods of a Job, or the Jobs of a JobSet, have failed, of how many times they may; used is 0 where that is not known.
 func attempts(g *gang.Gang) (used, allowed int64, field string) {

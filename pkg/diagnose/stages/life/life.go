@@ -40,6 +40,10 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 	if holding == 0 {
 		history(c, out)
 	}
+	if holding > 0 && g.LacksForGood() > 0 && g.End == nil {
+		out.Add(failedForGood(c))
+		return stage.OK("")
+	}
 	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded, gang.NotDue) >= g.Min || c.Has(answer.Fits) || g.End != nil {
 		return stage.Skipped("")
 	}

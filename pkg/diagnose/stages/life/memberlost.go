@@ -52,6 +52,7 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 		if x.how != "" {
 			f.Detail("%s: %s", x.Name(), x.how)
 		}
+		outgrew(c, f, x)
 		if next := untilBack(c, x); next != "" && i < stage.MaxLines {
 			if f.Detail("%s", next); len(f.Commands) == 0 {
 				f.Run(command.Kubectl("", "describe", "node", x.Pod.Spec.NodeName))
