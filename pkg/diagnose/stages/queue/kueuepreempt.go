@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +26,7 @@ import (
 // may is true where it preempts some for the gang, or whether it does is not known.
 func (w quotaWait) preempts(out *stage.Result, f *stage.Finding) (ways []stage.Fix, may bool) {
 	c, name := w.Context, w.queue.GetName()
-	if going := preempted(c, w.tree, name, w.wl); len(going) > 0 {
-		names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
-		f.Message = fmt.Sprintf("Kueue has preempted %s for it, and waits until %s pods are gone%s", names, phrase.Verb(len(going), "its", "their"), strings.TrimPrefix(f.Message, "Kueue holds it"))
-		f.Fact("preempting", names)
-		leaving(c, f, going)
+	if w.underWay(f) {
 		return nil, true
 	}
 	policy := w.tree.PolicyOf(name)
@@ -92,23 +89,88 @@ func (w quotaWait) setPolicy(other otherPolicy, p cohort.Preemptor, victims []co
 	}
 }
 
-// leaving makes a finding one that passes in a moment, where all pods of those whom Kueue has preempted are being deleted: their grace periods end at a known time.
-func leaving(c *stage.Context, f *stage.Finding, going []*unstructured.Unstructured) {
-	var last time.Time
+// underWay makes of a finding what Kueue waits for, where it has taken quota back for the gang already and others' pods are still to go; it reports whether it is so. Once all of them
+// are being deleted, when that ends is known.
+func (w quotaWait) underWay(f *stage.Finding) bool {
+	c := w.Context
+	going, until := preempted(c, w.tree, w.queue.GetName(), w.wl), "Kueue has preempted %s for it, and waits until %s pods are gone"
+	if len(going) == 0 {
+		going, until = w.returning(), "Kueue waits until %s is gone, with %s pods"
+	}
+	if len(going) == 0 {
+		return false
+	}
+	if len(going) > 1 {
+		until = strings.Replace(until, "is gone, with", "are gone, with", 1)
+	}
+	names := phrase.NamesOf(going, func(u *unstructured.Unstructured) string { return c.Reader.Name(queueing.JobName(c.View, u)) })
+	rest := strings.TrimPrefix(f.Message, "Kueue holds it")
+	last, known := goneBy(c, going)
+	f.Fact("preempting", names)
+	if !known {
+		f.Message = fmt.Sprintf(until, names, phrase.Verb(len(going), "its", "their")) + rest
+		return true
+	}
+	f.Message = fmt.Sprintf(until, names, phrase.Verb(len(going), "its", "their")) + ", at most " + phrase.Age(max(0, last.Sub(c.View.Now))) + rest
+	f.Become(answer.VictimsTerminating).At(answer.StageQueue).Fact("until", last.UTC().Format(time.RFC3339)).
+		Detail("their grace periods end at %s, in %s at most", phrase.Clock(last, c.View.Now), phrase.Age(max(0, last.Sub(c.View.Now))))
+	return true
+}
+
+// goneBy is when the last of the pods of some Workloads is gone: known is false where one is not being deleted, or should have gone, and where none is left.
+func goneBy(c *stage.Context, going []*unstructured.Unstructured) (last time.Time, known bool) {
 	for _, u := range going {
-		pods := podsOf(c.View, u, queueing.JobOf(c.View, u))
-		for _, p := range pods {
+		for _, p := range podsOf(c.View, u, queueing.JobOf(c.View, u)) {
 			if p.DeletionTimestamp == nil || c.View.Stuck(p) {
-				return
+				return time.Time{}, false
 			}
 			last = view.Later(last, p.DeletionTimestamp.Time)
 		}
 	}
-	if last.IsZero() {
-		return
+	return last, !last.IsZero()
+}
+
+// returning are the Workloads, of those that Kueue evicts or whose jobs are being deleted, without which the gang has its quota, once all their pods have gone at a known time: whoever
+// they were evicted for, if no other waits for that, here or elsewhere in the cohort.
+func (w quotaWait) returning() (going []*unstructured.Unstructured) {
+	c, queue := w.Context, w.queue.GetName()
+	if w.wl == nil || c.View.Assumed {
+		return nil
 	}
-	f.Become(answer.VictimsTerminating).At(answer.StageQueue).Fact("until", last.UTC().Format(time.RFC3339)).
-		Detail("their grace periods end at %s, in %s at most", phrase.Clock(last, c.View.Now), phrase.Age(max(0, last.Sub(c.View.Now))))
+	for _, lender := range w.tree.Lenders(queue) {
+		all, mine := queueing.Waiting(c.View, lender, w.wl)
+		if len(queueing.Ahead(all, mine)) > 0 {
+			return nil
+		}
+	}
+	for _, u := range usageOf(c, w.tree, queue, w.short).users {
+		if _, known := goneBy(c, []*unstructured.Unstructured{u.workload}); u.gives == whenPodsGone && u.workload != w.wl && known && !evictedForOther(c, u.workload, w.wl) {
+			going = append(going, u.workload)
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	var rest []*unstructured.Unstructured
+	for _, lender := range w.tree.Lenders(queue) {
+		for _, u := range w.tree.Admitted(lender) {
+			if !slices.Contains(going, u) {
+				rest = append(rest, u)
+			}
+		}
+	}
+	if short(queueing.QuotaTreeOf(c.View, rest), queue, w.sets) {
+		return nil
+	}
+	return going
+}
+
+// evictedForOther reports whether a Workload was preempted for another one than this, which is still there.
+func evictedForOther(c *stage.Context, u, wl *unstructured.Unstructured) bool {
+	why, evicted := kueue.Eviction(u)
+	return evicted && slices.ContainsFunc(c.View.Snap.Custom[kueue.Kind("Workload")], func(other *unstructured.Unstructured) bool {
+		return other != wl && other != u && other.GetUID() != "" && strings.Contains(why.Message, "(UID: "+string(other.GetUID())+",")
+	})
 }
 
 // otherPolicy is a policy of a queue in which one field has another value.
