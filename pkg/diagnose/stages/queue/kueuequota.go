@@ -158,7 +158,9 @@ func (w quotaWait) never() *stage.Finding {
 	if s.Unsuited {
 		return f
 	}
-	quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
+	if !borrowMore(quotaFacts(f, s), w.tree, queue, s) {
+		f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
+	}
 	return lendMore(f, w.tree, name, s, s.Requested-s.Potential)
 }
 
@@ -201,7 +203,9 @@ func (w quotaWait) held(out *stage.Result) *stage.Finding {
 	if f.Code == answer.VictimsTerminating {
 		return f
 	}
-	f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
+	if !borrowMore(f, w.tree, queue, s) {
+		f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
+	}
 	lendMore(f, w.tree, name, s, s.Requested-s.Available)
 	for _, policy := range policies {
 		f.Fix(policy)
@@ -287,6 +291,31 @@ func lendMore(f *stage.Finding, tree *cohort.Tree, queue string, s cohort.Shorta
 		})
 	}
 	return f
+}
+
+// borrowMore adds what the cohort has and the queue may not borrow, and reports whether it is enough: then a higher borrowing limit takes nothing from others for good, as a higher quota of
+// the queue's own would, which no nodes may be there for.
+func borrowMore(f *stage.Finding, tree *cohort.Tree, queue *unstructured.Unstructured, s cohort.Shortage) bool {
+	name := queue.GetName()
+	b, ok := tree.Borrowing(name, s.Flavor, s.Name)
+	if !ok {
+		return false
+	}
+	f.Detail("cohort %s has %s in all, %s that nobody uses; ClusterQueue %s borrows %s at most (borrowingLimit)", cohort.Of(queue), phrase.Amount(s.Name, b.Cohort), phrase.Quantity(s.Name, max(0, b.Idle)), name, phrase.Quantity(s.Name, b.Limit))
+	limit, enough := b.Least(s.Requested)
+	if !enough || limit <= b.Limit {
+		return false
+	}
+	text := phrase.Quantity(s.Name, limit)
+	f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise borrowingLimit of %s in flavor %s of ClusterQueue %s to %s", s.Name, s.Flavor, name, text),
+			Change:  map[string]any{"borrowingLimit": text, "object": "ClusterQueue/" + name, "resource": string(s.Name)},
+			Command: command.JSONPatch("", "clusterqueue."+kueue.Group, name, command.Patch{Op: "replace", Path: command.Pointer(b.Path), Value: text})},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { setAmount(u, b.Path, text) })
+		},
+	})
+	return true
 }
 
 // raiseNominal is the least quota of the queue's own that is enough.
