@@ -21,7 +21,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/jobset"
 	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
@@ -83,41 +82,52 @@ func ofAll(g *gang.Gang, r refusal.Refusal) bool {
 }
 
 // countsJobs reports whether a quota counts jobs of a kind, which count until they are deleted, and makes the finding that it is used up one that no wait helps. Those that have ended are for
-// the user to delete, and those of other users for these.
+// the user to delete, and those of other users for these. Of some their controller deletes what has ended, in time.
 func countsJobs(c *stage.Context, f *stage.Finding, q *corev1.ResourceQuota, key corev1.ResourceName, over resource.Quantity) bool {
 	reader, known := kinds.ByResource(schema.ParseGroupResource(strings.TrimPrefix(string(key), "count/")))
-	if !known || reader.GroupKind == batchjob.Reader().GroupKind {
+	if !known {
 		return false
 	}
-	f.As(answer.Blocked, answer.Admin).Detail("they count until they are deleted, those that have ended, too")
-	ended := endedOf(c, reader, q.Namespace)
-	own := slices.DeleteFunc(slices.Clone(ended), func(job *gang.Job) bool { return anotherUser(c, job) != "" })
-	if len(own) > 0 {
-		f.Fix(deletion(c, own, q, key))
+	all := countedOf(c, reader, q.Namespace)
+	f.Detail("they count until they are deleted, those that have ended, too")
+	if all.passing > 0 {
+		f.Detail("%d of them %s deleted some time after %s end (ttlSecondsAfterFinished)", all.passing, phrase.Verb(int(all.passing), "is", "are"), phrase.Verb(int(all.passing), "its", "their"))
 	}
-	if over.CmpInt64(int64(len(own))) <= 0 {
+	own := slices.DeleteFunc(slices.Clone(all.ended), func(e endedJob) bool { return anotherUser(c, e.job) != "" })
+	if len(own) > 0 {
+		f.Fix(deletion(c, enough(own, over), q, key))
+	}
+	switch {
+	case over.CmpInt64(countedBy(own)) <= 0:
 		f.As(answer.Blocked, answer.User)
-	} else if len(own) < len(ended) {
-		f.Fix(deletion(c, ended, q, key))
+	case over.CmpInt64(all.passing) > 0:
+		f.As(answer.Blocked, answer.Admin)
+	}
+	if over.CmpInt64(countedBy(own)) > 0 && len(own) < len(all.ended) {
+		f.Fix(deletion(c, enough(all.ended, over), q, key))
+	}
+	if len(all.ended) > 0 {
+		f.Message += "; of these " + phrase.NamesOf(all.ended, func(e endedJob) string { return e.job.Meta.Name }) + phrase.Verb(len(all.ended), " has", " have") + " ended"
 	}
 	return true
 }
 
 // deletion is the fix that jobs which have ended are deleted, by their users: an administrator has others do that.
-func deletion(c *stage.Context, ended []*gang.Job, q *corev1.ResourceQuota, key corev1.ResourceName) stage.Fix {
+func deletion(c *stage.Context, ended []endedJob, q *corev1.ResourceQuota, key corev1.ResourceName) stage.Fix {
 	var names, commands []string
 	var owners []gang.Identity
-	for _, job := range ended {
-		names, owners, commands = append(names, job.Meta.Name), append(owners, gang.IdentityOf(&job.Meta)), append(commands, command.Delete(job))
+	var jobs []*gang.Job
+	for _, e := range ended {
+		jobs, names, owners, commands = append(jobs, e.job), append(names, e.job.Meta.Name), append(owners, gang.IdentityOf(&e.job.Meta)), append(commands, command.Delete(e.job))
 	}
 	a := answer.Action{Kind: answer.Fix, By: answer.User, Text: "delete " + phrase.Names(names) + ", which " + phrase.Verb(len(names), "has", "have") + " ended", Cost: "what is left of " + phrase.Verb(len(names), "it", "them") + " is gone",
 		Change: map[string]any{"jobs": names[:min(len(names), command.MaxObjects)]}, Command: command.ForEach(commands...)}
-	byOwners(c, &a, ended)
+	byOwners(c, &a, jobs)
 	return stage.Fix{
 		Action: a,
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			used := q.Status.Used[key].DeepCopy()
-			used.Sub(*resource.NewQuantity(int64(len(names)), resource.DecimalSI))
+			used.Sub(*resource.NewQuantity(countedBy(ended), resource.DecimalSI))
 			return whatif.QuotaUsed(whatif.Gone(s, nil, owners...), q, key, used)
 		},
 	}
@@ -147,25 +157,6 @@ func anotherUser(c *stage.Context, job *gang.Job) string {
 
 // maxUser is how much of the name of a user is shown: who may write the job may write it.
 const maxUser = 100
-
-// endedOf are the jobs of a kind and a namespace that have ended, and that nothing else owns.
-func endedOf(c *stage.Context, reader gang.JobReader, namespace string) []*gang.Job {
-	type endedJobs struct {
-		kind      schema.GroupKind
-		namespace string
-	}
-	return view.Once(c.View, endedJobs{reader.GroupKind, namespace}, func() (ended []*gang.Job) {
-		for _, u := range c.View.Snap.Custom[reader.GroupKind] {
-			if _, owned := gang.ControllerOf(u); owned || u.GetNamespace() != namespace {
-				continue
-			}
-			if job, err := reader.Job(u); err == nil && job.End != nil {
-				ended = append(ended, job)
-			}
-		}
-		return ended
-	})
-}
 
 // creates reports whether the controller of a gang is known to create objects of a resource for its members, and it is known which of them there are: no snapshot has Services.
 func creates(c *stage.Context, resource string) bool {
