@@ -45,19 +45,18 @@ func Applies(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
 	if q.Namespace != pod.Namespace {
 		return false
 	}
+	return !slices.ContainsFunc(Requirements(q), func(r corev1.ScopedResourceSelectorRequirement) bool { return !InScope(r, pod) })
+}
+
+// Requirements are the scopes by which the quota chooses pods: it counts those that are in all of them.
+func Requirements(q *corev1.ResourceQuota) (all []corev1.ScopedResourceSelectorRequirement) {
 	for _, scope := range q.Spec.Scopes {
-		if !inScope(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, pod) {
-			return false
-		}
+		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
 	}
 	if q.Spec.ScopeSelector != nil {
-		for _, r := range q.Spec.ScopeSelector.MatchExpressions {
-			if !inScope(r, pod) {
-				return false
-			}
-		}
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
 	}
-	return true
+	return all
 }
 
 // Unstated is a request or a limit that a quota makes mandatory, and the containers of a pod that do not state it.
@@ -124,7 +123,8 @@ func Scopes(q *corev1.ResourceQuota) (all []string) {
 	return all
 }
 
-func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
+// InScope reports whether a pod is in a scope.
+func InScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
 	switch r.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
 		return pod.Spec.ActiveDeadlineSeconds != nil

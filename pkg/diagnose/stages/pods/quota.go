@@ -130,7 +130,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	f.See("v1", "ResourceQuota", q, ".status.used").
 		Detail("%d/%d pods exist; requested %s, used %s, limit %s (%s)", c.Gang.Created(), c.Gang.Total(), want.String(), used.String(), limit.String(), key)
 	if scopes := quota.Scopes(q); len(scopes) > 0 {
-		f.Detail("it counts pods of scope %s, and these are", phrase.And(scopes)).Fact("scopes", scopes)
+		f.Detail("it counts only pods of scope %s, as those of %s are", phrase.And(scopes), c.Gang.Meta.Name).Fact("scopes", scopes)
 	}
 	for _, role := range c.Gang.Roles {
 		if !strings.HasPrefix(string(key), "limits.") {
@@ -145,6 +145,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 			f.Detail("%s", r.Message)
 		}
 	}
+	leaveScope(c, f, q)
 	f.Fix(refusal.RaiseQuota(q, key, total))
 	over := total.DeepCopy()
 	over.Sub(limit)
