@@ -88,6 +88,25 @@ func TestStart(t *testing.T) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
 			addEvent(c, "Failed", "Failed to pull image: pull access denied", time.Minute)
 		}},
+		{name: "a pull secret is missing", code: answer.ImagePull, exit: 4,
+			first:    "^worker-1: image reg.example.com/x:1 of container tensorflow cannot be pulled: Secret harbor, which its imagePullSecrets name, does not exist in namespace team, and the registry refuses it .401 Unauthorized.$",
+			wantText: []string{"kubectl -n team create secret docker-registry harbor --docker-server=reg.example.com", "the kubelet reports: Back-off pulling image"}, build: func(c *clustertest.Cluster) {
+				second(c, func(p *corev1.Pod) {
+					waits("ImagePullBackOff", `Back-off pulling image "reg.example.com/x:1": ErrImagePull: failed to pull and unpack image "reg.example.com/x:1": failed to resolve reference "reg.example.com/x:1": failed to authorize: failed to fetch oauth token: unexpected status from GET request to https://reg.example.com/token?scope=repository%3Ax%3Apull&service=harbor: 401 Unauthorized`)(p)
+					p.Status.ContainerStatuses[0].Image, p.Spec.ImagePullSecrets = "reg.example.com/x:1", []corev1.LocalObjectReference{{Name: "harbor"}, {Name: "other"}}
+				})
+				addEvent(c, "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (harbor); attempting to pull the image may not succeed.", time.Minute)
+			}},
+		{name: "a pull secret is missing, and is not why", code: answer.ImagePull, exit: 4, first: "cannot be pulled: not found$", wantText: []string{"Secret harbor, which its imagePullSecrets name, does not exist in namespace team"}, not: []string{"create secret"}, build: func(c *clustertest.Cluster) {
+			second(c, func(p *corev1.Pod) {
+				waits("ImagePullBackOff", `Back-off pulling image "reg/x:1": ErrImagePull: failed to pull and unpack image "reg/x:1": reg/x:1: not found`)(p)
+				p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "harbor"}}
+			})
+			addEvent(c, "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (harbor); attempting to pull the image may not succeed.", time.Minute)
+		}},
+		{name: "a registry limits pulls", code: answer.ImagePull, exit: 4, wantText: []string{"the image has the right name: its registry limits how much is pulled"}, build: func(c *clustertest.Cluster) {
+			second(c, waits("ImagePullBackOff", `Back-off pulling image "reg/x:1": ErrImagePull: failed to copy: 429 Too Many Requests - Server message: toomanyrequests: You have reached your unauthenticated pull rate limit`))
+		}},
 		{name: "an image for another architecture", code: answer.ImagePull, exit: 4, wantText: []string{"node n2 is of architecture arm64: build the image for that"}, build: func(c *clustertest.Cluster) {
 			second(c, waits("ImagePullBackOff", `Back-off pulling image "reg/x:1": ErrImagePull: no match for platform in manifest: not found`))
 			c.S.Nodes[1].Labels[corev1.LabelArchStable] = "arm64"

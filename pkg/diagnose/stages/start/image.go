@@ -38,7 +38,11 @@ func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 	if v != nil {
 		image, of = v.Image.Reference, "volume "+v.Name
 	}
-	f := stage.Found(answer.ImagePull, "image %s of %s cannot be pulled: %s", image, of, report).
+	why := report
+	if failed != nil && around.ReplaceAllString(report, "") == "" { // the event alone has the reason
+		why = failed.Message
+	}
+	f := stage.Found(answer.ImagePull, "image %s of %s cannot be pulled: %s", image, of, reasonOf(why, image)).
 		Fact("image", image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
 	if v != nil {
 		f.Fact("volume", v.Name)
@@ -55,7 +59,9 @@ func imagePull(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events
 	}
 	if e := stage.LatestEvent(events, "FailedToRetrieveImagePullSecret"); e != nil {
 		details(f, e.Message)
+		secretsMissing(c, f, m, e, image, why)
 	}
+	limited(f, why)
 	if n := c.View.Cluster().Node(m.Pod.Spec.NodeName); n != nil && strings.Contains(report, noPlatform) {
 		if arch := n.Labels[corev1.LabelArchStable]; arch != "" {
 			f.Detail("node %s is of architecture %s: build the image for that, too, or have members require another value of %s", n.Name, arch, corev1.LabelArchStable).Fact("architecture", arch)
