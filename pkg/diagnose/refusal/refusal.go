@@ -4,8 +4,10 @@ package refusal
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -342,6 +344,19 @@ func RoleOf(g *gang.Gang, r Refusal) string {
 	}
 	if len(g.Roles) == 1 {
 		return g.Roles[0].Name
+	}
+	return namedIn(g, r.Raw)
+}
+
+// namedIn is the role of the member whose pod a message names, as that of a webhook may; "" if it names none.
+func namedIn(g *gang.Gang, message string) string {
+	for name := range strings.FieldsFuncSeq(message, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		for _, role := range g.Roles {
+			index, is := strings.CutPrefix(name, g.Meta.Name+"-"+strings.ToLower(role.Name)+"-")
+			if _, err := strconv.Atoi(index); is && err == nil {
+				return role.Name
+			}
+		}
 	}
 	return ""
 }

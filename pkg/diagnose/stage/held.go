@@ -65,15 +65,15 @@ func (c *Context) Kept(f *Finding, pods []*corev1.Pod) *corev1.Pod {
 	return pods[0]
 }
 
-// BringBack is what an administrator can do about pods that are being deleted on a node whose kubelet does not report, and the command for the one thing. ok is false
+// BringBack is what an administrator can do about pods that are being deleted on a node whose kubelet does not report, and the command that shows the node. ok is false
 // for a pod that no node keeps.
 func (c *Context) BringBack(p *corev1.Pod) (what, run string, ok bool) {
 	n, _ := c.keepers(p)
 	if n == nil {
 		return "", "", false
 	}
-	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached",
-		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))), outOfService(n), true
+	return fmt.Sprintf("node %s is not ready for %s: bring it back, or once it is known to be off, taint it out of service: its pods are removed then, and its volumes detached (%s)",
+		n.Name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n))), outOfService(n)), command.Kubectl("", "describe", "node", n.Name), true
 }
 
 // outOfService is the command that has the pods of a node that is off removed, and its volumes detached.

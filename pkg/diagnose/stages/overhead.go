@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
 // overheads adds to the findings of a stage what the runtime of the pods adds to their requests: Kubernetes charges it, and no one reads it
@@ -16,15 +17,19 @@ func overheads(c *stage.Context, findings []stage.Finding) {
 	for i := range findings {
 		f := &findings[i]
 		resource, _ := f.Facts["resource"].(string)
-		name := corev1.ResourceName(resource)
+		name := quota.Resource(corev1.ResourceName(resource)) // which a quota counts as requests.cpu, or limits.cpu
 		for _, role := range c.Gang.Roles {
 			runtime := role.Template.Spec.RuntimeClassName
 			if runtime == nil || name == "" {
 				continue
 			}
 			pod := c.View.Sample(c.Gang, role)
-			sum, extra := podrequest.Amount(name, podrequest.Of(pod)[name]), podrequest.Amount(name, pod.Spec.Overhead[name])
-			if extra > 0 {
+			charged := podrequest.Of(pod)
+			if quota.IsLimit(corev1.ResourceName(resource)) {
+				charged = podrequest.Limits(pod)
+			}
+			sum, extra := podrequest.Amount(name, charged[name]), podrequest.Amount(name, pod.Spec.Overhead[name])
+			if extra > 0 && sum > extra {
 				f.Detail("%s of each %s: %s = %s + %s of %s, its RuntimeClass", name, phrase.Member(role.Name), phrase.Quantity(name, sum), phrase.Quantity(name, sum-extra),
 					phrase.Quantity(name, extra), *runtime)
 			}

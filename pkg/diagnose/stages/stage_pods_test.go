@@ -74,6 +74,12 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "12"), list("requests.nvidia.com/gpu", "8"))
 			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
+		{name: "what the runtime of the pods adds is charged, too", code: answer.NSQuotaTooSmall, exit: 6, first: "quota cpus.*16 cpu in all, and the gang needs 18", wantText: []string{"cpu of each worker: 9 = 8 [+] 1 of kata, its RuntimeClass"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "cpus", list("requests.cpu", "16"), nil)
+			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Overhead: &nodev1.Overhead{PodFixed: list("cpu", "1")}})
+			c.Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.RuntimeClassName = ptr.To("kata") })))
+		}},
 		{name: "an elastic gang needs its minimum only", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8)
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), nil)
@@ -144,7 +150,7 @@ func TestQuota(t *testing.T) {
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "64"), nil)
 			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`)
 		}},
-		{name: "the class that a pod gets by default is in the scope", code: answer.NSQuota, exit: 3, first: "8 of 8 GPUs used, 2 more members need 8", wantText: []string{"PriorityClass in standard, and these are"}, build: func(c *clustertest.Cluster) {
+		{name: "the class that a pod gets by default is in the scope", code: answer.NSQuota, exit: 3, first: "8 of 8 GPUs used, 2 more members need 8", wantText: []string{"PriorityClass in standard, as those of gang are"}, build: func(c *clustertest.Cluster) {
 			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, GlobalDefault: true})
 			c.Nodes(4, 8)
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "8"), list("requests.nvidia.com/gpu", "8")).Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
@@ -385,6 +391,14 @@ func exclusive(g *clustertest.Gang) {
 
 func TestRefused(t *testing.T) {
 	check(t, []testCase{
+		{name: "a webhook denies the pods of one role", code: answer.AdmissionDenied, exit: 4, first: "validate.kyverno.svc-fail denies the pods of PS: resource Pod/team/gang-ps-0", wantText: []string{"those of PS were refused"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Missing: 1}} }))
+			refuse(c, "admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/team/gang-ps-0 was blocked due to the following policies\n\nregistries: 'images must come from reg'")
+		}},
+		{name: "a policy is named once", code: answer.AdmissionDenied, exit: 4, first: "^ValidatingAdmissionPolicy 'no-host-path' denies the pods: hostPath volumes are not allowed$", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: ValidatingAdmissionPolicy 'no-host-path' with binding 'no-host-path-team' denied request: hostPath volumes are not allowed`)
+		}},
 		{name: "a webhook of several lines", code: answer.AdmissionDenied, exit: 4, first: "validate.kyverno.svc-fail denies the pods: resource Pod/team/gang-worker-0 was blocked.*require-team", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, "admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/team/gang-worker-0 was blocked due to the following policies\n\nrequire-team:\n  autogen: label team is required\n")

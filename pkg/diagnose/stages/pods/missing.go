@@ -121,13 +121,20 @@ func accountMissing(c *stage.Context, r refusal.Refusal, have []string) *stage.F
 	return f.Fix(fix)
 }
 
+// maxInstead is how many RuntimeClasses are offered instead of one that does not exist.
+const maxInstead = 2
+
 func runtimeMissing(c *stage.Context, r refusal.Refusal, have []string, nearest string) *stage.Finding {
 	f := stage.Found(answer.RuntimeMissing, "RuntimeClass %q does not exist; there are: %s", r.Object, phrase.Names(have)).
 		Fact("runtimeClass", r.Object)
+	instead := have[:min(len(have), maxInstead)]
 	if nearest != "" {
-		f.Fix(refusal.Rename(c.Gang, "runtimeClassName", r.Object, nearest, func(spec *corev1.PodSpec) {
+		instead = []string{nearest}
+	}
+	for _, name := range instead {
+		f.Fix(refusal.Rename(c.Gang, "runtimeClassName", r.Object, name, func(spec *corev1.PodSpec) {
 			if ptr.Deref(spec.RuntimeClassName, "") == r.Object {
-				spec.RuntimeClassName = &nearest
+				spec.RuntimeClassName = &name
 			}
 		}, r))
 	}

@@ -216,7 +216,7 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	if _, misnamed := r.Misnamed(c.Gang); misnamed {
 		return deniedName(c, r)
 	}
-	what, change := "the pods", "the pods"
+	what, change := podsOf(c, r), "the pods"
 	if kind, name := r.Invalid(); kind != "" && kind != "Pod" && kind != "Job" { // whose template is that of the pods
 		what, change = kind+" "+name+", which comes before its pods", "the job, or what it is made by,"
 	}
@@ -224,7 +224,7 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	if strings.HasPrefix(r.Object, podSecurity) {
 		fix = secured(c, fix)
 	}
-	f := stage.Found(answer.AdmissionDenied, "%s denies %s: %s", by, what, r.Message).
+	f := stage.Found(answer.AdmissionDenied, "%s denies %s: %s", by, what, withoutPolicy(r.Message, by)).
 		Fact("webhook", r.Object).Fact("message", r.Message)
 	if strings.Contains(r.Message, unquoted) {
 		role := refusal.RoleOf(c.Gang, r)
@@ -238,6 +238,26 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		}
 	}
 	return f.Fix(fix)
+}
+
+// podsOf are the pods that a refusal is about: those of one role of several, where it is known.
+func podsOf(c *stage.Context, r refusal.Refusal) string {
+	role := refusal.RoleOf(c.Gang, r)
+	if role == "" || len(c.Gang.Roles) < 2 {
+		return "the pods"
+	}
+	return "the pods of " + role
+}
+
+// policyDenied is how the API server begins what a policy denies, which has been named.
+var policyDenied = regexp.MustCompile(`^ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: `)
+
+// withoutPolicy is a message without the name of the policy that it begins with, where that stands before it.
+func withoutPolicy(message, by string) string {
+	if rest := policyDenied.ReplaceAllString(message, ""); strings.HasPrefix(by, "ValidatingAdmissionPolicy ") && rest != "" {
+		return rest
+	}
+	return message
 }
 
 // deniedName finds that the name of a job makes names of its objects that are not valid: all of them are refused for that one.
