@@ -125,6 +125,10 @@ func (k *fakeKubectl) pipe(first, rest []string) bool {
 		return true
 	}
 	// kubectl -n NS get job NAME -o json | kubectl patch --local -f - --type=json -p PATCH -o json | kubectl -n NS replace --force -f -
+	if first[4] == "pvc" {
+		k.claimAgain(first[2], first[5], rest[slices.Index(rest, "-p")+1])
+		return true
+	}
 	for i, j := range k.s.Jobs {
 		if j.Namespace == first[2] && j.Name == first[5] {
 			content := k.applied(j, rest[slices.Index(rest, "-p")+1])
@@ -150,6 +154,23 @@ func (k *fakeKubectl) pipe(first, rest []string) bool {
 	}
 	k.t.Fatalf("no Job for %v", first)
 	return false
+}
+
+// claimAgain puts a changed volume claim in the place of one, for which its provisioner makes a volume.
+func (k *fakeKubectl) claimAgain(namespace, name, patch string) {
+	i := slices.IndexFunc(k.s.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.Namespace == namespace && claim.Name == name
+	})
+	if i < 0 {
+		k.t.Fatalf("there is no claim %s/%s", namespace, name)
+	}
+	made := &corev1.PersistentVolumeClaim{}
+	k.into(k.applied(k.s.Claims[i], patch), made)
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "made-for-" + name}}
+	made.UID, made.Spec.VolumeName, made.Status.Phase = made.UID+"-2", volume.Name, corev1.ClaimBound
+	volume.Spec.ClaimRef, volume.Spec.AccessModes, volume.Status.Phase = &corev1.ObjectReference{Namespace: namespace, Name: name, UID: made.UID}, made.Spec.AccessModes, corev1.VolumeBound
+	metav1.SetMetaDataAnnotation(&made.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+	k.s.Claims[i], k.s.Volumes = made, append(k.s.Volumes, volume)
 }
 
 func (k *fakeKubectl) applied(obj any, patch string) any {

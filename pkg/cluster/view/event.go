@@ -53,8 +53,16 @@ func (e Event) Refuses() bool {
 
 // FailsToBind reports whether a scheduler reports that it found a place for a pod and could not bind it to that, as the binder of KAI does. Volume claims have events of the same name.
 func (e Event) FailsToBind() bool {
-	return e.Kind == "Pod" && (e.Reason == gang.BindingError || e.Reason == "FailedBinding")
+	return e.Kind == "Pod" && (e.Reason == gang.BindingError || e.Reason == failedBinding) && !e.FailsToClaim()
 }
+
+// FailsToClaim reports whether Kubernetes reports that it could not make the claim of a volume of a pod's own: a generic ephemeral one.
+func (e Event) FailsToClaim() bool {
+	return e.Kind == "Pod" && e.Reason == failedBinding && strings.HasPrefix(e.Message, "ephemeral volume ")
+}
+
+// failedBinding is the reason of events of volume controllers, and of the binder of KAI.
+const failedBinding = "FailedBinding"
 
 // ByKarpenter reports whether Karpenter reported it.
 func (e Event) ByKarpenter() bool { return strings.HasPrefix(e.By, "karpenter") }

@@ -305,9 +305,9 @@ var entries = []Entry{
 		Remedy:   "Choose a value that exists; all are listed with counts.",
 	},
 	{
-		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound"}, {Verdict: Blocked, Who: Admin, When: "the volume that fits is kept for an earlier claim of that name, or a StatefulSet makes the claim and no StorageClass is the default one"}},
-		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or its volume is on a node that is gone; or it gets its volume where the first member goes, and the others that share it do not fit there; or too few nodes have storage for volumes that are to be made.",
-		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, event `ProvisioningFailed`",
+		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "the volume is being provisioned or bound, or the VolumeSnapshot that it is restored from is not ready yet"}, {Verdict: Blocked, Who: Admin, When: "its provisioner does not run or is not installed, or the claim of a generic ephemeral volume is not made, or it takes a PersistentVolume that nothing makes, or the volume that fits is kept for an earlier claim of that name, or a StatefulSet makes the claim and no StorageClass is the default one"}},
+		Meaning:  "A volume claim is missing, lost, being deleted, or will not be bound; or the scheduler has given it to a node, and its volume is not made yet, for which its pod waits; or its volume is on a node that is gone, or is to be made for one; or it gets its volume where the first member goes, and the others that share it do not fit there; or too few nodes have storage for volumes that are to be made.",
+		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, CSIDrivers and VolumeSnapshots, the Deployment of the provisioner, events `ExternalProvisioning` and `ProvisioningFailed`",
 		Remedy:   "Repair the claim or its class.",
 	},
 	{

@@ -124,7 +124,7 @@ func changeBatch(j Target, roles []RolePatch, further []Patch) string {
 	case !changesTemplate(steps):
 		return JSONPatch(j.Namespace, "job", j.Name, steps...)
 	}
-	return recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
+	return Recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
 }
 
 // Replaces reports whether a job has to be deleted and made again for changes of roles: a Job of Kubernetes with another template. What it owns goes
@@ -156,8 +156,8 @@ func generated(template *corev1.PodTemplateSpec) []Patch {
 	return append([]Patch{{Op: "remove", Path: "/spec/selector"}}, steps...)
 }
 
-// recreate replaces an object by a changed copy: it is deleted and created, for fields that cannot be patched.
-func recreate(namespace, resource, name string, steps ...Patch) string {
+// Recreate replaces an object by a changed copy: it is deleted and created, for fields that cannot be patched.
+func Recreate(namespace, resource, name string, steps ...Patch) string {
 	return Pipe(
 		Kubectl(namespace, "get", resource, name, "-o", "json"),
 		Kubectl("", "patch", "--local", "-f", "-", "--type=json", "-p", encode(steps), "-o", "json"),

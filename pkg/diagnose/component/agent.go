@@ -24,7 +24,7 @@ func Agent(v *view.View, taint string) *appsv1.DaemonSet {
 		return nil
 	}
 	for _, d := range v.Snap.DaemonSets {
-		if names, _ := namesIn(d); strings.Contains(names, name) {
+		if names, _ := namesIn(d.Name, &d.Spec.Template.Spec); strings.Contains(names, name) {
 			return d
 		}
 	}

@@ -30,7 +30,7 @@ func DevicePlugins(v *view.View) []*appsv1.DaemonSet {
 	return view.Once(v, devicePlugins{}, func() []*appsv1.DaemonSet {
 		var called, others []*appsv1.DaemonSet
 		for _, d := range v.Snap.DaemonSets {
-			switch names, all := namesIn(d); {
+			switch names, all := namesIn(d.Name, &d.Spec.Template.Spec); {
 			case isCalledPlugin(names):
 				called = append(called, d)
 			case strings.Contains(all, registers):
@@ -48,7 +48,7 @@ func DevicePlugin(v *view.View, resource corev1.ResourceName) *appsv1.DaemonSet 
 	its := append(brandsIn(strings.ToLower(string(resource))), own)
 	var unbranded *appsv1.DaemonSet
 	for _, d := range DevicePlugins(v) {
-		switch names, _ := namesIn(d); {
+		switch names, _ := namesIn(d.Name, &d.Spec.Template.Spec); {
 		case slices.ContainsFunc(its, func(brand string) bool { return strings.Contains(names, brand) }):
 			return d
 		case len(brandsIn(names)) == 0 && isCalledPlugin(names):
@@ -79,11 +79,12 @@ const (
 func Driver(v *view.View, driver, sort string) *appsv1.DaemonSet {
 	type driverOf struct{ driver, sort string }
 	return view.Once(v, driverOf{driver, sort}, func() *appsv1.DaemonSet {
-		short, rest, _ := strings.Cut(driver, ".")
+		_, rest, _ := strings.Cut(driver, ".")
 		vendor, _, _ := strings.Cut(rest, ".")
+		short := shortName(driver, sort)
 		var named, branded *appsv1.DaemonSet
 		for _, d := range v.Snap.DaemonSets {
-			names, all := namesIn(d)
+			names, all := namesIn(d.Name, &d.Spec.Template.Spec)
 			switch {
 			case strings.Contains(all, driver):
 				return d
@@ -101,14 +102,23 @@ func Driver(v *view.View, driver, sort string) *appsv1.DaemonSet {
 	})
 }
 
-// namesIn are the name of a DaemonSet with those of its containers and images, and all of these with what its containers are started with and the paths that it mounts, as texts.
-func namesIn(d *appsv1.DaemonSet) (names, all string) {
-	parts, more := []string{d.Name}, []string{}
-	for _, container := range d.Spec.Template.Spec.Containers {
+// shortName is the part of a driver's name by which it is called, such as ebs of ebs.csi.aws.com: the first that is not just its sort.
+func shortName(driver, sort string) string {
+	short, rest, _ := strings.Cut(driver, ".")
+	if short == sort {
+		short, _, _ = strings.Cut(rest, ".")
+	}
+	return short
+}
+
+// namesIn are the name of a DaemonSet or a Deployment with those of its containers and images, and all of these with what its containers are started with and the paths that it mounts, as texts.
+func namesIn(name string, spec *corev1.PodSpec) (names, all string) {
+	parts, more := []string{name}, []string{}
+	for _, container := range spec.Containers {
 		parts = append(parts, container.Name, container.Image)
 		more = append(more, slices.Concat(container.Command, container.Args)...)
 	}
-	for _, volume := range d.Spec.Template.Spec.Volumes {
+	for _, volume := range spec.Volumes {
 		if volume.HostPath != nil {
 			more = append(more, volume.HostPath.Path)
 		}

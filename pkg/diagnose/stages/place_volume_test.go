@@ -141,7 +141,7 @@ func TestVolumes(t *testing.T) {
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "bound, and being deleted", code: answer.PVCUnbound, exit: 4, first: "claim data is being deleted", never: []answer.Code{answer.TooBig}, alone: true, fix: "make claim data again once it is gone", build: func(c *clustertest.Cluster) {
+		{name: "bound, and being deleted", code: answer.PVCUnbound, exit: 4, first: "claim data is being deleted", never: []answer.Code{answer.TooBig}, alone: true, wantText: []string{"it was deleted 1m ago, and goes when no pod on a node mounts it"}, fix: "make claim data again once it is gone", build: func(c *clustertest.Cluster) {
 			boundClaim(c, "", corev1.ReadWriteMany)
 			at := clustertest.Ago(time.Minute)
 			c.S.Claims[0].DeletionTimestamp, c.S.Claims[0].Finalizers = &at, []string{"kubernetes.io/pvc-protection"}
@@ -153,17 +153,17 @@ func TestVolumes(t *testing.T) {
 			c.S.Claims[0].DeletionTimestamp = &at
 			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
 		}},
-		{name: "for a volume of another claim", code: answer.PVCUnbound, exit: 4, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Bound, of claim old/data"}, never: []answer.Code{answer.TooBig}, alone: true, fix: "for a volume that is free", build: func(c *clustertest.Cluster) {
+		{name: "for a volume of another claim", code: answer.PVCUnbound, exit: 5, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Bound, of claim old/data"}, never: []answer.Code{answer.TooBig}, alone: true, fix: "create a PersistentVolume of class nfs for claim data, and make the claim again", build: func(c *clustertest.Cluster) {
 			pv := named(c, time.Second)
 			pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "old", Name: "data"}, corev1.VolumeBound
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "for a volume that a former claim of the name has left", code: answer.PVCUnbound, exit: 4, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Released, of claim team/data"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+		{name: "for a volume that a former claim of the name has left", code: answer.PVCUnbound, exit: 5, first: "claim data is not bound to volume vol", wantText: []string{"volume vol is Released, of claim team/data"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			pv := named(c, time.Second)
 			pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "team", Name: "data", UID: "former"}, corev1.VolumeReleased
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "for a volume that is not there", code: answer.PVCUnbound, exit: 4, first: "volume vol of claim data not found", never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+		{name: "for a volume that is not there", code: answer.PVCUnbound, exit: 5, first: "volume vol of claim data not found", never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			named(c, time.Second)
 			c.S.Volumes = nil
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
@@ -189,7 +189,7 @@ func TestVolumes(t *testing.T) {
 				g.Min, g.More = 1, []clustertest.Role{{Name: "Chief", Replicas: 1, Spec: mounting("data")}}
 			}))
 		}},
-		{name: "no provisioner, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, and there is no volume", code: answer.PVCUnbound, exit: 5, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
@@ -209,7 +209,7 @@ func TestVolumes(t *testing.T) {
 			c.Put(pv)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
 		}},
-		{name: "no provisioner, and the volume is too small", code: answer.PVCUnbound, exit: 4, first: "there is no free volume that fits it; the largest, vol, has 50Gi, and it requests 100Gi$", build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, and the volume is too small", code: answer.PVCUnbound, exit: 5, first: "there is no free volume that fits it; the largest, vol, has 50Gi, and it requests 100Gi$", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending).Spec.Resources.Requests = clustertest.List("storage", "100Gi")
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}
@@ -217,21 +217,54 @@ func TestVolumes(t *testing.T) {
 			c.Put(pv)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "on a node that is gone", code: answer.PVCUnbound, exit: 4, first: "^the volume of PersistentVolumeClaim data is on n9, which is not in the cluster$", fix: "make claim data again", wantText: []string{"if n9 comes back, so does the volume"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+		{name: "on a node that is gone", code: answer.PVCUnbound, exit: 5, first: "^the volume of PersistentVolumeClaim data is on n9, which is not in the cluster$", fix: "create a PersistentVolume for claim data, and make the claim again", wantText: []string{"if n9 comes back, so does the volume"}, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
 			boundClaim(c, "n9", corev1.ReadWriteMany)
 			c.S.Volumes[0].Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = corev1.LabelHostname
 		}},
 		{name: "lost", code: answer.PVCUnbound, exit: 4, first: "has lost its volume vol", fix: "make claim data again", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimLost).Spec.VolumeName = "vol"
+			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
+		{name: "lost, and nothing makes another", code: answer.PVCUnbound, exit: 5, first: "has lost its volume vol", fix: "create a PersistentVolume of class fast for claim data, and make the claim again", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "fast", corev1.ClaimLost).Spec.VolumeName = "vol"
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "no class at all, and the only volume is too small", code: answer.PVCUnbound, exit: 5, first: "no volume fits it; the largest, vol, has 200Gi, and it requests 500Gi$", fix: "create a PersistentVolume for claim data", not: []string{"StorageClass that exists"}, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "", corev1.ClaimPending).Spec.Resources.Requests = clustertest.List("storage", "500Gi")
+			c.Put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Capacity: clustertest.List("storage", "200Gi")}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "no class at all, and the only volume is for one node", code: answer.PVCUnbound, exit: 5, first: "the largest, vol, is ReadWriteOnce, and it requests ReadWriteMany$", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "", corev1.ClaimPending)
+			c.Put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "no provisioner, and the volume that fits is on a node that is gone", code: answer.PVCUnbound, exit: 5, first: "there is no free volume that fits it$", fix: "create a PersistentVolume of class local for claim data", not: []string{"clear the claimRef"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
+			boundClaim(c, "n9", corev1.ReadWriteMany)
+			v, claim := c.S.Volumes[0], c.S.Claims[0]
+			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = corev1.LabelHostname
+			v.Spec.StorageClassName, v.Spec.ClaimRef.UID, v.Status.Phase = "local", "earlier", corev1.VolumeReleased
+			claim.Spec.StorageClassName, claim.Spec.VolumeName, claim.Annotations, claim.Status.Phase = &v.Spec.StorageClassName, "", nil, corev1.ClaimPending
+			class(c, "local", "kubernetes.io/no-provisioner", wait)
+		}},
+		{name: "no provisioner, and others have the volumes", code: answer.PVCUnbound, exit: 5, first: "there is no free volume that fits it$",
+			wantText: []string{`volume vol \(0\) is Released, of claim research/x: it is free once an administrator clears its claimRef`}, build: func(c *clustertest.Cluster) {
+				pvc(c, "data", "local", corev1.ClaimPending)
+				class(c, "local", "kubernetes.io/no-provisioner", wait)
+				pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}}
+				pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "research", Name: "x", UID: "x"}
+				c.Put(pv)
+				c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
+			}},
 		{name: "no class and no default one", code: answer.PVCUnbound, exit: 4, first: "names no StorageClass", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimPending)
 			class(c, "standard", "csi.example.com", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "no class, and two default ones", code: answer.PVCUnbound, exit: 4, first: "waits for a volume of class newest, which no provisioner serves", build: func(c *clustertest.Cluster) {
+		{name: "no class, and two default ones", code: answer.PVCUnbound, exit: 5, first: "waits for a volume of class newest, which no provisioner serves", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimPending).Spec.StorageClassName = nil
 			for i, name := range []string{"older", "newest"} {
 				sc := class(c, name, []string{"csi.example.com", "kubernetes.io/no-provisioner"}[i], wait)

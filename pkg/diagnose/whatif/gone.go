@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -62,6 +63,8 @@ func (o *Owned) Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...gang.Id
 	c.Pods = minus(c.Pods, pods)
 	c.ResourceQuotas = quota.Release(c.ResourceQuotas, pods)
 	c.ResourceClaims = release(c.ResourceClaims, pods)
+	claims := ownClaims(c.Claims, pods)
+	c.Claims, c.ResourceQuotas = minus(c.Claims, claims), quota.ReleaseClaims(c.ResourceQuotas, claims)
 	custom := map[schema.GroupKind][]*unstructured.Unstructured{}
 	for _, p := range pods { // Kueue's Workload of a pod by itself
 		if id := gang.IdentityOf(p); id.UID != "" && len(o.custom[id]) > 0 {
@@ -81,6 +84,20 @@ func (o *Owned) Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...gang.Id
 	}
 	c.Jobs = minus(c.Jobs, jobs)
 	return c
+}
+
+// ownClaims are the volume claims that were made for some pods alone, and go with them.
+func ownClaims(claims []*corev1.PersistentVolumeClaim, pods []*corev1.Pod) (own []*corev1.PersistentVolumeClaim) {
+	of := map[types.UID]bool{}
+	for _, p := range pods {
+		of[p.UID] = p.UID != ""
+	}
+	for _, claim := range claims {
+		if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" && of[owner.UID] {
+			own = append(own, claim)
+		}
+	}
+	return own
 }
 
 // minus is a list without some of its items.

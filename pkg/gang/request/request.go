@@ -184,7 +184,7 @@ func Quantity(name corev1.ResourceName, amount int64) resource.Quantity {
 
 // Unit is the least amount in which people request a resource: Mi of memory and storage, and pages of huge pages, of which the API takes no part.
 func Unit(name corev1.ResourceName) int64 {
-	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage {
 		return 1 << 20
 	}
 	if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge {

@@ -183,9 +183,12 @@ func Hard(q *corev1.ResourceQuota) corev1.ResourceList {
 	return q.Spec.Hard
 }
 
-// Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu, and count/jobs.batch is jobs.batch.
+// Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu, and count/jobs.batch is jobs.batch. Of a StorageClass it is what is counted of that.
 func Resource(key corev1.ResourceName) corev1.ResourceName {
 	name := string(key)
+	if _, counted, ok := strings.Cut(name, ofStorageClass); ok {
+		name = counted
+	}
 	for _, prefix := range []string{corev1.DefaultResourceRequestsPrefix, "limits.", "count/"} {
 		name = strings.TrimPrefix(name, prefix)
 	}

@@ -172,7 +172,7 @@ func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repai
 
 // lackingOn finds what the gang lacks on one cluster, and measures the room for it on another, which is the cluster as it is but for nodes that are open.
 func lackingOn(c *stage.Context, without, open *placement.Cluster) shortfall {
-	causes := c.Causes(without)
+	causes := inPlace(c, open, c.Causes(without))
 	if len(causes.All) == 0 {
 		return shortfall{causes, open, c.Lacking(), without}
 	}

@@ -43,7 +43,7 @@ func leaving(c *stage.Context) []*stage.Finding {
 // lacks finds what keeps the gang from its place on a cluster: the causes without which it would fit. Of several that are needed together the
 // sentence of the first names the others.
 func lacks(c *stage.Context, cluster *placement.Cluster) []*stage.Finding {
-	causes := c.Causes(cluster)
+	causes := inPlace(c, cluster, c.Causes(cluster))
 	var found []*stage.Finding
 	for _, cause := range causes.Ordered() {
 		f := lack(c, cluster, causes, cause, onlyCause(causes))
@@ -75,7 +75,7 @@ func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 	case placement.NodeSelector, placement.Taint:
 		return busy(c, cluster, causes, r)
 	default:
-		return short(c, cluster, causes, r, alone)
+		return tied(c, short(c, cluster, causes, r, alone), causes, r)
 	}
 }
 

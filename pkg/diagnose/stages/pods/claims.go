@@ -17,8 +17,9 @@ import (
 // claimRefused is the reason of the event by which Kubernetes reports that it could not make the claim of a pod for devices.
 const claimRefused = "FailedResourceClaimCreation"
 
-// claimQuotas finds that a quota refuses the claims of devices of pods that exist: no scheduler looks for nodes for a pod before its claims are there.
+// claimQuotas finds that a quota refuses the claims of pods that exist, of devices or of volumes: no scheduler looks for nodes for a pod before its claims are there.
 func claimQuotas(c *stage.Context, out *stage.Result) {
+	volumeClaims(c, out)
 	var waiting, claiming int64
 	var latest *view.Event
 	for _, m := range c.Gang.Members {

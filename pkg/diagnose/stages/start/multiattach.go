@@ -34,6 +34,19 @@ func multiAttach(c *stage.Context, m gang.Member, e view.Event) *stage.Finding {
 	return stage.Found(answer.VolumeMultiAttach, "%s", e.Message).Detail(severalNodes).SinceTime(e.First).Run(c.Kubectl("describe", "pod", m.Pod.Name))
 }
 
+// away are those of some nodes, a line each, that do not answer, or are gone: what is attached there is not unmounted.
+func away(c *stage.Context, nodes []string) (lines []string) {
+	for _, name := range nodes {
+		switch n := c.Cluster().Node(name); {
+		case n == nil:
+			lines = append(lines, fmt.Sprintf("%s is not in the cluster", name))
+		case !placement.NodeReady(n):
+			lines = append(lines, fmt.Sprintf("%s is not ready for %s, so that nothing unmounts the volume there", name, phrase.Age(c.View.Age(placement.ReadyChangedAt(n)))))
+		}
+	}
+	return lines
+}
+
 // attachments are the nodes that the volume of a claim is attached to, but that of a member; here reports whether it is attached there.
 func attachments(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim) (nodes []string, here bool) {
 	for _, a := range c.View.Snap.VolumeAttachments {
@@ -145,7 +158,9 @@ func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim,
 	case len(u.names) == 0 && len(u.nodes) == 0 && !c.View.Snap.CanList("volumeattachments.storage.k8s.io", ""):
 		return f.Detail(severalNodes)
 	case len(u.names) == 0 && len(u.nodes) > 0 && c.View.Age(since) > detachTakes:
-		return f.Detail("no pod uses it there, and it has not been detached for %s: see why at the attach controller and the driver of the volume", phrase.Age(c.View.Age(since))).As(answer.Blocked, answer.Admin)
+		f.Detail("no pod uses it there, and it has not been detached for %s: see why at the attach controller and the driver of the volume", phrase.Age(c.View.Age(since)))
+		stage.DetailEach(f, away(c, u.nodes), func(line string) string { return line })
+		return f.As(answer.Blocked, answer.Admin)
 	case len(u.names) == 0 && len(u.nodes) > 0:
 		f.Detail("no pod uses it there: it is to be detached, which takes up to %s where the node does not answer", phrase.Age(detachTakes))
 	}

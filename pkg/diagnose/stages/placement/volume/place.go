@@ -48,6 +48,17 @@ func Elsewhere(c *stage.Context, f *stage.Finding, r placement.Room) {
 	}
 }
 
+// Here adds to a finding about nodes where the volumes of a role are that they are there.
+func Here(c *stage.Context, f *stage.Finding, role placement.Role) {
+	places := boundPlaces(c, role)
+	if len(places) == 0 {
+		return
+	}
+	claim := places[0].claim
+	f.Message += "; " + volumesAre(places)
+	f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
+}
+
 // volumeNodes are the nodes where a role can have its volumes, where that is a matter of single nodes: those of local disks.
 func volumeNodes(m placement.Matrix) (names []string) {
 	if len(m.Rejected(placement.VolumeNode)) == 0 {

@@ -1,12 +1,12 @@
 package volume
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storageutil "k8s.io/kubernetes/pkg/apis/storage/util"
 
@@ -25,14 +25,22 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
+// about is a finding about a claim that members mount, with what is known of it. The claim is nil where there is none of the name.
+func about(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
+	f := stage.Found(answer.PVCUnbound, "%s", problem).Fact("claim", name).Fact("role", phrase.Role(role.Name))
+	if claim != nil {
+		f.See("v1", "PersistentVolumeClaim", claim, ".status.phase").Run(c.Kubectl("describe", "pvc", name))
+		ofClaim(c, f, claim)
+	}
+	return f
+}
+
 // unbound finds that members mount a claim that has no volume, or one that is of no use, and what would help. The claim is nil where there is none of the name.
 func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *stage.Finding {
-	f := stage.Found(answer.PVCUnbound, "%s", problem).Fact("claim", name).Fact("role", phrase.Role(role.Name))
+	f := about(c, role, name, claim, problem)
 	if claim == nil {
 		return absentClaim(c, f, name)
 	}
-	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase").Run(c.Kubectl("describe", "pvc", name))
-	ofClaim(c, f, claim)
 	desired, class, have := classOf(c, claim)
 	pending := claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == ""
 	if v := releasedVolume(c, claim, desired); v != nil && class != nil && class.Provisioner == noProvisioner && pending {
@@ -44,10 +52,7 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 			return f.As(answer.Blocked, answer.Admin).Detail("StatefulSet %s would make the claim again as it is", set)
 		}
 	}
-	return f.Fix(stage.Fix{
-		Action: otherVolume(c, claim, desired, class),
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, desired) },
-	})
+	return otherVolume(f, makeAgain(c, claim, desired, class), have)
 }
 
 // absentClaim adds to a finding about a claim that there is none of the name, and which name may be meant.
@@ -84,27 +89,110 @@ func ofClaim(c *stage.Context, f *stage.Finding, claim *corev1.PersistentVolumeC
 	}
 }
 
-// otherVolume is how a claim gets a volume, or another one. The class is the one that it names or gets by default; nil where there is none.
-func otherVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, desired string, class *storagev1.StorageClass) answer.Action {
+// otherVolume adds to a finding about a claim how it gets a volume, or another one: have are the StorageClasses that there are.
+func otherVolume(f *stage.Finding, a again, have []string) *stage.Finding {
 	const noData = "the claim holds no data yet"
-	name := claim.Name
-	a := answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Command: c.Kubectl("describe", "pvc", name)}
-	again := c.Kubectl("delete", "pvc", name)
-	switch {
-	case claim.DeletionTimestamp != nil:
-		a.Text, a.Cost = fmt.Sprintf("make claim %s again once it is gone", name), "the data of its volume goes with it, unless the volume is retained"
-	case claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound:
-		a.Text, a.Cost, a.Command = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone", again
-	case claim.Spec.VolumeName != "":
-		a.Text, a.Cost, a.Command = fmt.Sprintf("make claim %s again for a volume that is free, or free volume %s", name, claim.Spec.VolumeName), noData, again
-	case class != nil && class.Provisioner == noProvisioner:
-		a.Text = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", desired, name)
-	case class != nil:
-		a.Text = fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", class.Provisioner, name)
-	default:
-		a.Text, a.Cost, a.Command = fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), noData, again
+	name, describe := a.claim.Name, a.c.Kubectl("describe", "pvc", a.claim.Name)
+	bound := func(text, cost string) *stage.Finding {
+		return f.Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: text, Cost: cost, Change: map[string]any{"claim": name}, Command: describe},
+			Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, a.claim, a.desired) },
+		})
 	}
-	return a
+	lost := a.claim.Status.Phase == corev1.ClaimLost || a.claim.Status.Phase == corev1.ClaimBound
+	named := volumeOf(a.c, a.claim)
+	switch {
+	case a.claim.DeletionTimestamp != nil:
+		deleted(a.c, f, a.claim)
+		return bound(fmt.Sprintf("make claim %s again once it is gone", name), "the data of its volume goes with it, unless the volume is retained")
+	case lost && a.works():
+		return f.Fix(a.fix(fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"))
+	case !lost && named != nil && !taken(named, a.claim):
+		return bound(fmt.Sprintf("make claim %s again, so that it is bound to volume %s", name, named.Name), noData)
+	case a.claim.Spec.VolumeName != "" && a.works():
+		return f.Fix(a.fix(fmt.Sprintf("make claim %s again for a volume that is free", name), noData))
+	case a.claim.Spec.VolumeName != "":
+		volumesOf(a.c, f, a.claim, a.desired)
+		return a.newVolume(f, ", and make the claim again")
+	case a.provisioned():
+		return bound(fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", a.class.Provisioner, name), "")
+	case a.class != nil || len(have) == 0:
+		volumesOf(a.c, f, a.claim, a.desired)
+		return a.newVolume(f, "")
+	}
+	text := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name)
+	if len(have) > 1 {
+		return bound(text, noData)
+	}
+	op := "replace"
+	if a.claim.Spec.StorageClassName == nil {
+		op = "add"
+	}
+	return f.Fix(a.fix(text, noData, command.Patch{Op: op, Path: "/spec/storageClassName", Value: have[0]}))
+}
+
+// deleted adds to a finding about a claim that is being deleted since when it is, and whose pods keep it.
+func deleted(c *stage.Context, f *stage.Finding, claim *corev1.PersistentVolumeClaim) {
+	f.SinceTime(claim.DeletionTimestamp.Time).Detail("it was deleted %s ago, and goes when no pod on a node mounts it", phrase.Age(c.View.Age(claim.DeletionTimestamp.Time)))
+	stage.DetailEach(f, c.Mounting(claim), func(h *view.Consumer) string {
+		var nodes []string
+		for _, p := range h.Pods {
+			if p.Namespace == claim.Namespace && p.Spec.NodeName != "" && stage.Mounts(p, claim.Name) && !slices.Contains(nodes, p.Spec.NodeName) {
+				nodes = append(nodes, p.Spec.NodeName)
+			}
+		}
+		slices.Sort(nodes)
+		return fmt.Sprintf("%s mounts it on %s", c.Title(h), phrase.Names(nodes))
+	})
+}
+
+// volumesOf adds to a finding that no volume is free for a claim which volumes of its class there are, and why each is of no use to it.
+func volumesOf(c *stage.Context, f *stage.Finding, claim *corev1.PersistentVolumeClaim, class string) {
+	var all []*corev1.PersistentVolume
+	for _, v := range c.View.Snap.Volumes {
+		if v.Spec.StorageClassName == class && v.Name != claim.Spec.VolumeName && (class != "" || !taken(v, claim)) {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 1 && !taken(all[0], claim) && reached(c, all[0]) { // which the sentence is about
+		return
+	}
+	slices.SortFunc(all, func(a, b *corev1.PersistentVolume) int {
+		return cmp.Or(cmp.Compare(string(b.Status.Phase), string(a.Status.Phase)), cmp.Compare(a.Name, b.Name)) // those that are released first
+	})
+	stage.DetailEach(f, all, func(v *corev1.PersistentVolume) string { return useless(c, v, claim) })
+}
+
+// useless is why a volume is of no use to a claim.
+func useless(c *stage.Context, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	text := fmt.Sprintf("volume %s (%s", v.Name, v.Spec.Capacity.Storage())
+	if place, ok := placeOf(c, volumeTerms(v)); ok {
+		text += ", " + place.text
+	}
+	wants := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch text += ")"; {
+	case !reached(c, v):
+		text += " is where there is no node"
+	case taken(v, claim):
+		text += fmt.Sprintf(" is %s, of %s", v.Status.Phase, c.Reader.Title(audience.New("claim", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name)))
+		if v.Status.Phase == corev1.VolumeReleased {
+			text += ": it is free once an administrator clears its claimRef"
+		}
+	case v.Spec.Capacity.Storage().Cmp(wants) < 0:
+		text += fmt.Sprintf(" is too small: the claim requests %s", wants.String())
+	default:
+		text += fmt.Sprintf(" is %s, and the claim %s", modes(v.Spec.AccessModes), modes(claim.Spec.AccessModes))
+	}
+	return text
+}
+
+// modes lists access modes.
+func modes(all []corev1.PersistentVolumeAccessMode) string {
+	var names []string
+	for _, mode := range all {
+		names = append(names, string(mode))
+	}
+	return phrase.And(names)
 }
 
 // release makes of the finding that a claim has no volume that one is kept for an earlier claim, and has an administrator release it.

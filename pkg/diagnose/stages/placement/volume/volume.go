@@ -44,7 +44,11 @@ func Claims(c *stage.Context, out *stage.Result, role placement.Role) {
 				claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec} // the one that will be made
 				claim.Namespace, claim.Name, claim.CreationTimestamp = ns, name, metav1.NewTime(c.View.Now)
 			}
-			unusable(c, out, role, v, claim)
+			if f := unmade(c, role, v); f != nil {
+				out.Add(f)
+			} else {
+				unusable(c, out, role, v, claim)
+			}
 		}
 	}
 }
@@ -52,6 +56,14 @@ func Claims(c *stage.Context, out *stage.Result, role placement.Role) {
 // unusable finds that the claim of a volume will not be bound, or else cannot be used now, for which the search for a placement rejects every node. That passes where
 // the claim is about to have its volume. A gang that fits all the same starts without the members that mount it.
 func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev1.Volume, claim *corev1.PersistentVolumeClaim) {
+	if f := restored(c, role, claim); f != nil {
+		out.Add(f)
+		return
+	}
+	if f := unserved(c, role, claim); f != nil {
+		out.Add(f)
+		return
+	}
 	if problem := claimProblem(c, claim); problem != "" {
 		out.Add(unbound(c, role, claim.Name, claim, problem))
 		return
@@ -73,9 +85,7 @@ func unusable(c *stage.Context, out *stage.Result, role placement.Role, v *corev
 		return
 	}
 	if coming := volumeComing(c, claim); coming != "" {
-		f := unbound(c, role, claim.Name, claim, coming).As(answer.Waiting, answer.Nobody)
-		f.Fixes = nil
-		out.Add(f)
+		out.Add(about(c, role, claim.Name, claim, coming).As(answer.Waiting, answer.Nobody))
 		return
 	}
 	out.Add(unbound(c, role, claim.Name, claim, problem))
@@ -162,10 +172,10 @@ func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string 
 	case desired != "" && class == nil && c.View.Snap.CanList("storageclasses.storage.k8s.io", ""):
 		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", desired, claim.Name, phrase.Names(have))
 	case desired == "":
-		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it", claim.Name)
+		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it%s", claim.Name, misfit(c, claim, ""))
 	case failed != nil && c.View.Age(failed.Last) < provisioningFails:
 		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
-	case class != nil && class.Provisioner == noProvisioner && !freeVolume(c, claim, desired):
+	case class != nil && class.Provisioner == noProvisioner && freeVolume(c, claim, desired) == nil:
 		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which no provisioner serves: there is no free volume that fits it%s", claim.Name, desired, misfit(c, claim, desired))
 	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return ""
@@ -203,17 +213,12 @@ func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired str
 	return desired, class, have
 }
 
-// freeVolume reports whether a volume that exists could be bound to a claim.
-func freeVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) bool {
-	return slices.ContainsFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool { return !taken(v, claim) && suits(v, claim, class) })
-}
-
 // misfit ends a sentence about a claim that no free volume of a class fits: why the largest of them does not. It is empty without any.
 func misfit(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) string {
 	size := func(v *corev1.PersistentVolume) *resource.Quantity { return v.Spec.Capacity.Storage() }
 	var largest *corev1.PersistentVolume
 	for _, v := range c.View.Snap.Volumes {
-		if v.Spec.StorageClassName == class && !taken(v, claim) && (largest == nil || size(v).Cmp(*size(largest)) > 0) {
+		if v.Spec.StorageClassName == class && !taken(v, claim) && reached(c, v) && (largest == nil || size(v).Cmp(*size(largest)) > 0) {
 			largest = v
 		}
 	}
@@ -224,7 +229,7 @@ func misfit(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string)
 	case size(largest).Cmp(*wants) < 0:
 		return fmt.Sprintf("; the largest, %s, has %s, and it requests %s", largest.Name, size(largest), wants)
 	}
-	return fmt.Sprintf("; the largest, %s, does not have all its access modes", largest.Name)
+	return fmt.Sprintf("; the largest, %s, is %s, and it requests %s", largest.Name, modes(largest.Spec.AccessModes), modes(claim.Spec.AccessModes))
 }
 
 // suits reports whether a volume is of a class, and has what a claim requests.
@@ -240,7 +245,7 @@ func suits(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clas
 func releasedVolume(c *stage.Context, claim *corev1.PersistentVolumeClaim, class string) *corev1.PersistentVolume {
 	i := slices.IndexFunc(c.View.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
 		ref := v.Spec.ClaimRef
-		return v.Status.Phase == corev1.VolumeReleased && ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && taken(v, claim) && suits(v, claim, class)
+		return v.Status.Phase == corev1.VolumeReleased && ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && taken(v, claim) && suits(v, claim, class) && reached(c, v)
 	})
 	if i < 0 {
 		return nil
