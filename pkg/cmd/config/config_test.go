@@ -178,7 +178,7 @@ func TestSetRefusesWhatCommandsRefuse(t *testing.T) {
 		"set spec.x":               `--set "spec.x": must be PATH=VALUE`,
 		"set status.x=1":           `--set status.x`,
 		"template resnt":           `--template "resnt": there is no template of this name`,
-		"toleration a:b":           `--toleration "a:b": the effect "b" must be`,
+		"toleration a:b":           `--toleration "a:b": effect "b": must be`,
 		"affinity-node a=":         "",
 		"topology a/b/c":           `--topology "a/b/c": `,
 		"topology-preferred a,":    `--topology-preferred "a,": `,
@@ -221,7 +221,7 @@ func TestErrorsNameTheSetting(t *testing.T) {
 	}{
 		"environment": {env: map[string]string{"GANGCTL_GPU_RESOURCE": "gpu"}, args: "submit tf a --image i --dry-run=client",
 			want: `error: GANGCTL_GPU_RESOURCE: --gpu-resource "gpu": must be an extended resource`},
-		"file":    {file: "toleration: [a:b]\n", args: "submit tf a --image i --dry-run=client", want: `error: settings FILE: toleration: --toleration "a:b": the effect`},
+		"file":    {file: "toleration: [a:b]\n", args: "submit tf a --image i --dry-run=client", want: `error: settings FILE: toleration: --toleration "a:b": effect`},
 		"profile": {file: "profiles: {big: {selector: '!'}}\n", args: "list --profile big", want: `error: settings FILE: profile big: selector: --selector "!"`},
 		"typed":   {env: map[string]string{"GANGCTL_GPU_RESOURCE": "gpu"}, args: "submit tf a --image i --dry-run=client --gpu-resource x", want: `error: --gpu-resource "x": must be`},
 		"another": {env: map[string]string{"GANGCTL_SCHEDULER": "s"}, args: "submit tf a --image i --dry-run=client --gpu-resource x", want: `error: --gpu-resource "x": must be`},

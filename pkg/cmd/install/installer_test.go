@@ -185,7 +185,7 @@ func TestTwoAtATime(t *testing.T) {
 func TestKeepsImage(t *testing.T) {
 	s := installed(t, "c3aba946", "--image", "gangctl:local")
 	out, stderr, failed := run(t, s, "c3aba946", "--serve", "volcano")
-	if failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") || !strings.Contains(stderr, "keeps what is not typed: --image=gangctl:local ") {
+	if failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") || !strings.Contains(stderr, "keeps what is not typed: --image=gangctl:local\n") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
 	}
 	if _, _, failed = run(t, s, "c3aba946", "-n", "other"); failed == nil || !strings.Contains(failed.Message, "is installed in namespace gangctl-system already") {

@@ -166,10 +166,13 @@ func TestTheSchedulersAnswerWithoutRights(t *testing.T) {
 		t.Helper()
 		l := publish(t, 2, 20*time.Minute, time.Second)
 		s := busy().Done()
-		for _, jobs := range s.Custom {
-			for _, job := range jobs {
-				if job.GetName() == "llama" {
-					job.SetUID("u1")
+		for _, objects := range s.Custom {
+			for _, object := range objects {
+				if owners := object.GetOwnerReferences(); len(owners) > 0 && owners[0].Name == "llama" { // the PodGroup
+					owners[0].UID = "u1"
+					object.SetOwnerReferences(owners)
+				} else if object.GetName() == "llama" {
+					object.SetUID("u1")
 				}
 			}
 		}
