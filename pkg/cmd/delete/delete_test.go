@@ -150,10 +150,14 @@ func TestWaitsForPodsOfALaterRayCluster(t *testing.T) {
 	if _, err := dyn.Resource(kubetest.RayJobs()).Namespace("research").Update(ctx, kubetest.RayJob("research", "llama", "llama-x7k2p"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := typed.CoreV1().Pods("research").Create(ctx, kubetest.RayPod("research", "llama-x7k2p", "head"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	poll.Until(t, "the pod", func() bool { return stderr.String() == "llama: waiting for the job with 1 pod\n" })
+	role := "head"
+	poll.Until(t, "its pods", func() bool { // the first look may come after any of them, and is not reported
+		if _, err := typed.CoreV1().Pods("research").Create(ctx, kubetest.RayPod("research", "llama-x7k2p", role), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		role += "-x"
+		return strings.HasPrefix(stderr.String(), "llama: waiting for the job with ")
+	})
 	interrupt()
 	<-ended
 }
