@@ -141,7 +141,7 @@ func TestVolumes(t *testing.T) {
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "bound, and being deleted", code: answer.PVCUnbound, exit: 4, first: "claim data is being deleted", never: []answer.Code{answer.TooBig}, alone: true, wantText: []string{"it was deleted 1m ago, and goes when no pod on a node mounts it"}, fix: "make claim data again once it is gone", build: func(c *clustertest.Cluster) {
+		{name: "bound, and being deleted", code: answer.PVCUnbound, exit: 4, first: "claim data is being deleted", never: []answer.Code{answer.TooBig}, alone: true, wantText: []string{"it was deleted 60s ago, and goes when no pod on a node mounts it"}, fix: "make claim data again once it is gone", build: func(c *clustertest.Cluster) {
 			boundClaim(c, "", corev1.ReadWriteMany)
 			at := clustertest.Ago(time.Minute)
 			c.S.Claims[0].DeletionTimestamp, c.S.Claims[0].Finalizers = &at, []string{"kubernetes.io/pvc-protection"}

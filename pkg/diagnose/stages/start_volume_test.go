@@ -115,7 +115,7 @@ func TestStartVolumes(t *testing.T) {
 			attachedTo(c, "n1")
 			addEvent(c, "FailedAttachVolume", multiAttach, 9*time.Minute)
 		}},
-		{name: "no pod has it, and its node is away", code: answer.VolumeMultiAttach, exit: 5, wantText: []string{"n1 is not ready for 34m, so that nothing unmounts the volume there"}, build: func(c *clustertest.Cluster) {
+		{name: "no pod has it, and its node is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.VolumeMultiAttach}, wantText: []string{"n1 is not ready for 34m, so that nothing unmounts the volume there"}, build: func(c *clustertest.Cluster) {
 			second(c, mounted("data"))
 			attachedTo(c, "n1")
 			clustertest.NotReady(c.S.Nodes[0], 34*time.Minute)

@@ -151,6 +151,7 @@ func volumeClaims(c *stage.Context, out *stage.Result) {
 			if strings.HasSuffix(string(key), string(corev1.ResourceRequestsStorage)) {
 				all.smaller(c, f, key, own, used, limit)
 			}
+			all.made(c, f)
 			out.Add(f)
 		}
 	}
@@ -252,11 +253,17 @@ func (all ownVolumes) denied(c *stage.Context, out *stage.Result, r refusal.Refu
 			Fix(refusal.Lift(c.Gang, r, answer.User, "change the claim template of volume "+all.lacking[0].name+" as "+by+" requires, and submit again", ""))
 	}
 	all.describe(c, f)
-	for i := range f.Fixes {
-		lifted := f.Fixes[i].Apply
-		f.Fixes[i].Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot { return all.accepted(c, lifted(s)) }
-	}
+	all.made(c, f)
 	out.Add(f)
+}
+
+// made has the claims made after the fixes of a finding that leave the pods as they are: those that make the pods again make others.
+func (all ownVolumes) made(c *stage.Context, f *stage.Finding) {
+	for i := range f.Fixes {
+		if lifted := f.Fixes[i].Apply; f.Fixes[i].Edit == nil {
+			f.Fixes[i].Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot { return all.accepted(c, lifted(s)) }
+		}
+	}
 }
 
 // accepted is the cluster in which the claims were made.

@@ -97,22 +97,21 @@ func (p provision) waits() string {
 	return text
 }
 
-// since is from when on the provisioner is waited for: by the event that reports that, or else from when on there are the claim and, where it waits for one, a pod that mounts it. It is zero for a
-// claim that is not made yet.
+// since is from when on the provisioner is waited for: from the claim on, or, where that waits for a pod, by the event that reports it, or else from when on there are both. It is zero for a claim
+// that does not wait yet.
 func (p provision) since() time.Time {
-	events := eventsOf(p.c, p.claim)
-	if e := stage.LatestEvent(events, "ExternalProvisioning"); e != nil {
+	switch e := stage.LatestEvent(eventsOf(p.c, p.claim), "ExternalProvisioning"); {
+	case p.claim.Status.Phase == "" || p.node == "" && p.first():
+		return time.Time{}
+	case !p.first():
+		return p.claim.CreationTimestamp.Time
+	case e != nil:
 		return e.First
 	}
-	if p.claim.Status.Phase == "" || p.node == "" && p.first() {
-		return time.Time{}
-	}
 	first := time.Time{}
-	if p.node != "" {
-		for _, m := range p.c.Gang.Members {
-			if m.Pod != nil && stage.Mounts(m.Pod, p.claim.Name) && (first.IsZero() || m.Pod.CreationTimestamp.Time.Before(first)) {
-				first = m.Pod.CreationTimestamp.Time
-			}
+	for _, m := range p.c.Gang.Members {
+		if m.Pod != nil && stage.Mounts(m.Pod, p.claim.Name) && (first.IsZero() || m.Pod.CreationTimestamp.Time.Before(first)) {
+			first = m.Pod.CreationTimestamp.Time
 		}
 	}
 	return view.Later(p.claim.CreationTimestamp.Time, first)
