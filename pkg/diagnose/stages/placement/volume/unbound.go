@@ -116,12 +116,12 @@ func otherVolume(f *stage.Finding, a again, have []string) *stage.Finding {
 		return a.newVolume(f, ", and make the claim again")
 	case a.provisioned():
 		return bound(fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", a.class.Provisioner, name), "")
-	case a.class != nil || len(have) == 0:
+	case a.class != nil || len(have) == 0 && a.desired == "":
 		volumesOf(a.c, f, a.claim, a.desired)
 		return a.newVolume(f, "")
 	}
 	text := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name)
-	if len(have) > 1 {
+	if len(have) != 1 {
 		return bound(text, noData)
 	}
 	op := "replace"
