@@ -46,7 +46,7 @@ func CountedElsewhere(c *stage.Context, scheduler string, name corev1.ResourceNa
 	})[placed{scheduler, name}]
 }
 
-// known are the resources that nodes know, as many as they have of them.
+// known are the resources in the capacity of any node, also those of which it has none.
 func known(c *stage.Context) sets.Set[corev1.ResourceName] {
 	type known struct{}
 	return view.Once(c.View, known{}, func() sets.Set[corev1.ResourceName] {
