@@ -51,7 +51,7 @@ func (j joined) Required(group types.NamespacedName) (count, priority int32, ok 
 
 // schedule brings the objects into the cache of gangs, and lets the engine with the planner look at the pods. Those of the other tenant
 // must get their nodes.
-func schedule(t *testing.T, in input, a allowance) {
+func schedule(t *testing.T, in input, a *allowance) {
 	t.Helper()
 	config, err := latest.Default()
 	if err != nil {
