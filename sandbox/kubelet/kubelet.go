@@ -121,7 +121,7 @@ func (o options) startNodes(ctx context.Context, config *rest.Config, client kub
 	ctx = kwoklog.NewContext(ctx, kwoklog.NewLogger(os.Stderr, kwoklog.LevelWarn))
 	controller, err = controllers.NewController(controllers.Config{
 		Clock:                        clock.RealClock{},
-		TypedClient:                  terminatingOnly{client},
+		TypedClient:                  seenOnly{client, clock.RealClock{}},
 		DynamicClient:                dynamicClient,
 		RESTClient:                   client.CoreV1().RESTClient(),
 		ManageNodesWithLabelSelector: "!" + FailedLabel,

@@ -101,7 +101,9 @@ func TestTemplates(t *testing.T) {
 	functions := templates{behaviour: behaviour, clock: clocktesting.NewFakePassiveClock(now), alive: func(string) bool { return alive }}.functions()
 	functions["PodIPWith"] = func(string, bool, string, string, string) string { return "10.0.0.9" }
 	renderer := gotpl.NewRenderer(functions)
-	objects := map[string]any{"pod-start": podWith(nil, nil), "pod-end": podWith(nil, nil), "node-ready": &corev1.Node{}}
+	seen := podWith(nil, nil)
+	seen.ResourceVersion = "7"
+	objects := map[string]any{"pod-start": seen, "pod-end": seen, "node-ready": &corev1.Node{}}
 	for _, group := range all {
 		for _, stage := range group {
 			object, ok := objects[stage.Name]
@@ -114,9 +116,15 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("%s: %v", stage.Name, err)
 				continue
 			}
-			var got struct{ Status map[string]any }
+			var got struct {
+				Metadata patchMeta
+				Status   map[string]any
+			}
 			if err := json.Unmarshal(data, &got); err != nil || len(got.Status) == 0 {
 				t.Errorf("%s: %v: %s", stage.Name, err, data)
+			}
+			if strings.HasPrefix(stage.Name, "pod-") && got.Metadata.ResourceVersion != "7" {
+				t.Errorf("%s changes any pod of that name: %s", stage.Name, data)
 			}
 			if stage.Name == "pod-start" && got.Status["podIP"] != "10.0.0.9" {
 				t.Errorf("pod IP: %s", data)

@@ -15,6 +15,15 @@ type patch struct {
 
 type patchMeta struct {
 	Annotations map[string]*string `json:"annotations,omitempty"`
+	// ResourceVersion is that of the pod from which the change was made. Where it has changed since, the API server refuses the change, and it is
+	// made again from what the pod is: a container would start twice otherwise.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// of is the change of that pod as it was seen.
+func (p patch) of(pod *corev1.Pod) patch {
+	p.Metadata.ResourceVersion = pod.ResourceVersion
+	return p
 }
 
 // started is a pod whose init containers are done and whose containers run.

@@ -24,14 +24,14 @@ func (t templates) functions() map[string]any {
 			if err != nil {
 				return "", err
 			}
-			return encode(t.behaviour.started(pod, podIP, t.clock.Now()))
+			return encode(t.behaviour.started(pod, podIP, t.clock.Now()).of(pod))
 		},
 		"PodEnded": func(object any) (string, error) {
 			pod, err := t.pod(object)
 			if err != nil {
 				return "", err
 			}
-			return encode(t.behaviour.ended(pod, t.clock.Now()))
+			return encode(t.behaviour.ended(pod, t.clock.Now()).of(pod))
 		},
 		"NodeReady": func(any) (string, error) {
 			return encode(map[string]any{"status": map[string]any{"conditions": nodeConditions(t.clock.Now())}})

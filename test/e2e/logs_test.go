@@ -38,10 +38,10 @@ const (
 	restarted = "numbers-worker-9"
 )
 
-// numbered are the steps that a log line of each pod was printed for, by the uid of the pod.
+// numbered are the steps that a log line of each pod was printed for, by the uid of the pod: the times of these lines.
 type numbered struct {
 	mu    sync.Mutex
-	steps map[string]map[int]int
+	steps map[string]map[int][]string
 	pods  map[string]string
 	lines int
 }
@@ -49,7 +49,7 @@ type numbered struct {
 // read takes the lines of `logs -o json`.
 func (n *numbered) read(t *testing.T, out *bufio.Scanner) {
 	for out.Scan() {
-		var l struct{ UID, Pod, Line string }
+		var l struct{ UID, Pod, Line, Time string }
 		if err := json.Unmarshal(out.Bytes(), &l); err != nil {
 			t.Errorf("%q: %v", out.Text(), err)
 			continue
@@ -59,9 +59,9 @@ func (n *numbered) read(t *testing.T, out *bufio.Scanner) {
 		number, _, _ := strings.Cut(l.Line, "\t")
 		if step, err := strconv.Atoi(number); err == nil {
 			if n.steps[l.UID] == nil {
-				n.steps[l.UID] = map[int]int{}
+				n.steps[l.UID] = map[int][]string{}
 			}
-			n.steps[l.UID][step/10]++
+			n.steps[l.UID][step/10] = append(n.steps[l.UID][step/10], l.Time)
 			n.pods[l.UID] = l.Pod
 		}
 		n.mu.Unlock()
@@ -103,7 +103,7 @@ func TestLogsFollow(t *testing.T) {
 	var notes bytes.Buffer
 	follow.Stderr = &notes
 	must(t, follow.Start())
-	n := &numbered{steps: map[string]map[int]int{}, pods: map[string]string{}}
+	n := &numbered{steps: map[string]map[int][]string{}, pods: map[string]string{}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -183,8 +183,8 @@ func checkSteps(t *testing.T, n *numbered, runs int) {
 		}
 		var wrong []string
 		for step := 1; step <= last; step++ {
-			if steps[step] != want {
-				wrong = append(wrong, fmt.Sprintf("%d: %d times", step, steps[step]))
+			if len(steps[step]) != want {
+				wrong = append(wrong, fmt.Sprintf("%d: %s", step, strings.Join(steps[step], " ")))
 			}
 		}
 		if len(wrong) > 0 || len(steps) != last {

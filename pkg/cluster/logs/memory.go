@@ -2,6 +2,7 @@ package logs
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ type memory struct {
 	// seen counts the lines that were given on; keys are its keys in the order in which they came.
 	seen map[lineKey]int
 	keys []lineKey
+	// passes are the readings that go on: one of the run that is, and one of the run before.
+	passes []*pass
 }
 
 func newMemory() *memory { return &memory{seed: maphash.MakeSeed(), seen: map[lineKey]int{}} }
@@ -50,9 +53,39 @@ type pass struct {
 	memory *memory
 	counts map[lineKey]int
 	keys   []lineKey
+	// at is how far it has come: the time of its latest line, before there is one that from which on it reads. Zero is not known.
+	at time.Time
 }
 
-func (m *memory) begin() *pass { return &pass{memory: m, counts: map[lineKey]int{}} }
+// begin begins a reading from that moment on, nil for the whole log; the caller ends it.
+func (m *memory) begin(since *metav1.Time) *pass {
+	p := &pass{memory: m, counts: map[lineKey]int{}}
+	if since != nil {
+		p.at = since.Time
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passes = append(m.passes, p)
+	return p
+}
+
+func (p *pass) end() {
+	m := p.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passes = slices.DeleteFunc(m.passes, func(other *pass) bool { return other == p })
+}
+
+// floor is the time of the oldest lines that are remembered: a reading that is behind must know what was given on as well.
+func (m *memory) floor() int64 {
+	oldest := m.newest
+	for _, p := range m.passes {
+		if !p.at.IsZero() && p.at.Before(oldest) {
+			oldest = p.at
+		}
+	}
+	return oldest.Add(-remembered).UnixNano()
+}
 
 // isNew reports whether a line was not given on before, and remembers it. A line that is there twice, at the same time, is new
 // twice.
@@ -64,7 +97,10 @@ func (p *pass) isNew(at time.Time, text string) bool {
 	if at.After(m.newest) {
 		m.newest = at
 	}
-	floor := m.newest.Add(-remembered).UnixNano()
+	if at.After(p.at) {
+		p.at = at
+	}
+	floor := m.floor()
 	m.keys = forget(m.seen, m.keys, floor)
 	p.keys = forget(p.counts, p.keys, floor)
 	if p.counts[k] == 0 {

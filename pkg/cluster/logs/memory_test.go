@@ -34,7 +34,7 @@ func TestMemory(t *testing.T) {
 		for end < len(log) {
 			end = min(len(log), end+r.IntN(40))
 			since := m.since()
-			p := m.begin()
+			p := m.begin(since)
 			for _, l := range log[:end] {
 				if since != nil && l.at.Before(since.Time) {
 					continue
@@ -44,6 +44,7 @@ func TestMemory(t *testing.T) {
 					got++
 				}
 			}
+			p.end()
 		}
 		for _, l := range log {
 			want[l]++
@@ -54,6 +55,35 @@ func TestMemory(t *testing.T) {
 		if len(m.seen) > 80 || len(m.seen) != len(m.keys) {
 			t.Errorf("seed %d: %d lines are remembered", seed, len(m.seen))
 		}
+	}
+}
+
+// A reading of the run before is slow, while the run that is gets ahead by more than is remembered: no line comes twice.
+func TestMemoryOfASlowReading(t *testing.T) {
+	m := newMemory()
+	line := func(p *pass, seconds int) bool {
+		return p.isNew(noon.Add(time.Duration(seconds)*time.Second), fmt.Sprint("line ", seconds))
+	}
+	first := m.begin(nil)
+	for i := range 30 {
+		line(first, i)
+	}
+	first.end()
+	before, now := m.begin(m.since()), m.begin(m.since())
+	for i := 30; i < 90; i++ {
+		if !line(now, i) {
+			t.Errorf("line %d does not come", i)
+		}
+	}
+	for i := 19; i < 30; i++ {
+		if line(before, i) {
+			t.Errorf("line %d comes again", i)
+		}
+	}
+	before.end()
+	line(now, 90)
+	if len(m.seen) > 20 {
+		t.Errorf("%d lines are remembered when the reading has ended", len(m.seen))
 	}
 }
 

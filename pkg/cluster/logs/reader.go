@@ -212,6 +212,8 @@ func (r *reader) read(ctx context.Context, p *patience, q Request, follow, compl
 	if since != nil {
 		o.SinceTime, o.SinceSeconds, o.TailLines = since, nil, nil
 	}
+	pass := r.memory.begin(since)
+	defer pass.end()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if follow {
@@ -223,7 +225,6 @@ func (r *reader) read(ctx context.Context, p *patience, q Request, follow, compl
 	}
 	defer s.close()
 	s.rest = complete
-	pass := r.memory.begin()
 	for {
 		stamp, at, text, err := s.next()
 		if errors.Is(err, io.EOF) {
