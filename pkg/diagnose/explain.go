@@ -35,7 +35,7 @@ const (
 
 // Options bound the work.
 type Options struct {
-	// Budget is the time for one search for a placement; 0 is the default.
+	// Budget is the time for one search for a placement, for that of the causes why there is none, and for the count of devices; 0 is the default of each.
 	Budget time.Duration
 	// AdviceBudget is the time for the search of what would help, by Clock; 0 is one second. Advice that is not found in time
 	// is not offered, and the answer reports that.

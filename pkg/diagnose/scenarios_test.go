@@ -52,7 +52,7 @@ func (s scenario) play(t *testing.T) *answer.Answer {
 	t.Helper()
 	c := clustertest.New()
 	s.build(c)
-	a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
+	a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{Budget: unhurried})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -289,7 +289,7 @@ func TestPodsWithVeryManyVolumes(t *testing.T) {
 	if got := NewCluster(o).attachables(pod); len(got) != 60_001 {
 		t.Errorf("%d volumes", len(got))
 	}
-	if took := time.Since(start); took > 5*time.Second { // each compared with each took longer than half a minute
+	if took := time.Since(start); took > 20*time.Second { // each compared with each took longer than half a minute
 		t.Errorf("took %s", took)
 	}
 }

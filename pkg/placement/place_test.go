@@ -120,7 +120,7 @@ func TestPlaceStopsWithItsBudget(t *testing.T) {
 	}}
 	start := time.Now()
 	r := Place(t.Context(), c, g, Options{Budget: 50 * time.Millisecond})
-	if d := time.Since(start); d > 2*time.Second {
+	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("%s after %v, the budget was 50ms", r.Proof, d)
 	}
 	if r.Impossible() && r.Proof == Exhausted {

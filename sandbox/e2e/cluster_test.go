@@ -143,7 +143,7 @@ func testFail(t *testing.T, c *sandboxtest.Cluster) {
 	for _, name := range []string{"frozen", "deleted"} {
 		p := pod(name, nil)
 		p.Spec.NodeName = "node-1"
-		p.Annotations["sandbox.gangctl.dev/run-for"] = "3s"
+		p.Annotations["sandbox.gangctl.dev/run-for"] = "12s" // shorter than the grace period, and longer than it takes to fail the node
 		if _, err := cs.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -181,8 +181,8 @@ func anotherClientScales(t *testing.T, s *site, _ *gatekeeper) {
 func podsAreRefused(t *testing.T, s *site, g *gatekeeper) {
 	g.set("pods", nil)
 	defer g.set("", nil)
-	_, stderr, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", "--serve", "volcano", "--timeout=10s")
-	if code != 4 || !strings.Contains(stderr, "error: Deployment gangctl-system/gang-scheduler is not ready after 10s: its pods cannot be created: ") ||
+	_, stderr, code := s.types(t, "install", "scheduler", "--image", "gangctl:test", "--serve", "volcano", "--timeout=30s")
+	if code != 4 || !strings.Contains(stderr, "error: Deployment gangctl-system/gang-scheduler is not ready after 30s: its pods cannot be created: ") ||
 		!strings.Contains(stderr, "none of these today") {
 		t.Fatalf("exit code %d", code)
 	}
@@ -197,7 +197,7 @@ func containerEnds(t *testing.T, s *site, _ *gatekeeper) {
 	_, err = s.client.AppsV1().Deployments(install.DefaultNamespace).Patch(t.Context(), install.SchedulerInstance, types.MergePatchType, again, metav1.PatchOptions{})
 	must(t, err)
 	var lines []string
-	err = apply.WaitReady(t.Context(), s.client, install.DefaultNamespace, install.SchedulerInstance, 15*time.Second, func(line string) { lines = append(lines, line) })
+	err = apply.WaitReady(t.Context(), s.client, install.DefaultNamespace, install.SchedulerInstance, 45*time.Second, func(line string) { lines = append(lines, line) })
 	f := failure.From(err)
 	if f == nil || f.Code != failure.CodeTimedOut || !strings.Contains(f.Message, "container scheduler ended ") || !strings.Contains(f.Message, "with exit code 1 (Error)") {
 		t.Errorf("got %+v", f)

@@ -117,11 +117,13 @@ func TestLogsFollow(t *testing.T) {
 	exits := func(pod, code string) {
 		t.Helper()
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, kubelet.ExitCodeAnnotation, code)
-		_, err := client.CoreV1().Pods("default").Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
-		must(t, err)
+		eventually(t, pod+" has its exit code", func(ctx context.Context) bool {
+			_, err := client.CoreV1().Pods("default").Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err == nil
+		})
 	}
-	eventually(t, "all members print", func(context.Context) bool { return len(n.seen("")) >= logWorkers+1 })
 	exits(restarted, "1")
+	eventually(t, "all members print", func(context.Context) bool { return len(n.seen("")) >= logWorkers+1 })
 	eventually(t, "the evaluator is replaced", func(context.Context) bool { return len(n.seen(evaluator)) >= 2 })
 	restartAPIServer(t, cluster, up)
 	eventually(t, "a worker is restarted", func(ctx context.Context) bool { return restarts(ctx, client, restarted) > 0 })

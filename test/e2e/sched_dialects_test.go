@@ -251,7 +251,7 @@ func (g team) definitionGoesAndReturns() {
 	g.declare(b, 2)
 	start := time.Now()
 	g.placed(t, g.names(b, 2)...)
-	if took := time.Since(start); took > 2*time.Second+2*usual {
+	if took := time.Since(start); took > 3*time.Second+8*usual {
 		t.Errorf("placed %s after its object was back, where a pod takes %s", took, usual)
 	}
 	g.sweep(t)

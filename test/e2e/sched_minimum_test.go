@@ -114,7 +114,7 @@ func (g team) minimumChanges() {
 	start := time.Now()
 	g.setMinimum(name, 5, 9)
 	eventually(g.t, "5 have nodes", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) >= 5 })
-	if took := time.Since(start); took > 2*time.Second+4*usual {
+	if took := time.Since(start); took > 3*time.Second+8*usual {
 		g.t.Errorf("5 have nodes %s after the minimum was lowered, where a pod takes %s", took, usual)
 	}
 	eventually(g.t, "there is room for 8", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) == 8 })

@@ -127,7 +127,7 @@ func (g team) halved(proxy *faultproxy.Proxy, gang string, m moment) time.Durati
 	p.again()
 	p.placed(p.t, p.names(gang, 4)...)
 	took := p.measured()
-	if limit := partialAtMost + 2*usual; took > limit {
+	if limit := partialAtMost + 8*usual; took > limit {
 		p.t.Errorf("the node goes %s: partly bound for %s, where a pod takes %s", m.name, took, usual)
 	}
 	p.sweep(p.t)

@@ -60,6 +60,7 @@ func (g team) whole(what string, count int, names ...string) time.Duration {
 func (g team) twoGangs() {
 	a, b := g.wire.name+"-a", g.wire.name+"-b"
 	defer func() { g.sweep(g.t); g.drop(a, b) }()
+	usual := g.pace(g.t, g.scheduler)
 	g.declare(a, 5)
 	g.declare(b, 5)
 	left, right := g.names(a, 5), g.names(b, 5)
@@ -68,7 +69,7 @@ func (g team) twoGangs() {
 		g.member(b, right[i], 5, "cpu", "1")
 	}
 	took := g.whole("one gang has its nodes", 5, append(left, right...)...)
-	if n := g.bound(g.t, left...); n != 0 && n != 5 || took > 3*time.Second {
+	if n := g.bound(g.t, left...); n != 0 && n != 5 || took > 3*time.Second+4*usual {
 		g.t.Errorf("after %s gang a has %d nodes and gang b %d", took, n, g.bound(g.t, right...))
 	}
 	winner, other := left, right
@@ -78,7 +79,7 @@ func (g team) twoGangs() {
 	for _, name := range winner {
 		g.kill(g.t, name)
 	}
-	if took := g.whole("the other gang has its nodes", 5, other...); took > 5*time.Second {
+	if took := g.whole("the other gang has its nodes", 5, other...); took > 5*time.Second+4*usual {
 		g.t.Errorf("the other gang waited %s for the nodes of the first", took)
 	}
 }
@@ -86,11 +87,12 @@ func (g team) twoGangs() {
 func (g team) hoarding() {
 	a, single := g.wire.name+"-nine", g.wire.name+"-single"
 	defer func() { g.sweep(g.t); g.drop(a) }()
+	usual := g.pace(g.t, g.scheduler)
 	g.declare(a, 9)
 	g.members(a, 9, 9)
 	g.waitMessage(g.t, a+"-0", "8 of the 9 members that its gang needs fit")
 	g.create(g.t, plain(single, "gang-scheduler", "1"))
-	if took := g.whole("a single pod gets a node", 1, single); took > time.Second {
+	if took := g.whole("a single pod gets a node", 1, single); took > time.Second+4*usual {
 		g.t.Errorf("a single pod waited %s beside a gang that cannot start", took)
 	}
 	if n := g.bound(g.t, g.names(a, 9)...); n != 0 {
@@ -101,11 +103,12 @@ func (g team) hoarding() {
 func (g team) headOfLine() {
 	a, b := g.wire.name+"-large", g.wire.name+"-small"
 	defer func() { g.sweep(g.t); g.drop(a, b) }()
+	usual := g.pace(g.t, g.scheduler)
 	g.declare(a, 9)
 	g.members(a, 9, 9)
 	g.declare(b, 3)
 	g.members(b, 3, 3)
-	if took := g.whole("the small gang has its nodes", 3, g.names(b, 3)...); took > 2*time.Second {
+	if took := g.whole("the small gang has its nodes", 3, g.names(b, 3)...); took > 2*time.Second+4*usual {
 		g.t.Errorf("a gang that fits waited %s behind one that does not", took)
 	}
 	for _, name := range g.names(a, 9) {

@@ -115,6 +115,12 @@ func (p process) start(t *testing.T) *ownScheduler {
 	return s
 }
 
+// portTaken reports whether the process ended because another one has taken its port, which was free before it came to listen.
+func (s *ownScheduler) portTaken() bool {
+	lines := strings.Split(s.output.String(), "\n")
+	return strings.Contains(strings.Join(lines[max(0, len(lines)-4):], "\n"), "address already in use")
+}
+
 // start starts the process, for the first time or again.
 func (s *ownScheduler) start() {
 	s.t.Helper()
@@ -140,6 +146,10 @@ func (s *ownScheduler) start() {
 		}
 		select {
 		case <-done:
+			if s.portTaken() {
+				s.start()
+				return
+			}
 			s.t.Fatalf("the scheduler ended: %v\n%s", s.ended, s.output.String())
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -86,7 +86,7 @@ func TestRightsOfTheScheduler(t *testing.T) {
 	c.losesMembers(t)
 	c.with(t, labelsWire(t)).members("waits", 9, 9) // for so long that it is explained
 	var unused []string
-	for deadline := time.Now().Add(stepTimeout / 2); time.Now().Before(deadline); time.Sleep(time.Second) {
+	for deadline := time.Now().Add(2 * stepTimeout); time.Now().Before(deadline); time.Sleep(time.Second) {
 		made := seen.list()
 		unused = nil
 		for _, rule := range rules {

@@ -158,7 +158,7 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // apart is how far apart the members of a gang may get their places. The API server keeps whole seconds.
-const apart = 3 * time.Second
+const apart = 5 * time.Second
 
 // startedTogether: no member of a gang got its place long before another.
 func (c *cluster) startedTogether(t *testing.T, namespaces []string) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,6 +120,12 @@ func rollsBack(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "bob"}},
 	}, metav1.CreateOptions{})
 	must(t, err)
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "bob",
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: demo.Namespace, Verb: "create", Group: "kubeflow.org", Resource: "tfjobs"}}}
+	eventually(t, "bob may create jobs", func(ctx context.Context) bool {
+		answer, err := stage.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed
+	})
 
 	stdout, stderr, code := gangctl(t, stage, "submit", "tf", "refused", "--as", "bob", "--image", "x", "--workers", "2", "--", "true")
 	if code != 1 {

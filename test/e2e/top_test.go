@@ -80,11 +80,11 @@ func TestDailyTool(t *testing.T) {
 		must(t, stage.Submit(ctx, "short", "--workers", "2", "--gpus", "1"))
 		_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Job("short").Count(members.Running) == 2 })
 		must(t, err)
-		stdout, _, code := gangctl(t, stage, "events", "short")
-		if code != 0 || !strings.Contains(stdout, "TFJob/short") || !strings.Contains(stdout, "PodGroup/short ") {
-			t.Errorf("exit code %d\n%s", code, stdout)
-		}
-		stdout, _, code = gangctl(t, stage, "events", "pod/short-worker-0", "--no-headers")
+		eventually(t, "the events of the job and of its group", func(context.Context) bool {
+			stdout, _, code := gangctl(t, stage, "events", "short")
+			return code == 0 && strings.Contains(stdout, "TFJob/short") && strings.Contains(stdout, "PodGroup/short ")
+		})
+		stdout, _, code := gangctl(t, stage, "events", "pod/short-worker-0", "--no-headers")
 		if code != 0 || strings.Contains(stdout, "TFJob/") || strings.Contains(stdout, "PodGroup/") || strings.Contains(stdout, "short-worker-1 ") {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}

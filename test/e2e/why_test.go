@@ -104,6 +104,8 @@ func TestTheSchedulerAnswers(t *testing.T) {
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	must(t, stage.Submit(t.Context(), "llama", "--workers", "4", "--gpus", "2"))
+	_, err := stage.WaitFor(t.Context(), func(s members.List) bool { return s.Job("llama").Count(members.Pending) == 4 })
+	must(t, err)
 	var out string
 	eventually(t, "the scheduler has published an answer", func(context.Context) bool {
 		var code int
@@ -112,7 +114,11 @@ func TestTheSchedulerAnswers(t *testing.T) {
 	})
 	own, _, _ := gangctl(t, stage, "why-pending", "llama", "-n", demo.Namespace, "--source=cluster")
 	first := func(text string) string { line, _, _ := strings.Cut(text, "\n"); return line }
-	if first(out) != first(own) || !strings.Contains(out, "8 in all") || !strings.Contains(out, "gang-scheduler found this out") {
+	eventually(t, "the answer is that of all members", func(context.Context) bool {
+		out, _, _ = gangctl(t, stage, "why-pending", "llama", "-n", demo.Namespace, "--source=scheduler")
+		return first(out) == first(own)
+	})
+	if !strings.Contains(out, "8 in all") || !strings.Contains(out, "gang-scheduler found this out") {
 		t.Errorf("the scheduler says\n%s\nthe cluster says\n%s", out, own)
 	}
 	must(t, stage.AddNodes(t.Context(), 2, 2))

@@ -35,7 +35,7 @@ import (
 
 // Options bound the work.
 type Options struct {
-	// Budget is the time for one search for a placement; 0 is the default.
+	// Budget is the time for one search for a placement, for that of the causes why there is none, and for the count of devices; 0 is the default of each.
 	Budget time.Duration
 	// Reader is whom the findings are written for.
 	Reader audience.Reader
@@ -191,7 +191,7 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 			return placement.Place(ctx, cluster, g, placement.Options{Budget: opts.Budget, Ignore: ignore})
 		},
 		Causes: func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Causes {
-			return placement.FindCauses(ctx, cluster, g, placement.Options{Budget: min(causesBudget, cmp.Or(opts.Budget, causesBudget)), Ignore: ignore})
+			return placement.FindCauses(ctx, cluster, g, placement.Options{Budget: cmp.Or(opts.Budget, causesBudget), Ignore: ignore})
 		},
 		Matrix: func(cluster *placement.Cluster, pod *corev1.Pod) placement.Matrix {
 			return cluster.MatrixWithin(ctx, pod)
@@ -206,7 +206,7 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 			return causes.Room(ctx, cluster, g, cause)
 		},
 		Devices: func(cluster *placement.Cluster, roles []placement.Role) []placement.DeviceCount {
-			ctx, cancel := context.WithTimeout(ctx, devicesBudget)
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(opts.Budget, devicesBudget))
 			defer cancel()
 			return cluster.DeviceCounts(ctx, roles)
 		},

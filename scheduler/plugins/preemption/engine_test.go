@@ -148,7 +148,9 @@ func TestOneFurtherMember(t *testing.T) {
 
 // A member is nominated before a victim goes, and not any more when nothing is freed for it.
 func TestNominations(t *testing.T) {
-	r := start(t, "").slowly()
+	r := startHeld(t, func(*enginetest.Cluster) {}, "", nil).slowly()
+	r.Preemptor.nominatedWithin = 20 * time.Second
+	r.run()
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.singles(2)...)
 	unseen := make(chan string, 4)

@@ -56,7 +56,7 @@ func (p *Preemptor) awaitNominations(ctx context.Context, r *reservation) {
 	if claims.IsSingle(r.key) {
 		return
 	}
-	_ = wait.PollUntilContextTimeout(ctx, nominatedPeriod, nominatedWithin, true, func(context.Context) (bool, error) { return p.nominated(r), nil })
+	_ = wait.PollUntilContextTimeout(ctx, nominatedPeriod, p.nominatedWithin, true, func(context.Context) (bool, error) { return p.nominated(r), nil })
 }
 
 // nominated reports whether all members for which nodes are reserved are nominated for them, or wait no more.

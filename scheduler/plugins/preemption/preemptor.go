@@ -145,6 +145,8 @@ type Preemptor struct {
 	count   counters
 	guard   *engine.Guard
 	orders  chan *reservation
+	// nominatedWithin is the constant of that name; the clock is that of the machine, and tests wait longer.
+	nominatedWithin time.Duration
 
 	mu           sync.Mutex
 	reservations map[types.NamespacedName]*reservation
@@ -176,7 +178,7 @@ func New(handle Engine, planner Requests, ledger *claims.Ledger, parked ParkedGa
 ) *Preemptor {
 	return &Preemptor{
 		engine: handle, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
-		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce),
+		clock: c, count: newCounters(), guard: panics.Guard("preemption"), orders: make(chan *reservation, ordersAtOnce), nominatedWithin: nominatedWithin,
 		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[gang.Identity]time.Time{},
 		resting: map[string]*rest{}, nominees: map[types.UID]nominee{}, awaiting: map[types.NamespacedName][]*corev1.Pod{},
 	}

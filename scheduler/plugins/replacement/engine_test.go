@@ -95,7 +95,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 }
 
 func TestAClaimEndsInTime(t *testing.T) {
-	c, r := start(t, `{"holdTTL":"1s"}`, nil)
+	c, r := start(t, `{"holdTTL":"5s"}`, nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)
 	c.Create(enginetest.Pod("s", ""))

@@ -26,9 +26,9 @@ func shells(t *testing.T, w *environment) {
 	w.must(t, namespace, "gangctl submit tf llama-large --image i --workers 400 --gpus 8 -- true && gangctl submit tf other --image i -- true")
 	scripts, err := filepath.Abs("../../../completions")
 	must(t, err)
-	// A server that is slow is not waited for, and without a message: on a busy machine people press tab again.
+	// A server that is slow is not waited for, and without a message: on a busy machine people press tab again, here for a minute.
 	patiently := func(complete func() (string, error), enough func(string) bool) (got string, err error) {
-		for range 3 {
+		for start := time.Now(); time.Since(start) < time.Minute; {
 			if got, err = complete(); err != nil || enough(got) {
 				break
 			}
@@ -37,7 +37,7 @@ func shells(t *testing.T, w *environment) {
 	}
 	complete := func(t *testing.T, s shell.Shell, line string, enough func(string) bool) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		got, err := patiently(func() (string, error) {
 			got, err := s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line)
