@@ -3,17 +3,14 @@ package phrase
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/gang"
-	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // maxNames is how many names a sentence can carry.
@@ -125,60 +122,6 @@ func Verb(n int, one, many string) string {
 		return one
 	}
 	return many
-}
-
-// Amount is an amount of a resource as users write it: 8 GPUs, 32 cpu, 256Gi memory, 110 pods.
-func Amount(name corev1.ResourceName, n int64) string {
-	switch {
-	case podrequest.IsGPU(name):
-		return Count(n, "GPU")
-	case name == corev1.ResourcePods:
-		return Count(n, "pod slot")
-	}
-	return Quantity(name, n) + " " + string(name)
-}
-
-// Size is what pods request in all, of which readers think first: the devices, or the cpu where there are none; "" without either.
-func Size(requests corev1.ResourceList) string {
-	name := podrequest.Device(requests)
-	if name == "" {
-		name = corev1.ResourceCPU
-	}
-	if n := podrequest.Amount(name, requests[name]); n > 0 {
-		return Amount(name, n)
-	}
-	return ""
-}
-
-// Quantity is the bare amount: 32, 256Gi. Counts are written out, as 32000 and not as 32k: people compare them with what they wrote.
-func Quantity(name corev1.ResourceName, n int64) string {
-	q := podrequest.Quantity(name, n)
-	if q.Format != resource.DecimalSI || name == corev1.ResourceCPU && n%1000 != 0 {
-		return q.String()
-	}
-	return strconv.FormatInt(q.Value(), 10)
-}
-
-// Resource is the name by which people call a resource.
-func Resource(name corev1.ResourceName) string {
-	switch {
-	case podrequest.IsGPU(name):
-		return "GPUs"
-	case name == corev1.ResourcePods:
-		return "pod slots"
-	}
-	return string(name)
-}
-
-// IsShort is the end of a sentence that begins with a [Resource]: cpu is short, GPUs are short.
-func IsShort(name corev1.ResourceName) string {
-	switch {
-	case name == corev1.ResourcePods:
-		return "are used up"
-	case podrequest.IsGPU(name):
-		return "are short"
-	}
-	return "is short"
 }
 
 // Age is a duration in one or two units: 4s, 12m, 3h20m. One that is negative, as clocks differ, is 0s. All ages are written by it.

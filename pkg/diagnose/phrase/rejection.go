@@ -79,7 +79,7 @@ func Rejection(m placement.Matrix, constraint placement.Constraint, node string)
 				return string(constraint) + " " + v.Detail
 			}
 			if v.Resource != "" {
-				return fmt.Sprintf("%s %s of %s", v.Resource, Quantity(v.Resource, v.Available), Quantity(v.Resource, v.Total))
+				return fmt.Sprintf("%s %s of %s", v.Resource, Down(v.Resource, v.Available), Down(v.Resource, v.Total))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func Wants(r placement.Room) string {
 	if r.Members != 1 {
 		each = " each"
 	}
-	return fmt.Sprintf("%s with %s%s", Members(r), Amount(r.Resource, r.PerMember), each)
+	return fmt.Sprintf("%s with %s%s", Members(r), AmountUp(r.Resource, r.PerMember), each)
 }
 
 // Members counts the members of a room: 2 workers; 3 members, of several roles that request the same, which [Kinds] lists.
@@ -69,7 +69,7 @@ func Gaps(r placement.Room) string {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, Quantity(r.Resource, n))
+		parts = append(parts, Down(r.Resource, n))
 	}
 	return strings.Join(parts, "+")
 }
@@ -88,7 +88,7 @@ func Busy(r placement.Room, nodes string) string {
 	if len(r.Gaps()) > 1 {
 		pieces = ", as " + Gaps(r) + pieces
 	}
-	return fmt.Sprintf("%s of %s free on %s%s, and it needs %s%s", Quantity(r.Resource, r.Free), Amount(r.Resource, r.Total), nodes, pieces, Wants(r), InAll(r))
+	return fmt.Sprintf("%s of %s free on %s%s, and it needs %s%s", Down(r.Resource, r.Free), AmountDown(r.Resource, r.Total), nodes, pieces, Wants(r), InAll(r))
 }
 
 // InAll is what all members request, where that is to be compared with what is free. It reads like: (1 master, 2 workers), 12 in all.
@@ -96,18 +96,18 @@ func InAll(r placement.Room) string {
 	if r.Requested == r.PerMember {
 		return Kinds(r)
 	}
-	return fmt.Sprintf("%s, %s in all", Kinds(r), Quantity(r.Resource, r.Requested))
+	return fmt.Sprintf("%s, %s in all", Kinds(r), Up(r.Resource, r.Requested))
 }
 
 // Fragmented is the sentence for a gang that finds enough free, but in pieces that are too small.
 func Fragmented(r placement.Room) string {
-	return fmt.Sprintf("needs %s on one node%s; %s are free but as %s%s", Wants(r), InAll(r), Amount(r.Resource, r.Free), Gaps(r), Elsewhere(r))
+	return fmt.Sprintf("needs %s on one node%s; %s are free but as %s%s", Wants(r), InAll(r), AmountDown(r.Resource, r.Free), Gaps(r), Elsewhere(r))
 }
 
 // NotShort is the sentence for a gang that has no placement, though enough of a resource is free, in pieces that are large enough: something else keeps it
 // from them: what was not found in time, or what the engine reports of a member, such as a claim that is missing.
 func NotShort(r placement.Room) string {
-	return fmt.Sprintf("needs %s%s, for which %s are free, as %s, but not with all else that it requires", Wants(r), InAll(r), Amount(r.Resource, r.Free), Gaps(r))
+	return fmt.Sprintf("needs %s%s, for which %s are free, as %s, but not with all else that it requires", Wants(r), InAll(r), AmountDown(r.Resource, r.Free), Gaps(r))
 }
 
 // Elsewhere reads like: (4Gi where all else fits), with a space before it, if some of what is free is where something else that a member requests is not.
@@ -115,7 +115,7 @@ func Elsewhere(r placement.Room) string {
 	if r.Usable == r.Free {
 		return ""
 	}
-	return fmt.Sprintf(" (%s where all else fits)", Quantity(r.Resource, r.Usable))
+	return fmt.Sprintf(" (%s where all else fits)", Down(r.Resource, r.Usable))
 }
 
 // RoomFacts are the numbers under the names that findings give them.

@@ -25,13 +25,13 @@ func Scattered(r placement.Room, all []placement.Shortage, alone bool) string {
 		pieces = ", as " + Gaps(there)
 	}
 	if r.Requested != r.PerMember {
-		in = fmt.Sprintf(", %s in all", Quantity(r.Resource, r.Requested))
+		in = fmt.Sprintf(", %s in all", Up(r.Resource, r.Requested))
 	}
 	if alone {
 		rest = ", all else would fit there"
 	}
 	return fmt.Sprintf("%s %s on %s%s: %s of %s left%s, and each %s requests %s%s%s; %s", Resource(r.Resource), IsShort(r.Resource), Names(all[own].Nodes), rest,
-		Quantity(r.Resource, there.Free), Quantity(r.Resource, there.Total), pieces, Noun(r), Quantity(r.Resource, r.PerMember), Kinds(r), in,
+		Down(r.Resource, there.Free), Down(r.Resource, there.Total), pieces, Noun(r), Up(r.Resource, r.PerMember), Kinds(r), in,
 		Shortages(slices.Delete(slices.Clone(all), own, own+1)))
 }
 
@@ -48,7 +48,7 @@ func Shortages(all []placement.Shortage) string {
 			most = "at most "
 		}
 		groups = append(groups, fmt.Sprintf("%s short of %s", AreNames(s.Nodes), NamesOf(s.Short, func(v placement.Violation) string {
-			return fmt.Sprintf("%s (%s%s of %s left, %s requested)", Resource(v.Resource), most, Quantity(v.Resource, max(0, v.Available)), Quantity(v.Resource, v.Total), Quantity(v.Resource, v.Requested))
+			return fmt.Sprintf("%s (%s%s of %s left, %s requested)", Resource(v.Resource), most, Down(v.Resource, max(0, v.Available)), Down(v.Resource, v.Total), Up(v.Resource, v.Requested))
 		})))
 	}
 	return strings.Join(groups, "; ")

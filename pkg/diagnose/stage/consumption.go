@@ -115,7 +115,7 @@ func (c *Context) describe(all []consumption, name corev1.ResourceName) []string
 		for _, x := range all[MaxLines:] {
 			rest += x.amount
 		}
-		more = fmt.Sprintf("%d others hold %s", len(all)-MaxLines, phrase.Amount(name, rest))
+		more = fmt.Sprintf("%d others hold %s", len(all)-MaxLines, phrase.AmountUp(name, rest))
 		all = all[:MaxLines]
 	}
 	texts := make([]string, 0, len(all)+1)
@@ -124,7 +124,7 @@ func (c *Context) describe(all []consumption, name corev1.ResourceName) []string
 		for _, p := range x.pods {
 			on.Insert(p.Spec.NodeName)
 		}
-		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(x.by), phrase.Amount(name, x.amount), phrase.Names(sets.List(on)), c.Prospects(x.by, x.pods...)))
+		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(x.by), phrase.AmountUp(name, x.amount), phrase.Names(sets.List(on)), c.Prospects(x.by, x.pods...)))
 	}
 	if more != "" {
 		texts = append(texts, more)

@@ -449,7 +449,7 @@ func TestYuniKornQueues(t *testing.T) {
 		}
 	}
 	check(t, []testCase{
-		{name: "it does not fit", code: answer.QueueTooSmall, exit: 6, first: "queue q of YuniKorn has 8 GPUs in all, and the gang needs 16: Request .* does not fit in queue 'root.q' .requested 8 GPUs, 2 cpu and 64Gi memory, available 0 GPUs and 1500m cpu", wantText: []string{"team/b is in the same queue"}, build: of(func(c *clustertest.Cluster) {
+		{name: "it does not fit", code: answer.QueueTooSmall, exit: 6, first: "queue q of YuniKorn has 8 GPUs in all, and the gang needs 16: Request .* does not fit in queue 'root.q' .requested 8 GPUs, 2 cpu and 64Gi memory, available 0 GPUs and 1.5 cpu", wantText: []string{"team/b is in the same queue"}, build: of(func(c *clustertest.Cluster) {
 			c.Event("Pod", "team", "gang-worker-0", "yunikorn", "Informational", "Request 'x' does not fit in queue 'root.q' (requested map[memory:68719476736 nvidia.com/gpu:8 vcore:2000], available map[nvidia.com/gpu:0 vcore:1500])", 5*time.Second)
 		})},
 		{name: "it is skipped", code: answer.QueueQuota, exit: 3, first: "queue quota has been exceed", build: of(func(c *clustertest.Cluster) {

@@ -348,7 +348,7 @@ func TestKueueCounts(t *testing.T) {
 			c.Add(gangOf(3, 1, kueued))
 			clustertest.PodSet(c.Workload("gang", "lq", time.Minute), "worker", 3, list("nvidia.com/gpu", "1"), list("example.com/credits", "120"))
 		}},
-		{name: "a pod that is no member counts", code: answer.QueueTooSmall, exit: 6, first: "cq allows 16 cpu in all .flavor f., and the gang needs 16500m", build: func(c *clustertest.Cluster) {
+		{name: "a pod that is no member counts", code: answer.QueueTooSmall, exit: 6, first: "cq allows 16 cpu in all .flavor f., and the gang needs 16.5", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "16"}, gpuQuota("16"))
 			c.Add(gangOf(2, 8, kueued))

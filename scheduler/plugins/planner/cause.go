@@ -160,10 +160,10 @@ func (q *query) reason(ctx context.Context, proof placement.Result, r placement.
 		return code, answer.Blocked, who, fmt.Sprintf("no node may be used by %s: %s", requests, strings.Join(phrase.Rejections(m, placement.Constraint.Static), ", "))
 	case r.PerMember > r.LargestTotal:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and no node that it may use has more than %s",
-			requests, phrase.Amount(r.Resource, r.LargestTotal))
+			requests, phrase.AmountDown(r.Resource, r.LargestTotal))
 	case r.Requested > r.Total:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and the %s that it may use have %s in all",
-			requests, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
+			requests, phrase.Count(len(r.Nodes), "node"), phrase.AmountDown(r.Resource, r.Total))
 	case proof.Bound != nil && proof.Bound.Constraint != "":
 		code, ruled := phrase.RuleCode(proof.Bound.Constraint)
 		if !ruled {

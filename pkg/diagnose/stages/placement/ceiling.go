@@ -113,21 +113,20 @@ func tooFew(c *stage.Context, cluster *placement.Cluster, causes placement.Cause
 	if all == phrase.WholeCluster {
 		nodes = " on " + phrase.Count(len(r.Nodes), "node")
 	}
-	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
 	taints := untolerated(c, cluster, causes, r)
 	switch {
 	case r.LargestTotal == 0 && taints == "" && instead(causes, placement.NodeSelector, r.Role):
-		return fmt.Sprintf("each %s requests %s%s, and no node with %s has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), noderule.DescribeRequirements(r.Role.Pod.Spec))
+		return fmt.Sprintf("each %s requests %s%s, and no node with %s has any", phrase.Noun(r), phrase.AmountUp(r.Resource, r.PerMember), phrase.Kinds(r), noderule.DescribeRequirements(r.Role.Pod.Spec))
 	case r.LargestFree == 0 && taints != "":
-		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), taints)
+		return fmt.Sprintf("each %s requests %s%s, and it does not tolerate %s: no other node has any", phrase.Noun(r), phrase.AmountUp(r.Resource, r.PerMember), phrase.Kinds(r), taints)
 	case r.PerMember > r.LargestUsable && r.LargestUsable < r.LargestFree:
-		return fmt.Sprintf("each %s requests %s%s, and the largest node with all else that it requests has %s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), text(r.LargestUsable))
+		return fmt.Sprintf("each %s requests %s%s, and the largest node with all else that it requests has %s", phrase.Noun(r), phrase.AmountUp(r.Resource, r.PerMember), phrase.Kinds(r), phrase.Down(r.Resource, r.LargestUsable))
 	case r.PerMember > r.LargestFree:
-		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.Amount(r.Resource, r.PerMember), phrase.Kinds(r), one, text(r.LargestFree), usedOnLargest(c, cluster, r))
+		return fmt.Sprintf("each %s requests %s%s, and %s has %s%s", phrase.Noun(r), phrase.AmountUp(r.Resource, r.PerMember), phrase.Kinds(r), one, phrase.Down(r.Resource, r.LargestFree), usedOnLargest(c, cluster, r))
 	case r.Free < r.Requested:
-		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), text(r.Requested), besidesOwn(c, cluster, r)+all, phrase.Amount(r.Resource, r.Free), nodes+phrase.Elsewhere(r))
+		return fmt.Sprintf("it needs %s%s, %s in all, and %s %s%s", phrase.Wants(r), phrase.Kinds(r), phrase.Up(r.Resource, r.Requested), besidesOwn(c, cluster, r)+all, phrase.AmountDown(r.Resource, r.Free), nodes+phrase.Elsewhere(r))
 	}
-	return fmt.Sprintf("it needs %s%s, and %s room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), besidesOwn(c, cluster, r)+all, placedOf(c, r, ideal), phrase.Amount(r.Resource, r.Free), nodes, phrase.Gaps(r), phrase.Elsewhere(r))
+	return fmt.Sprintf("it needs %s%s, and %s room for %s (%s%s, as %s)%s", phrase.Wants(r), besidesRole(c, r)+phrase.InAll(r), besidesOwn(c, cluster, r)+all, placedOf(c, r, ideal), phrase.AmountDown(r.Resource, r.Free), nodes, phrase.Gaps(r), phrase.Elsewhere(r))
 }
 
 // besidesOwn leaves out, at the beginning of a clause, what members with a node use on the nodes of a room, with a space behind it; it is empty where they use nothing.
@@ -146,7 +145,7 @@ func besidesOwn(c *stage.Context, cluster *placement.Cluster, r placement.Room) 
 	if own == 0 {
 		return ""
 	}
-	return fmt.Sprintf("besides the %s of its members with a node ", phrase.Amount(r.Resource, own))
+	return fmt.Sprintf("besides the %s of its members with a node ", phrase.AmountUp(r.Resource, own))
 }
 
 // besidesRole names the members of other roles that request the resource on the same nodes. It reads like: and 1 launcher with 40 cpu, with a space
@@ -158,7 +157,7 @@ func besidesRole(c *stage.Context, r placement.Room) string {
 		if other.Count == 0 || each == 0 || slices.ContainsFunc(r.Alike, func(same placement.Role) bool { return same.Name == other.Name }) {
 			continue
 		}
-		text += fmt.Sprintf(" and %s with %s", phrase.Count(other.Count, phrase.Member(other.Name)), phrase.Quantity(r.Resource, each))
+		text += fmt.Sprintf(" and %s with %s", phrase.Count(other.Count, phrase.Member(other.Name)), phrase.Up(r.Resource, each))
 	}
 	return text
 }
@@ -195,7 +194,7 @@ func usedOnLargest(c *stage.Context, cluster *placement.Cluster, r placement.Roo
 	if len(who) == 0 {
 		who = append(who, "pods that stay")
 	}
-	return fmt.Sprintf(" left: of %s, %s use %s", phrase.Quantity(r.Resource, r.LargestTotal), phrase.And(who), phrase.Quantity(r.Resource, r.LargestTotal-r.LargestFree))
+	return fmt.Sprintf(" left: of %s, %s use %s", phrase.Down(r.Resource, r.LargestTotal), phrase.And(who), phrase.Up(r.Resource, r.LargestTotal-r.LargestFree))
 }
 
 // onNodes names the largest node of a room, and all of them with their verb: the whole cluster has.

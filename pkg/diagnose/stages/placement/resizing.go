@@ -86,6 +86,6 @@ func resizing(c *stage.Context) []*stage.Finding {
 			from, to = request.Sum(from, has(p)), request.Sum(to, gets(p))
 		}
 	}
-	found[0].Message += fmt.Sprintf("; %s is being resized from %s to %s, and then it fits", c.Title(h), phrase.Quantity(name, from), phrase.Amount(name, to))
+	found[0].Message += fmt.Sprintf("; %s is being resized from %s to %s, and then it fits", c.Title(h), phrase.Up(name, from), phrase.AmountUp(name, to))
 	return found
 }

@@ -29,7 +29,7 @@ func kept(c *stage.Context, cause placement.Cause, r placement.Room, alone bool)
 	if cause.Constraint == placement.VolumeLimits {
 		name = volume.Limit(c, r)
 	}
-	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+topology.OfRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.Amount(r.Resource, r.Free))
+	f := stage.Found(code, "%s; %s are free", phrase.Ruled(name+topology.OfRoles(c, cause.Roles), c.Request.Gang, c.Placed(*c.Placement), c.Gang.Total()), phrase.AmountDown(r.Resource, r.Free))
 	switch {
 	case !alone:
 		f.Message = fmt.Sprintf("%s keeps %s from nodes with room", name, phrase.Members(r))
@@ -74,7 +74,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	}
 	c.Defaulted(f, phrase.Role(r.Role.Name), r.Resource)
 	if device := c.MainRoom(cluster, r.Role); strings.Contains(string(device.Resource), "/") {
-		f.Detail("%s are free there", phrase.Amount(device.Resource, freeOn(device, r.NodeNames())))
+		f.Detail("%s are free there", phrase.AmountDown(device.Resource, freeOn(device, r.NodeNames())))
 	}
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
@@ -85,25 +85,26 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 
 // shortNumbers is what is requested against what is free: of one member, if no node has enough for one, else of all.
 func shortNumbers(r placement.Room) string {
-	text := func(n int64) string { return phrase.Quantity(r.Resource, n) }
+	left := func(n int64) string { return phrase.Down(r.Resource, n) }
+	requested := func(n int64) string { return phrase.Up(r.Resource, n) }
 	switch {
 	case r.Resource == corev1.ResourcePods && r.LargestFree == 0:
 		return fmt.Sprintf("%d of %d pods on %s", largest(r), largest(r), phrase.Names(r.NodeNames()))
 	case r.Resource == corev1.ResourcePods:
 		return fmt.Sprintf("%d are needed, and %d of %d left on %s, as %s%s", r.Requested, r.Free, r.Total, phrase.Names(r.NodeNames()), phrase.Gaps(r), phrase.Elsewhere(r))
 	}
-	each := fmt.Sprintf("each %s requests %s", phrase.Noun(r), text(r.PerMember))
+	each := fmt.Sprintf("each %s requests %s", phrase.Noun(r), requested(r.PerMember))
 	switch {
 	case r.PerMember > r.LargestFree:
 		if len(r.Gaps()) < 2 {
-			return fmt.Sprintf("%s%s, and nodes have at most %s of %s left", each, phrase.Kinds(r), text(r.LargestFree), text(largest(r)))
+			return fmt.Sprintf("%s%s, and nodes have at most %s of %s left", each, phrase.Kinds(r), left(r.LargestFree), left(largest(r)))
 		}
-		return fmt.Sprintf("%s%s, %s in all, and nodes have at most %s of %s left: %s in all, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.LargestFree),
-			text(largest(r)), text(r.Free), phrase.Gaps(r), phrase.Elsewhere(r))
+		return fmt.Sprintf("%s%s, %s in all, and nodes have at most %s of %s left: %s in all, as %s%s", each, phrase.Kinds(r), requested(r.Requested), left(r.LargestFree),
+			left(largest(r)), left(r.Free), phrase.Gaps(r), phrase.Elsewhere(r))
 	case r.Requested > r.Free:
-		return fmt.Sprintf("%s%s, %s in all, and nodes have %s of %s left, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
+		return fmt.Sprintf("%s%s, %s in all, and nodes have %s of %s left, as %s%s", each, phrase.Kinds(r), requested(r.Requested), left(r.Free), left(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
 	default:
-		return fmt.Sprintf("%s%s, %s in all; %s of %s are left, but as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
+		return fmt.Sprintf("%s%s, %s in all; %s of %s are left, but as %s%s", each, phrase.Kinds(r), requested(r.Requested), left(r.Free), left(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
 	}
 }
 

@@ -42,7 +42,7 @@ func tree(c *stage.Context, out *stage.Result) {
 	room := c.LackingOn(c.Cluster(), found)
 	f := parts.finding(c, found.Impossible())
 	f.Message += fmt.Sprintf(": %s; they request %s, and %s of %s are free", phrase.And(parts.names),
-		phrase.Amount(room.Resource, room.Requested), phrase.Quantity(room.Resource, room.Free), phrase.Quantity(room.Resource, room.Total))
+		phrase.AmountUp(room.Resource, room.Requested), phrase.Down(room.Resource, room.Free), phrase.Down(room.Resource, room.Total))
 	for _, line := range c.ConsumersOn(room.NodeNames(), room.Resource) {
 		f.Detail("%s", line)
 	}

@@ -79,7 +79,7 @@ func amountOf(name corev1.ResourceName, nodes []string) usage {
 		for _, p := range pods {
 			sum += request.OfResource(p, name)
 		}
-		return phrase.Amount(name, sum)
+		return phrase.AmountUp(name, sum)
 	})
 }
 

@@ -24,7 +24,7 @@ func ApartCeiling(c *stage.Context, r placement.Room) string {
 		there = append(there, phrase.Names(a.Domains))
 	}
 	if r.PerMember > 0 && len(a.Roles) == len(r.Alike) {
-		there = append(there, fmt.Sprintf("%s are there, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested)))
+		there = append(there, fmt.Sprintf("%s are there, %s requested", phrase.AmountDown(r.Resource, r.Free), phrase.Up(r.Resource, r.Requested)))
 	}
 	numbers, taken := "", ""
 	if len(there) > 0 {
@@ -63,7 +63,7 @@ func Apart(c *stage.Context, r placement.Room) string {
 		who = phrase.Wants(of)
 	}
 	if a.Key == corev1.LabelHostname {
-		return fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s", who, phrase.Kinds(of), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
+		return fmt.Sprintf("needs %s, each on a node of its own by pod anti-affinity%s; %s are free but as %s", who, phrase.Kinds(of), phrase.AmountDown(r.Resource, r.Free), phrase.Gaps(r))
 	}
 	return fmt.Sprintf("needs %s, each in a %s of its own by pod anti-affinity%s; %d of %s %s room for one: %s", who, phrase.DomainName(a.Key), phrase.Kinds(of),
 		len(a.Domains), phrase.CountDomains(a.All, a.Key), phrase.Verb(len(a.Domains), "has", "have"), phrase.Names(a.Domains))
