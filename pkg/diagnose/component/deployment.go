@@ -3,7 +3,6 @@
 package component
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
@@ -78,20 +76,8 @@ func Problems(c *stage.Context, d *appsv1.Deployment) []string {
 		return nil
 	}
 	var lines []string
-	for _, pod := range selected(c.View, d.Namespace, d.Spec.Selector) {
-		for _, s := range pod.Status.ContainerStatuses {
-			if s.State.Waiting == nil {
-				continue
-			}
-			line := fmt.Sprintf("pod %s: %s, %s", pod.Name, s.State.Waiting.Reason, phrase.Count(s.RestartCount, "restart"))
-			if t := s.LastTerminationState.Terminated; t != nil {
-				line += fmt.Sprintf("; last exit code %d: %s", t.ExitCode, cmp.Or(t.Message, t.Reason))
-			}
-			lines = append(lines, line)
-		}
-		if len(pod.Status.ContainerStatuses) == 0 {
-			lines = append(lines, fmt.Sprintf("pod %s: %s", pod.Name, pod.Status.Phase))
-		}
+	for _, pod := range Broken(selected(c.View, d.Namespace, d.Spec.Selector)) {
+		lines = append(lines, fmt.Sprintf("pod %s: %s", pod.Name, problem(pod)))
 	}
 	return lines
 }

@@ -1,8 +1,6 @@
 package component
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,17 +10,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 // PodsOf are the pods of a DaemonSet. The caller does not change the list.
 func PodsOf(v *view.View, d *appsv1.DaemonSet) []*corev1.Pod {
 	return selected(v, d.Namespace, d.Spec.Selector)
-}
-
-// PodsOn are the pods of a DaemonSet on a node.
-func PodsOn(v *view.View, d *appsv1.DaemonSet, node string) []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(PodsOf(v, d)), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
 }
 
 // Sidecar reports whether an init container is one that runs alongside the others.
@@ -39,31 +31,6 @@ func awaited(pod *corev1.Pod) *corev1.ContainerStatus {
 		}
 	}
 	return nil
-}
-
-// WaitingReasons are what some pods suffer from: one line for each reason.
-func WaitingReasons(pods []*corev1.Pod) []string {
-	reasons := map[string]int{}
-	for _, pod := range pods {
-		if s := awaited(pod); s != nil {
-			state := "has not ended"
-			if s.State.Waiting != nil {
-				state = s.State.Waiting.Reason
-			}
-			reasons["init container "+s.Name+" "+state]++
-			continue
-		}
-		for _, s := range pod.Status.ContainerStatuses {
-			if s.State.Waiting != nil {
-				reasons[s.State.Waiting.Reason]++
-			}
-		}
-	}
-	var lines []string
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		lines = append(lines, fmt.Sprintf("%s of it: %s", phrase.Count(reasons[reason], "pod"), reason))
-	}
-	return lines
 }
 
 // Log is the command that shows the log of what makes pods, a deployment or a daemonset: of the init container that they wait for, if they do, and of the run before, if a container of each of them was
@@ -103,15 +70,23 @@ func PodLog(pod *corev1.Pod) string {
 	return command.Kubectl(pod.Namespace, append(args, "--tail=50")...)
 }
 
-// troubled is the container of a pod whose log shows more: the init container that the others wait for, or the first that is not up or was restarted; restarted reports that it has an earlier run.
+// troubled is the container of a pod whose log shows more, as [suspect] finds it; restarted reports that it has an earlier run.
 func troubled(pod *corev1.Pod) (name string, restarted bool) {
-	if s := awaited(pod); s != nil {
+	if s := suspect(pod); s != nil {
 		return s.Name, s.RestartCount > 0
 	}
-	for _, s := range pod.Status.ContainerStatuses {
+	return "", false
+}
+
+// suspect is the container of a pod that it is broken by: the init container that the others wait for, or the first that is not up or was restarted; nil without one.
+func suspect(pod *corev1.Pod) *corev1.ContainerStatus {
+	if s := awaited(pod); s != nil {
+		return s
+	}
+	for i, s := range pod.Status.ContainerStatuses {
 		if s.RestartCount > 0 || s.State.Waiting != nil {
-			return s.Name, s.RestartCount > 0
+			return &pod.Status.ContainerStatuses[i]
 		}
 	}
-	return "", false
+	return nil
 }

@@ -38,6 +38,24 @@ func plugin(c *clustertest.Cluster, name string, ready, desired int32) {
 		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: desired, NumberReady: ready}})
 }
 
+// pluginPod is the pod of a plugin on a node, whose container is restarted all the time unless it is changed.
+func pluginPod(c *clustertest.Cluster, plugin, node string) *corev1.Pod {
+	p := c.Daemon(plugin, node, "100m")
+	p.Labels = map[string]string{"ds": plugin}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: plugin, RestartCount: 88, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}}}}
+	return p
+}
+
+// unplugged is a gang of two, a node with GPUs, and one that advertises none.
+func unplugged(c *clustertest.Cluster) {
+	plugin(c, "nvidia-device-plugin", 1, 2)
+	c.Node("n1", 8)
+	c.Node("n2", 0)
+	label(c, "nvidia.com/gpu.count", "8", "8")
+	c.Add(gangOf(2, 8))
+}
+
 func TestDevices(t *testing.T) {
 	check(t, []testCase{
 		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, wantText: []string{"did you mean nvidia.com/gpu"}, fix: "request nvidia.com/gpu", build: func(c *clustertest.Cluster) {
@@ -83,6 +101,26 @@ func TestDevices(t *testing.T) {
 			c.Node("n2", 0)
 			label(c, "nvidia.com/gpu.count", "8", "8")
 			c.Add(gangOf(2, 8))
+		}},
+		{name: "the plugin crashes on one of two nodes", code: answer.NoDevicePlugin, exit: 5, first: "1 node .n2. looks like it has GPUs", not: []string{"logs daemonset", "on n1"},
+			wantText: []string{"pod nvidia-device-plugin-n2 on n2: CrashLoopBackOff, 88 restarts; last exit code 1: Error", "kubectl -n kube-system logs nvidia-device-plugin-n2 --previous --tail=50"}, build: func(c *clustertest.Cluster) {
+				unplugged(c)
+				up := pluginPod(c, "nvidia-device-plugin", "n1").Status.ContainerStatuses
+				up[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+				pluginPod(c, "nvidia-device-plugin", "n2")
+			}},
+		{name: "the pod of the plugin for one of two nodes finds no room there", code: answer.NoDevicePlugin, exit: 5, first: "1 node .n2. looks like it has GPUs",
+			wantText: []string{"pod nvidia-device-plugin-n2 on n2: Pending: 0/2 nodes are available: 1 Too many pods", "kubectl -n kube-system describe pod nvidia-device-plugin-n2"}, not: []string{"has no pod on"}, build: func(c *clustertest.Cluster) {
+				unplugged(c)
+				p := pluginPod(c, "nvidia-device-plugin", "n2")
+				p.Spec.NodeName = ""
+				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n2"}}}}}}}}
+				p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 1 Too many pods"}}}
+			}},
+		{name: "the plugin has no pod on one of two nodes", code: answer.NoDevicePlugin, exit: 5, first: "1 node .n2. looks like it has GPUs", wantText: []string{"it has no pod on n2: see its node selector"}, build: func(c *clustertest.Cluster) {
+			unplugged(c)
+			pluginPod(c, "nvidia-device-plugin", "n1").Status.ContainerStatuses = nil
 		}},
 		{name: "the plugin is down on one of two nodes, and it would not help", code: answer.TooBig, exit: 6, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 1, 2)

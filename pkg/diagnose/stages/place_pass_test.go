@@ -242,7 +242,7 @@ func TestPasses(t *testing.T) {
 			burnsIn(c, time.Minute)
 		}},
 		{name: "an agent crashes on nodes that are Ready", code: answer.NodeNotReady, exit: 5, first: "^n1, n2 are kept closed by taint node.cilium.io/agent-not-ready, and the others are too few: 1/3 members fit; [^;]*$", fix: "get DaemonSet kube-system/cilium to run on n1, n2",
-			wantText: []string{"DaemonSet kube-system/cilium, which looks like what takes taint node.cilium.io/agent-not-ready away, has trouble on n1, n2: 2 pods of it: CrashLoopBackOff", "kubectl -n kube-system logs cilium-n1 --previous --tail=50"}, not: []string{"cpu is short"}, build: func(c *clustertest.Cluster) {
+			wantText: []string{"DaemonSet kube-system/cilium, which looks like what takes taint node.cilium.io/agent-not-ready away, has trouble on n1, n2", "pod cilium-n2 on n2: CrashLoopBackOff, 9 restarts", "kubectl -n kube-system logs cilium-n1 --previous --tail=50"}, not: []string{"cpu is short"}, build: func(c *clustertest.Cluster) {
 				agent := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "cilium"}}}}
 				c.Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.CPU = "32" })).Put(&agent)
 				for i, n := range c.S.Nodes {
@@ -253,6 +253,12 @@ func TestPasses(t *testing.T) {
 						p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "agent", RestartCount: 9, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
 					}
 				}
+			}},
+		{name: "the controller of the cloud does not take nodes in", code: answer.NodeNotReady, exit: 5, first: "^n2 is kept closed by taint node.cloudprovider.kubernetes.io/uninitialized", fix: "get Deployment kube-system/aws-cloud-controller-manager to run again",
+			wantText: []string{"aws-cloud-controller-manager, which takes new nodes in and taint node.cloudprovider.kubernetes.io/uninitialized away, has 0 of 1 pod ready", "logs deployment/aws-cloud-controller-manager"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8))
+				joins(c.S.Nodes[1], "node.cloudprovider.kubernetes.io/uninitialized", time.Hour)
+				c.Deployment("kube-system", "aws-cloud-controller-manager", "registry.k8s.io/provider-aws/cloud-controller-manager:v1.34.0").Status.ReadyReplicas = 0
 			}},
 		{name: "a node is under disk pressure", code: answer.NodeNotReady, exit: 5, first: "^n2 is under disk pressure, and the others are too few", wantText: []string{"n2 is under disk pressure for 45m: KubeletHasDiskPressure kubelet has disk pressure"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))

@@ -153,6 +153,13 @@ func TestStartSandbox(t *testing.T) {
 			}
 			addEvent(c, "FailedMount", `MountVolume.SetUp failed for volume "pvc-1" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name efs.csi.aws.com not found in the list of registered CSI drivers`, 5*time.Minute)
 		}},
+		{name: "the driver of a volume crashes on the node", code: answer.VolumeMount, exit: 5, wantText: []string{"kube-system/fsx-csi-node, which looks like that driver, has trouble on n2: pod fsx-csi-node-n2 on n2: CrashLoopBackOff, 88 restarts", "logs fsx-csi-node-n2 --previous"},
+			not: []string{"describe daemonset"}, build: func(c *clustertest.Cluster) {
+				second(c, creating)
+				plugin(c, "fsx-csi-node", 1, 2)
+				pluginPod(c, "fsx-csi-node", "n2")
+				addEvent(c, "FailedMount", `MountVolume.MountDevice failed for volume "pvc-1" : driver name fsx.csi.aws.com not found in the list of registered CSI drivers`, 5*time.Minute)
+			}},
 		{name: "the storage of a claim does not answer", code: answer.VolumeMount, exit: 5, first: "Is the MGS running", wantText: []string{"the claim is bound, and its storage does not answer"}, build: func(c *clustertest.Cluster) {
 			waitForStorage(c, `MountVolume.MountDevice failed for volume "vol" : rpc error: code = Internal desc = mount failed: exit status 5: Input/output error Is the MGS running?`)
 		}},

@@ -32,48 +32,67 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 		return f.Run(command.Kubectl("", "describe", "node", nodes[0].Name))
 	}
 	fix := stage.Repair(c.View, node.Names(stay))
-	if d := agents(c, f, stay); d != nil && len(f.Commands) > 0 {
-		fix.Text, fix.Command = fmt.Sprintf("get %s to run on %s", c.TitleOf("DaemonSet", d), phrase.Names(node.Names(stay))), f.Commands[0]
+	if repair := agents(c, f, stay); repair != "" && len(f.Commands) > 0 {
+		fix.Text, fix.Command = repair, f.Commands[0]
 	}
 	return f.Run(command.Kubectl("", "describe", "node", nodes[0].Name)).Fix(fix)
 }
 
-// agents adds how the agents are that take startup taints away from nodes, as far as DaemonSets look like them. It returns the one that has to run on all of the nodes, if it is seen that it does not.
-func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (only *appsv1.DaemonSet) {
+// agents adds how those are that take taints away from nodes which have just joined, as far as they are known. It returns the repair of one that would open all of the nodes, where it is seen not to run.
+func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (repair string) {
 	var taints byReason
 	for _, n := range nodes {
 		for _, t := range n.Spec.Taints {
-			if placement.StartupTaint(t) {
+			if placement.StartupTaint(t) || t.Key == component.CloudTaint {
 				taints.add(t.Key, n.Name)
 			}
 		}
 	}
 	for _, taint := range taints.reasons[:min(len(taints.reasons), stage.MaxReasons)] {
-		d := component.Agent(c.View, taint)
-		if d == nil {
-			continue
+		on, needed := taints.names[taint], ""
+		if taint == component.CloudTaint {
+			needed = cloudController(c, f)
+		} else if d := component.Agent(c.View, taint); d != nil {
+			needed = agent(c, f, d, taint, on)
 		}
-		title, on := c.TitleOf("DaemonSet", d), taints.names[taint]
-		var pods, troubled []*corev1.Pod
-		for _, node := range on[:min(len(on), answer.PublishedNodes)] {
-			of := component.PodsOn(c.View, d, node)
-			pods = append(pods, of...)
-			troubled = append(troubled, slices.DeleteFunc(of, func(p *corev1.Pod) bool { return len(component.WaitingReasons([]*corev1.Pod{p})) == 0 })...)
-		}
-		switch {
-		case len(troubled) > 0:
-			f.Detail("%s, which looks like what takes taint %s away, has trouble on %s: %s", title, taint, phrase.Names(on), phrase.And(component.WaitingReasons(troubled)))
-			if c.Reader.Sees(d.Namespace) {
-				f.Run(component.PodLog(troubled[0]))
-			}
-			if len(taints.reasons) == 1 && len(on) == len(nodes) {
-				only = d
-			}
-		case len(pods) == 0:
-			f.Detail("%s, which looks like what takes taint %s away, has no pod on %s: see its node selector, its tolerations and their taints", title, taint, phrase.Names(on))
-		default:
-			f.Detail("%s, which looks like what takes taint %s away, has a pod on %s", title, taint, phrase.Names(on))
+		if len(taints.reasons) == 1 && len(on) == len(nodes) {
+			repair = needed
 		}
 	}
-	return only
+	return repair
+}
+
+// agent adds how a DaemonSet is on nodes from which it is to take a taint away, and returns its repair.
+func agent(c *stage.Context, f *stage.Finding, d *appsv1.DaemonSet, taint string, nodes []string) (repair string) {
+	title, seen := c.TitleOf("DaemonSet", d), nodes[:min(len(nodes), answer.PublishedNodes)]
+	on := component.On(c.View, d, seen...)
+	switch {
+	case len(on.Broken) > 0:
+		f.Detail("%s, which looks like what takes taint %s away, has trouble on %s", title, taint, phrase.Names(nodes))
+		stage.DetailEach(f, component.Troubles(c, on.Broken), func(line string) string { return line })
+		if c.Reader.Sees(d.Namespace) {
+			f.Run(component.Look(on.Broken[0]))
+		}
+		return fmt.Sprintf("get %s to run on %s", title, phrase.Names(nodes))
+	case len(on.Absent) == len(seen):
+		f.Detail("%s, which looks like what takes taint %s away, has no pod on %s: see its node selector, its tolerations and their taints", title, taint, phrase.Names(nodes))
+	default:
+		f.Detail("%s, which looks like what takes taint %s away, has a pod on %s", title, taint, phrase.Names(nodes))
+	}
+	return ""
+}
+
+// cloudController adds that the controller of the cloud, which takes nodes in, does not run, and returns its repair.
+func cloudController(c *stage.Context, f *stage.Finding) (repair string) {
+	all := component.CloudControllers(c.View)
+	if len(all) == 0 || !component.AllDown(all) {
+		return ""
+	}
+	d := all[0]
+	fix := component.Start(c, d)
+	f.See("apps/v1", "Deployment", d, ".status.readyReplicas").
+		Detail("%s, which takes new nodes in and taint %s away, has %d of %s ready", c.TitleOf("Deployment", d), component.CloudTaint, d.Status.ReadyReplicas, phrase.Count(component.Replicas(d), "pod")).
+		Run(fix.Command)
+	stage.DetailEach(f, component.Problems(c, d), func(line string) string { return line })
+	return fix.Text
 }

@@ -32,14 +32,18 @@ func driverOn(c *stage.Context, f *stage.Finding, node string) {
 	if d == nil {
 		return
 	}
-	on := component.PodsOn(c.View, d, node)
-	switch problems := component.WaitingReasons(on); {
-	case len(on) == 0:
-		f.Detail("%s, which looks like that driver, has no pod on %s: see its node selector, its tolerations and the taints of %s", c.TitleOf("DaemonSet", d), node, node)
-	case len(problems) > 0:
-		f.Detail("%s, which looks like that driver, has trouble on %s: %s", c.TitleOf("DaemonSet", d), node, phrase.And(problems))
+	title, on := c.TitleOf("DaemonSet", d), component.On(c.View, d, node)
+	switch {
+	case len(on.Absent) > 0:
+		f.Detail("%s, which looks like that driver, has no pod on %s: see its node selector, its tolerations and the taints of %s", title, node, node)
+	case len(on.Broken) > 0:
+		f.Detail("%s, which looks like that driver, has trouble on %s: %s", title, node, phrase.And(component.Troubles(c, on.Broken)))
+		if c.Reader.Sees(d.Namespace) {
+			f.Run(component.Look(on.Broken[0]))
+			return
+		}
 	default:
-		f.Detail("%s, which looks like that driver, has a pod on %s", c.TitleOf("DaemonSet", d), node)
+		f.Detail("%s, which looks like that driver, has a pod on %s", title, node)
 	}
 	f.Run(command.Kubectl(d.Namespace, "describe", "daemonset", d.Name))
 }

@@ -114,5 +114,5 @@ func (s *silence) finding(c *stage.Context, d placement.DeviceCount) *stage.Find
 	if len(s.lacks) > 0 && s.helps(c) {
 		f.Detail("with them it would fit an empty cluster")
 	}
-	return daemon(c, f, "DRA driver", s.driver, component.Driver(c.View, s.driver, component.DRA))
+	return daemon(c, f, "DRA driver", s.driver, component.Driver(c.View, s.driver, component.DRA), names)
 }

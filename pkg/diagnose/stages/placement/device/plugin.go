@@ -147,11 +147,11 @@ func noPlugin(c *stage.Context, role string, name corev1.ResourceName, nodes []s
 	if len(nodes) == 0 {
 		f.Message = fmt.Sprintf("no node advertises %s: the device plugin does not work", name)
 	}
-	return daemon(c, f, "device plugin", string(name), plugin)
+	return daemon(c, f, "device plugin", string(name), plugin, nodes)
 }
 
-// daemon adds what is known of the DaemonSet, which may be nil, of what brings some devices.
-func daemon(c *stage.Context, f *stage.Finding, what, of string, plugin *appsv1.DaemonSet) *stage.Finding {
+// daemon adds what is known of the DaemonSet, which may be nil, of what brings some devices on some nodes: which of its pods does not work there.
+func daemon(c *stage.Context, f *stage.Finding, what, of string, plugin *appsv1.DaemonSet, nodes []string) *stage.Finding {
 	if plugin == nil {
 		return f.Detail("no DaemonSet of a %s for %s was found", what, of)
 	}
@@ -159,10 +159,17 @@ func daemon(c *stage.Context, f *stage.Finding, what, of string, plugin *appsv1.
 		f.Detail("%s wants pods on 0 nodes: see its node selector, its node affinity and its tolerations", c.TitleOf("DaemonSet", plugin))
 	}
 	f.See("apps/v1", "DaemonSet", plugin, ".status.numberReady").
-		Detail("%s %s: %d/%d ready", what, c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
-		Run(component.Log(c.View, "daemonset", plugin, plugin.Spec.Selector))
-	for _, line := range component.WaitingReasons(component.PodsOf(c.View, plugin)) {
-		f.Detail("%s", line)
+		Detail("%s %s: %d/%d ready", what, c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled)
+	on, pods := component.On(c.View, plugin, nodes...), component.PodsOf(c.View, plugin)
+	if len(on.Broken) == 0 {
+		on.Broken = component.Broken(pods)
 	}
-	return f
+	stage.DetailEach(f, component.Troubles(c, on.Broken), func(line string) string { return line })
+	if len(on.Absent) > 0 && len(pods) > 0 && plugin.Status.DesiredNumberScheduled > 0 {
+		f.Detail("it has no pod on %s: see its node selector, its tolerations and their taints", phrase.Names(on.Absent))
+	}
+	if len(on.Broken) > 0 && c.Reader.Sees(plugin.Namespace) {
+		return f.Run(component.Look(on.Broken[0]))
+	}
+	return f.Run(component.Log(c.View, "daemonset", plugin, plugin.Spec.Selector))
 }
