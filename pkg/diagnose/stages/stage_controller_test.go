@@ -294,6 +294,14 @@ func TestControllerReports(t *testing.T) {
 			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
 			reported(c)
 		}},
+		{name: "a runtime that does not exist, for which the job has failed", code: answer.JobFailed, exit: 9, first: "not supported: ClusterTrainingRuntime torch-distribted not found: did you mean torch-distributed\\?", build: func(c *clustertest.Cluster) {
+			torchRuntime(c)
+			untrained(c, "ClusterTrainingRuntime", "torch-distribted")
+			conditions := []any{map[string]any{"type": "Failed", "status": "True", "reason": "TrainingRuntimeNotSupported", "message": "Referenced runtime is not supported: ClusterTrainingRuntime torch-distribted not found", "lastTransitionTime": "2026-01-01T00:00:00Z"}}
+			for _, u := range c.S.Custom[kindOf("trainer.kubeflow.org", "TrainJob")] {
+				set(conditions, "status", "conditions")(u.Object)
+			}
+		}},
 		{name: "a runtime that does not exist, without an event", code: answer.JobInvalid, exit: 4, alone: true, first: "did you mean torch-distributed\\?", build: func(c *clustertest.Cluster) {
 			torchRuntime(c)
 			untrained(c, "ClusterTrainingRuntime", "torch-distribted")

@@ -115,7 +115,11 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(invalid(c))
 	case g.End != nil && g.End.Failed:
 		out.NoPods = true
-		out.Add(failed(c))
+		f := failed(c)
+		if r, unknown := unknownRuntime(c, out); unknown {
+			r.meant(c, f)
+		}
+		out.Add(f)
 	case g.Suspended && !queueing.Managed(c.View, c.Gang):
 		out.NoPods = true
 		out.Add(suspended(c))
