@@ -83,12 +83,22 @@ func TestStartVolumes(t *testing.T) {
 			})
 			addEvent(c, "FailedAttachVolume", multiAttach, time.Minute)
 		}},
-		{name: "a pod that never ends has it", code: answer.VolumeMultiAttach, exit: 4, first: "in use on n3", wantText: []string{"or end jupyter"}, build: func(c *clustertest.Cluster) {
+		{name: "a pod that never ends has it", code: answer.VolumeMultiAttach, exit: 4, first: "in use on n3", wantText: []string{"or scale down Deployment team/jupyter, which makes another pod for one that is ended: kubectl -n team scale deployment/jupyter --replicas=0"}, not: []string{"or end jupyter"}, build: func(c *clustertest.Cluster) {
 			takenBy(c, func(p *corev1.Pod) {
 				yes := true
-				p.Name, p.UID, p.Labels = "jupyter", "jupyter", nil
+				p.Name, p.UID, p.Labels, p.Spec.RestartPolicy = "jupyter", "jupyter", map[string]string{"pod-template-hash": "6d9"}, corev1.RestartPolicyAlways
 				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "jupyter-6d9", UID: "jupyter-6d9", Controller: &yes}}
 			})
+			addEvent(c, "FailedAttachVolume", multiAttach, time.Minute)
+		}},
+		{name: "a pod has it that nobody makes again", code: answer.VolumeMultiAttach, exit: 4, first: "in use on n3", wantText: []string{"or end shell"}, build: func(c *clustertest.Cluster) {
+			takenBy(c, func(p *corev1.Pod) { p.Name, p.UID, p.Labels, p.OwnerReferences = "shell", "shell", nil, nil })
+			addEvent(c, "FailedAttachVolume", multiAttach, time.Minute)
+		}},
+		{name: "a pod of others has it, and members on two nodes mount it", code: answer.VolumeMultiAttach, exit: 4, first: "in use on n3", wantText: []string{"its members on n1, n2 mount it, too: members on several nodes need a ReadWriteMany volume"}, not: []string{"or end"}, build: func(c *clustertest.Cluster) {
+			takenBy(c, func(p *corev1.Pod) { p.Name, p.UID, p.Labels, p.OwnerReferences = "shell", "shell", nil, nil })
+			mounted("data")(c.S.Pods[0])
+			c.S.Pods[0].Status.Phase = corev1.PodPending
 			addEvent(c, "FailedAttachVolume", multiAttach, time.Minute)
 		}},
 		{name: "a pod on a node that is down has it", code: answer.VolumeMultiAttach, exit: 5, first: "in use on n3", wantText: []string{"node n3 is not ready for 20m", "taint nodes n3 node.kubernetes.io/out-of-service"}, not: []string{"one claim per member"}, build: func(c *clustertest.Cluster) {

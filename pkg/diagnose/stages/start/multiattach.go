@@ -74,6 +74,9 @@ type usedBy struct {
 	// stuck are pods that should have gone. members are those of the gang that stay, others pods of others that do.
 	stuck           []*corev1.Pod
 	members, others []string
+	// makers are those of whom others are that make another pod for one that is ended, and loose the others of which nobody makes more.
+	makers []*view.Consumer
+	loose  []string
 }
 
 // usersOf finds the pods that use a claim on another node than a member's. One that has ended uses nothing, and one that waits for the volume as the member does has not
@@ -130,11 +133,38 @@ func (u *usedBy) add(c *stage.Context, p *corev1.Pod, member string, h *view.Con
 		u.members = append(u.members, member)
 	default:
 		u.others = append(u.others, p.Name)
+		switch makes := h != nil && h.Job == nil && !h.Ends && h.Kind != "Pod"; {
+		case !makes:
+			u.loose = append(u.loose, p.Name)
+		case !slices.Contains(u.makers, h):
+			u.makers = append(u.makers, h)
+		}
 		if h != nil && c.EndsBefore(h, p) {
 			prospects = cmp.Or(prospects, ", until it ends")
 		}
 	}
 	u.lines = append(u.lines, fmt.Sprintf("pod %s%s has it on %s%s", p.Name, of, p.Spec.NodeName, prospects))
+}
+
+// yield adds how members get a volume that pods of others use and keep.
+func (u usedBy) yield(c *stage.Context, f *stage.Finding, claim *corev1.PersistentVolumeClaim) *stage.Finding {
+	var on []string
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil && m.Node() != "" && stage.Mounts(m.Pod, claim.Name) && !slices.Contains(on, m.Node()) {
+			on = append(on, m.Node())
+		}
+	}
+	if len(on) > 1 {
+		return f.Detail("its members on %s mount it, too: %s", phrase.Names(on), severalNodes)
+	}
+	for _, h := range u.makers[:min(len(u.makers), stage.MaxReasons)] {
+		way := c.GiveWay(h)
+		f.Detail("use a ReadWriteMany volume, or %s %s, which makes another pod for one that is ended: %s", way.Verb, c.Title(h), way.Command)
+	}
+	if len(u.loose) > 0 {
+		f.Detail("use a ReadWriteMany volume, or end %s", phrase.Names(u.loose))
+	}
+	return f
 }
 
 // inUse finds that a member cannot have the volume of a claim, which is in use on another node, and who has to act.
@@ -154,7 +184,7 @@ func inUse(c *stage.Context, m gang.Member, claim *corev1.PersistentVolumeClaim,
 	case len(u.members) > 0:
 		return f.Detail(severalNodes)
 	case len(u.others) > 0:
-		return f.Detail("use a ReadWriteMany volume, or end %s", phrase.Names(u.others))
+		return u.yield(c, f, claim)
 	case len(u.names) == 0 && len(u.nodes) == 0 && !c.View.Snap.CanList("volumeattachments.storage.k8s.io", ""):
 		return f.Detail(severalNodes)
 	case len(u.names) == 0 && len(u.nodes) > 0 && c.View.Age(since) > detachTakes:
