@@ -26,7 +26,7 @@ func TestSeveralReasons(t *testing.T) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, nowhere))
 		}},
-		{name: "an invalid spec is not placed", code: answer.JobInvalid, exit: 4, never: []answer.Code{answer.TooBig, answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+		{name: "an invalid spec, and too big once it is valid", code: answer.JobInvalid, exit: 4, also: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Name = "main" })))
 		}},
 		{name: "quota and queue", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.QueueClosed}, build: func(c *clustertest.Cluster) {

@@ -30,7 +30,7 @@ func Evaluate(c *stage.Context, out *stage.Result) stage.State {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	switch {
-	case c.Gang.End != nil || c.Has(answer.JobInvalid):
+	case c.Gang.End != nil || c.Has(answer.JobInvalid) && !known(c.Request.Roles):
 		return stage.Skipped("there is nothing to place")
 	case len(c.Request.Roles) == 0:
 		return stage.OK(everyMember(c))
@@ -86,6 +86,11 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	ownRoom(c, out, from)
 	noderule.Injected(c, out, from)
 	return stage.OK(fitted)
+}
+
+// known reports whether there are roles, and what pods of theirs request: those of a job that is not valid may find no room, too, once it is.
+func known(roles []placement.Role) bool {
+	return len(roles) > 0 && !slices.ContainsFunc(roles, func(r placement.Role) bool { return len(r.Pod.Spec.Containers) == 0 })
 }
 
 // everyMember is the state of the stage where no member waits for a node.
