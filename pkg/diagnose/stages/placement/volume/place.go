@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -39,7 +40,7 @@ func Elsewhere(c *stage.Context, f *stage.Finding, r placement.Room) {
 	var parts []string
 	for _, at := range slices.Sorted(maps.Keys(free)) {
 		if free[at] > 0 {
-			parts = append(parts, phrase.Amount(r.Resource, free[at])+" "+at)
+			parts = append(parts, phrase.AmountDown(r.Resource, free[at])+" "+at)
 		}
 	}
 	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
@@ -247,7 +248,35 @@ func Ceiling(c *stage.Context, role placement.Role, r placement.Room, fitted str
 	case len(places) == 0:
 		return fmt.Sprintf("the volumes that it mounts keep it from the room that there is: %s fit with them", fitted)
 	case len(r.Nodes) == 0:
-		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
+		return fmt.Sprintf("%s, and there is no node that takes a %s%s", volumesAre(places), phrase.Noun(r), wherePlaced(c, role, places))
+	case request.IsDevice(r.Resource) && r.LargestTotal == 0:
+		return fmt.Sprintf("%s, and no node there has %s%s", volumesAre(places), phrase.Resource(r.Resource), wherePlaced(c, role, places))
 	}
 	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
+}
+
+// wherePlaced is where those nodes are, by the label that places its volume, that nothing but that keeps a role off, as the end of a sentence. It is empty where there are none, and where
+// volumes are in several places.
+func wherePlaced(c *stage.Context, role placement.Role, places []claimPlace) string {
+	key, best := places[0].key, c.Best()
+	if slices.ContainsFunc(places, func(p claimPlace) bool { return p.text != places[0].text }) {
+		return ""
+	}
+	m, device := c.MatrixOn(best, role), request.Device(request.Of(role.Pod))
+	var values []string
+	for _, name := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode)) {
+		n := best.Node(name)
+		if value := n.Labels[key]; value != "" && (device == "" || node.Offers(n, device)) {
+			values = append(values, value)
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	slices.Sort(values)
+	at := "in "
+	if key == corev1.LabelHostname {
+		at = "on "
+	}
+	return "; what would take one is " + at + phrase.Names(slices.Compact(values))
 }
