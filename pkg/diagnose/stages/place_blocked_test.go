@@ -27,8 +27,14 @@ func TestBlocked(t *testing.T) {
 			c.S.Nodes[1].Spec.Unschedulable = true
 			c.Node("cpu1", 0).Spec.Unschedulable = true
 		}},
-		{name: "cordoned, and the others are too few", code: answer.NodeNotReady, exit: 5, first: "^n2 is cordoned, and the others are too few: 1/2 members fit; 8 of 8 GPUs free on the 1 node that gang may use, and it needs 2 workers with 8 GPUs each, 16 in all$", build: func(c *clustertest.Cluster) {
+		{name: "cordoned, and the others are too few", code: answer.NodeNotReady, exit: 5, first: "^n2 is cordoned, and the others are too few: 1/2 members fit; 8 of 8 GPUs free on the 1 node that gang may use, and it needs 2 workers with 8 GPUs each, 16 in all$", wantText: []string{"n2 is cordoned for 5h", "1 of 2 members fit now"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
+			at := clustertest.Ago(5 * time.Hour)
+			c.S.Nodes[1].Spec.Unschedulable, c.S.Nodes[1].Spec.Taints = true, []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at}}
+		}},
+		{name: "cordoned, with a pod that a budget keeps there", code: answer.NodeNotReady, exit: 5, first: "^n2 is cordoned", wantText: []string{"if n2 is being drained, that waits: PodDisruptionBudget research/a lets none of 1 pod go"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 4, "n2").Add(gangOf(3, 4))
+			guard(c, "research", "a", "training.kubeflow.org/job-name", "a", 0)
 			c.S.Nodes[1].Spec.Unschedulable = true
 		}},
 		{name: "cordoned, and the labels are on no other node", code: answer.NodeNotReady, exit: 5, first: "^n1 is cordoned, and no other node takes a worker: n2, n3 .nodeSelector class=h100.$", not: []string{"too few"}, build: func(c *clustertest.Cluster) {
@@ -36,11 +42,12 @@ func TestBlocked(t *testing.T) {
 			label(c, "class", "h100", "a100", "a100")
 			c.S.Nodes[0].Spec.Unschedulable = true
 		}},
-		{name: "cordoned, and the others are in another zone than the volume", code: answer.NodeNotReady, exit: 5, first: "^n1 is cordoned, and no other node takes a worker: n2, n3 .volumeZone claim data is bound to volume vol in z1.$", not: []string{"too few"}, build: func(c *clustertest.Cluster) {
+		{name: "cordoned, and the others are in another zone than the volume", code: answer.NodeNotReady, exit: 5, first: "^n1 is cordoned, and no other node takes a worker: claim data is bound to volume vol in z1$", not: []string{"too few", "dedicated"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(1, 8, mounts("data")))
 			label(c, corev1.LabelTopologyZone, "z1", "z2", "z2")
 			boundClaim(c, "z1", corev1.ReadWriteMany)
 			c.S.Nodes[0].Spec.Unschedulable = true
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 		}},
 		{name: "cordoned, and no zone has room for all", code: answer.NodeNotReady, exit: 5, first: "^n1, n3 are cordoned, and the others do not help: 1/2 members fit; all 2 members must share one value of zone: z1 has room for 1, z2 for 1$", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
@@ -59,6 +66,14 @@ func TestBlocked(t *testing.T) {
 			c.Node("n1", 8).Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
 			c.Add(gangOf(1, 8))
 		}},
+		{name: "devices that a plugin which crashes does not report", code: answer.GPUUnhealthy, exit: 5, first: "n2 has 0 of 8 GPUs healthy; its device plugin does not run there$", fix: "get DaemonSet kube-system/nvidia-device-plugin to run on n2",
+			wantText: []string{"device plugin kube-system/nvidia-device-plugin: 1/2 ready", "pod nvidia-device-plugin-n2 on n2: CrashLoopBackOff, 88 restarts", "logs nvidia-device-plugin-n2 --previous"}, build: func(c *clustertest.Cluster) {
+				plugin(c, "nvidia-device-plugin", 1, 2)
+				c.Nodes(2, 8).Add(gangOf(2, 8))
+				pluginPod(c, "nvidia-device-plugin", "n1").Status.ContainerStatuses = nil
+				pluginPod(c, "nvidia-device-plugin", "n2")
+				c.S.Nodes[1].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0")
+			}},
 		{name: "sick devices of another kind do not matter", code: answer.GPUUnhealthy, exit: 5, not: []string{"rdma"}, build: func(c *clustertest.Cluster) {
 			n := c.Node("n1", 8)
 			n.Status.Allocatable["nvidia.com/gpu"], n.Status.Allocatable["rdma/hca"] = resource.MustParse("7"), resource.MustParse("0")

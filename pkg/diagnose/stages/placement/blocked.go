@@ -239,7 +239,7 @@ func notFound(c *stage.Context) *stage.Finding {
 // base is a finding about the room on nodes at hand and what stands in the way.
 func base(c *stage.Context, r placement.Room, code answer.Code, message string, args ...any) *stage.Finding {
 	f := stage.Found(code, message, args...).DescribeRoom(c, c.Cluster(), r)
-	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
+	return f.Detail("it needs %s; %d of %d members fit now", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // conflictsWith reports whether a pod has a host port that another needs.

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
@@ -107,12 +110,38 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	}
 	first := nodes[0]
 	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
-	return f.See("v1", "Node", first, ".status.allocatable").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
+	look, text := command.Kubectl("", "describe", "node", first.Name), "repair the devices of "+phrase.Names(names)
+	if plugin, broken := brokenPlugin(c, device, names); plugin != nil {
+		f.Message += "; its device plugin does not run there"
+		f.See("apps/v1", "DaemonSet", plugin, ".status.numberReady").Detail("device plugin %s: %d/%d ready", c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled)
+		stage.DetailEach(f, component.Troubles(c, broken), func(line string) string { return line })
+		text = fmt.Sprintf("get %s to run on %s", c.TitleOf("DaemonSet", plugin), phrase.Names(names))
+		if c.Reader.Sees(plugin.Namespace) {
+			look = component.Look(broken[0])
+		}
+	}
+	return f.See("v1", "Node", first, ".status.allocatable").Run(look).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"nodes": names}, Command: look},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.Nodes(s, stage.Only(names, placement.AtCapacity))
 		},
 	})
+}
+
+// brokenPlugin is the device plugin of a resource, with its broken pods, where it runs on none of some nodes as it should; nil otherwise. Devices that it does not report are not sick for that.
+func brokenPlugin(c *stage.Context, name corev1.ResourceName, nodes []string) (*appsv1.DaemonSet, []*corev1.Pod) {
+	if !strings.Contains(string(name), "/") {
+		return nil, nil
+	}
+	plugin := component.DevicePlugin(c.View, name)
+	if plugin == nil {
+		return nil, nil
+	}
+	on := component.On(c.View, plugin, nodes...)
+	if len(on.Absent) > 0 || len(on.Broken) < len(nodes) {
+		return nil, nil
+	}
+	return plugin, on.Broken
 }
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
@@ -120,6 +149,12 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	names := node.Names(nodes)
 	f := base(c, s.room, answer.NodeNotReady, "%s cordoned, %s", phrase.AreNames(names), others(c, s, uncordoned(c))).Fact("nodes", names)
 	for _, n := range nodes[:min(len(nodes), stage.MaxLines)] {
+		if at := cordonedAt(n); !at.IsZero() {
+			f.Detail("%s is cordoned for %s", n.Name, phrase.Age(c.View.Age(at)))
+		}
+		if budgets := undrainable(c, n); budgets != "" {
+			f.Detail("if %s is being drained, that waits: %s", n.Name, budgets)
+		}
 		for _, report := range stage.Reports(n) {
 			f.Detail("%s", report)
 		}
@@ -132,6 +167,26 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 	return f.Fix(stage.Uncordon(c.View, node.Names(closed)))
 }
 
+// undrainable are the PodDisruptionBudgets that let no pod of a node go, as a clause; empty where there are none.
+func undrainable(c *stage.Context, n *corev1.Node) string {
+	pods := slices.DeleteFunc(c.Cluster().PodsOn(n.Name), placement.DaemonSetPod)
+	none := slices.DeleteFunc(c.View.ExceededBudgets(pods), func(e view.Exceeded) bool { return e.Allows() > 0 })
+	if len(none) == 0 {
+		return ""
+	}
+	return c.Budgets(none)
+}
+
+// cordonedAt is when a node was cordoned, as far as its taint has that.
+func cordonedAt(n *corev1.Node) time.Time {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}
+
 // others is the clause for why the nodes do not do that a repair does not change: they are too few, or a rule keeps members off them.
 func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
 	fitted := fmt.Sprintf("%d/%d members fit", c.Placed(*c.Placement), c.Gang.Total())
@@ -141,7 +196,12 @@ func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
 	case len(s.room.Nodes) == 0:
 		all := c.View.Cluster() // what pods there are does not matter
 		rest := c.View.Derived(all, "but for nodes to be "+repair.name, func() *placement.Cluster { return all.WithoutNodes(node.Names(repair.nodes)...) })
-		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), strings.Join(excludedNodes(c.MatrixOn(rest, s.room.Role)), "; "))
+		m := c.MatrixOn(rest, s.room.Role)
+		why := excludedByVolume(m)
+		if why == "" {
+			why = strings.Join(excludedNodes(m), "; ")
+		}
+		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), why)
 	case len(s.causes.All) == 0:
 		return "and the others are too few: " + fitted
 	}

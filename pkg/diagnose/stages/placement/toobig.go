@@ -50,7 +50,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	}
 	onlyDevices := len(causes.All) == 1 && causes.First().Constraint == placement.DRADevices
 	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !placement.KeepsOwnApart(role.Pod) && !onlyDevices {
-		f.Detail("%s are there in all, as %s, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Gaps(r), phrase.Quantity(r.Resource, r.Requested))
+		f.Detail("%s are there in all, as %s, %s requested", phrase.AmountDown(r.Resource, r.Free), phrase.Gaps(r), phrase.Up(r.Resource, r.Requested))
 	}
 	addInstead(c, f, causes)
 	for _, line := range byContainer(role, r) {
@@ -132,7 +132,7 @@ func refuses(of phrase.Refusal, role placement.Role) string {
 	case of.Constraint == placement.Deleting:
 		return verb("is", "are") + " " + of.Reason
 	case amount:
-		return fmt.Sprintf("%s short of the %s that it requests", verb("is", "are"), phrase.Amount(name, podrequest.OfResource(role.Pod, name)))
+		return fmt.Sprintf("%s short of the %s that it requests", verb("is", "are"), phrase.AmountUp(name, podrequest.OfResource(role.Pod, name)))
 	}
 	return fmt.Sprintf("%s it: %s", verb("refuses", "refuse"), of.Reason)
 }
@@ -154,6 +154,17 @@ func excludedNodes(m placement.Matrix) (parts []string) {
 		}
 	}
 	return parts
+}
+
+// excludedByVolume is the volume that keeps a role off all nodes of a matrix: what else keeps it off some of them does not matter then. It is empty where there is none.
+func excludedByVolume(m placement.Matrix) string {
+	for _, constraint := range []placement.Constraint{placement.VolumeZone, placement.VolumeNode} {
+		of := phrase.Refusals(m, func(x placement.Constraint) bool { return x == constraint })
+		if len(of) == 1 && len(m.Rejected(constraint)) == len(m.Rows) {
+			return of[0].Detail
+		}
+	}
+	return ""
 }
 
 // excludedBy names the nodes that a constraint rejects, together where it is for the same reason.
