@@ -42,7 +42,7 @@ func TestBlocked(t *testing.T) {
 			label(c, "class", "h100", "a100", "a100")
 			c.S.Nodes[0].Spec.Unschedulable = true
 		}},
-		{name: "cordoned, and the others are in another zone than the volume", code: answer.NodeNotReady, exit: 5, first: "^n1 is cordoned, and no other node takes a worker: claim data is bound to volume vol in z1$", not: []string{"too few", "dedicated"}, build: func(c *clustertest.Cluster) {
+		{name: "cordoned, and the others are in another zone than the volume", code: answer.NodeNotReady, exit: 5, first: "^n1 is cordoned, and no other node takes a worker: the volume of claim data is in z1 .topology.kubernetes.io/zone.$", not: []string{"too few", "dedicated"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(1, 8, mounts("data")))
 			label(c, corev1.LabelTopologyZone, "z1", "z2", "z2")
 			boundClaim(c, "z1", corev1.ReadWriteMany)

@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -197,9 +198,9 @@ func others(c *stage.Context, s shortfall, repair *nodeRepair) string {
 		all := c.View.Cluster() // what pods there are does not matter
 		rest := c.View.Derived(all, "but for nodes to be "+repair.name, func() *placement.Cluster { return all.WithoutNodes(node.Names(repair.nodes)...) })
 		m := c.MatrixOn(rest, s.room.Role)
-		why := excludedByVolume(m)
-		if why == "" {
-			why = strings.Join(excludedNodes(m), "; ")
+		why := strings.Join(excludedNodes(m), "; ")
+		if there := volume.Where(c, s.room.Role); there != "" && volumesElsewhere(m) {
+			why = there
 		}
 		return fmt.Sprintf("and no other node takes a %s: %s", phrase.Noun(s.room), why)
 	case len(s.causes.All) == 0:

@@ -156,15 +156,13 @@ func excludedNodes(m placement.Matrix) (parts []string) {
 	return parts
 }
 
-// excludedByVolume is the volume that keeps a role off all nodes of a matrix: what else keeps it off some of them does not matter then. It is empty where there is none.
-func excludedByVolume(m placement.Matrix) string {
-	for _, constraint := range []placement.Constraint{placement.VolumeZone, placement.VolumeNode} {
-		of := phrase.Refusals(m, func(x placement.Constraint) bool { return x == constraint })
-		if len(of) == 1 && len(m.Rejected(constraint)) == len(m.Rows) {
-			return of[0].Detail
-		}
-	}
-	return ""
+// volumesElsewhere reports whether its volumes keep a role off all nodes of a matrix: what else keeps it off some of them does not matter then.
+func volumesElsewhere(m placement.Matrix) bool {
+	return len(m.Rows) > 0 && !slices.ContainsFunc(m.Rows, func(row placement.Row) bool {
+		return !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool {
+			return v.Constraint == placement.VolumeZone || v.Constraint == placement.VolumeNode
+		})
+	})
 }
 
 // excludedBy names the nodes that a constraint rejects, together where it is for the same reason.

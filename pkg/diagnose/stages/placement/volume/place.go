@@ -60,6 +60,15 @@ func Here(c *stage.Context, f *stage.Finding, role placement.Role) {
 	f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
 }
 
+// Where is the clause for where the volumes of a role are; empty where they are anywhere, or there are none.
+func Where(c *stage.Context, role placement.Role) string {
+	places := boundPlaces(c, role)
+	if len(places) == 0 {
+		return ""
+	}
+	return volumesAre(places)
+}
+
 // volumeNodes are the nodes where a role can have its volumes, where that is a matter of single nodes: those of local disks.
 func volumeNodes(m placement.Matrix) (names []string) {
 	if len(m.Rejected(placement.VolumeNode)) == 0 {
