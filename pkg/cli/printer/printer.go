@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
@@ -62,7 +61,7 @@ func (f *Flags) Encode(out io.Writer, value any) error {
 	case JSON:
 		text = append(text, '\n')
 	case YAML:
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		if text, err = jsonToYAML(text); err != nil {
 			return err
 		}
 	default:
@@ -121,7 +120,7 @@ func (f *Flags) Printer() (printers.ResourcePrinter, error) {
 	case JSON:
 		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
 	case YAML:
-		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
+		return &printers.OmitManagedFieldsPrinter{Delegate: &yamlPrinter{}}, nil
 	case Name:
 		return &printers.NamePrinter{ShortOutput: true}, nil
 	case "go-template":

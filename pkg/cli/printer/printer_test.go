@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
@@ -63,8 +64,52 @@ func TestPrinter(t *testing.T) {
 	}
 }
 
+// Whoever may write an annotation may write any character into it: YAML has it, as JSON has.
+func TestCharacters(t *testing.T) {
+	for _, text := range []string{"a\u009bb", "a\u007f", "\u0085", "\ufeffa", "a\ufffe", "a\x1b[31m\x00", "日本 😀"} {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "a", "annotations": map[string]any{text: text}}}}
+		p, err := (&Flags{Output: YAML}).Printer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var printed, encoded bytes.Buffer
+		if err := p.PrintObj(obj, &printed); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := (&Flags{Output: YAML}).Encode(&encoded, obj.Object); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		for _, out := range []string{printed.String(), encoded.String()} {
+			read := map[string]any{}
+			if err := yaml.Unmarshal([]byte(out), &read); err != nil {
+				t.Fatalf("%q: %v: %s", text, err, out)
+			}
+			if got := (&unstructured.Unstructured{Object: read}).GetAnnotations()[text]; got != text || strings.ContainsAny(out, "\x1b\u009b\u007f") {
+				t.Errorf("%q is %q in %q", text, got, out)
+			}
+		}
+	}
+}
+
+// Several objects are several documents.
+func TestDocuments(t *testing.T) {
+	p, err := (&Flags{Output: YAML}).Printer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, name := range []string{"a", "b"} {
+		if err := p.PrintObj(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": name}}}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "apiVersion: v1\nkind: X\nmetadata:\n  name: a\n---\napiVersion: v1\nkind: X\nmetadata:\n  name: b\n"; out.String() != want {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 func TestPrintTable(t *testing.T) {
-	columns := []Column{{Name: "Name"}, {Name: "Node", Wide: true}, {Name: "Reason"}}
+	columns := []Column{{Name: "Name"}, {Name: "Node", Wide: true, Spare: 1}, {Name: "Reason"}}
 	long := strings.Repeat("0123456789", 6)
 	rows := [][]string{{"llama", "node-1", long}, {"a-longer-name", "n", "two\nlines"}}
 	tests := []struct {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -107,7 +107,7 @@ func (o *Options) documents(ctx context.Context, client *kube.Client, before *ga
 		if object != bare {
 			render.Own(object, bare) // which has no uid yet
 		}
-		text, err := yaml.Marshal(object.Object)
+		text, err := printer.MarshalYAML(object.Object)
 		if err != nil {
 			return nil, err
 		}
