@@ -67,7 +67,7 @@ func status(env Env, sess session.Session) error {
 }
 
 func printStatus(out io.Writer, sess session.Session, marker *datadir.Marker, state *supervise.State) error {
-	err := printer.PrintFields(out, "", printer.Field{Label: "phase", Value: string(state.Phase)}, printer.Field{Label: "data dir", Value: string(sess.Dir)},
+	err := printer.PrintFields(out, "", 0, printer.Field{Label: "phase", Value: string(state.Phase)}, printer.Field{Label: "data dir", Value: string(sess.Dir)},
 		printer.Field{Label: "kubeconfig", Value: marker.Settings.Kubeconfig}, printer.Field{Label: "kubernetes", Value: marker.Kubernetes},
 		printer.Field{Label: "supervisor", Value: strconv.Itoa(state.PID)})
 	if err != nil {

@@ -23,18 +23,7 @@ func Grid(columns []Column, rows [][]string, width int, headers bool) []string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	for width > 0 && needs(widths, shown) > width {
-		at := -1
-		for i, c := range columns {
-			if shown[i] && c.Spare > 0 && (at < 0 || c.Spare > columns[at].Spare) {
-				at = i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		shown[at] = false
-	}
+	spare(columns, widths, shown, width)
 	var lines []string
 	if headers {
 		names := make([]string, len(columns))
@@ -47,6 +36,22 @@ func Grid(columns []Column, rows [][]string, width int, headers bool) []string {
 		lines = append(lines, line(row, widths, shown, width))
 	}
 	return lines
+}
+
+// spare leaves out columns until a line has room in a width, or none can be spared; 0 is no limit.
+func spare(columns []Column, widths []int, shown []bool, width int) {
+	for width > 0 && needs(widths, shown) > width {
+		at := -1
+		for i, c := range columns {
+			if shown[i] && c.Spare > 0 && (at < 0 || c.Spare > columns[at].Spare) {
+				at = i
+			}
+		}
+		if at < 0 {
+			return
+		}
+		shown[at] = false
+	}
 }
 
 // needs is how many characters a line needs at least.

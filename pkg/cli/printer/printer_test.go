@@ -120,7 +120,8 @@ func TestPrintTable(t *testing.T) {
 	}{
 		{"piped", Flags{}, 0, "NAME            REASON\nllama           " + long + "\na-longer-name   two lines\n"},
 		{"terminal", Flags{}, 50, "NAME            REASON\nllama           " + long[:33] + "…\na-longer-name   two lines\n"},
-		{"narrow terminal", Flags{}, 10, "NAME            REASON\nllama           " + long[:19] + "…\na-longer-name   two lines\n"},
+		{"narrow terminal", Flags{}, 10, "NAME     …\nllama    …\na-longer-…\n"},
+		{"a column is spared", Flags{Output: Wide}, 40, "NAME            REASON\nllama           " + long[:23] + "…\na-longer-name   two lines\n"},
 		{"wide, no headers", Flags{Output: Wide, NoHeaders: true}, 0, "llama           node-1   " + long + "\na-longer-name   n        two lines\n"},
 	}
 	for _, tt := range tests {
@@ -152,8 +153,15 @@ func TestTableOfWideText(t *testing.T) {
 
 func TestPrintFields(t *testing.T) {
 	var out strings.Builder
-	if err := PrintFields(&out, "  ", Field{"Name", "llama"}, Field{"Scheduler", "gang"}, Field{"Reason", "no room\n\tAge: 7d"}, Field{"A longer one", ""}); err != nil {
+	if err := PrintFields(&out, "  ", 0, Field{"Name", "llama"}, Field{"Scheduler", "gang"}, Field{"Reason", "no room\n\tAge: 7d"}, Field{"A longer one", ""}); err != nil {
 		t.Fatal(err)
+	}
+	var folded strings.Builder
+	if err := PrintFields(&folded, "", 20, Field{"Name", "llama"}, Field{"Reason", "no room for any of 4 workers"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Name:   llama\nReason: no room for\n        any of 4\n        workers\n"; folded.String() != want {
+		t.Errorf("got %q, want %q", folded.String(), want)
 	}
 	if want := "  Name:         llama\n  Scheduler:    gang\n  Reason:       no room Age: 7d\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)

@@ -112,6 +112,13 @@ EOF
 	if got := Text(r, io, plain); got != want {
 		t.Errorf("got\n%s", got)
 	}
+	narrow, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
+	narrow.SetTerminal(20)
+	for _, line := range strings.Split(Text(r, narrow, plain), "\n")[:8] {
+		if len(line) > 20 {
+			t.Errorf("a line is wider than the terminal: %q", line)
+		}
+	}
 	colored := Text(r, io, func(s iostreams.Style, text string) string { return "<" + string(s) + ">" + text + "</>" })
 	for _, part := range []string{"<32>ok</>       it answers", "<1;31>fail</>     all live", "- <32>ok</>: a lives", "<36>hint:</> look"} {
 		if !strings.Contains(colored, part) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/setup/check"
 )
@@ -54,23 +55,33 @@ func Text(r *check.Report, io *iostreams.IOStreams, style func(iostreams.Style, 
 // outcome is a row: the status, and what was found. Several findings have a line each, with their status where it is another.
 func outcome(b *strings.Builder, o check.Outcome, io *iostreams.IOStreams, style func(iostreams.Style, string) string) {
 	indent := strings.Repeat(" ", statusWidth+gap)
-	fmt.Fprintf(b, "%s%s%s", style(color(o.Status), string(o.Status)), indent[len(o.Status):], o.Title)
+	title := o.Title
 	if len(o.Findings) == 1 {
-		fmt.Fprintf(b, ": %s\n", o.Findings[0].Message)
-	} else {
-		fmt.Fprintln(b)
+		title += ": " + o.Findings[0].Message
 	}
+	first := string(o.Status) + indent[len(o.Status):]
+	fold(b, wrap.Fill(first, indent, title, io.Width()), o.Status, style)
 	for _, f := range o.Findings {
 		if len(o.Findings) > 1 {
-			name := ""
+			item, status := indent+"- ", check.Status("")
 			if f.Status != o.Status {
-				name = style(color(f.Status), string(f.Status)) + ": "
+				item, status = item+string(f.Status)+": ", f.Status
 			}
-			fmt.Fprintf(b, "%s- %s%s\n", indent, name, f.Message)
+			fold(b, wrap.Fill(item, indent+"  ", f.Message, io.Width()), status, style)
 		}
 		if f.Hint != "" {
 			fmt.Fprintf(b, "%s%s %s\n", indent, style(iostreams.Cyan, "hint:"), strings.ReplaceAll(io.Commands(f.Hint), "\n", "\n"+indent))
 		}
+	}
+}
+
+// fold writes a text that was broken at the width of the terminal. The status that it begins with, if it does with one, is styled.
+func fold(b *strings.Builder, lines []string, status check.Status, style func(iostreams.Style, string) string) {
+	if status != "" {
+		lines[0] = strings.Replace(lines[0], string(status), style(color(status), string(status)), 1)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(b, line)
 	}
 }
 

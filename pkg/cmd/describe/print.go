@@ -65,7 +65,7 @@ func (o *Options) table(columns []printer.Column, rows [][]string) error {
 }
 
 var (
-	specColumns = []printer.Column{{Name: "Role"}, {Name: "Replicas"}, {Name: "Restart"}, {Name: "Requests"}, {Name: "Image"}, {Name: "Command"}}
+	specColumns = []printer.Column{{Name: "Role"}, {Name: "Replicas"}, {Name: "Restart", Spare: 2}, {Name: "Requests"}, {Name: "Image", Spare: 1}, {Name: "Command"}}
 	stepColumns = []printer.Column{{Name: "Step"}, {Name: "At"}, {Name: "After"}}
 )
 

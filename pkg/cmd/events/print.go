@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
-var columns = []printer.Column{{Name: "Last"}, {Name: "Type"}, {Name: "Object"}, {Name: "Reason"}, {Name: "Count"}, {Name: "First", Wide: true}, {Name: "From", Wide: true}, {Name: "Message"}}
+var columns = []printer.Column{{Name: "Last"}, {Name: "Type", Spare: 3}, {Name: "Object"}, {Name: "Reason"}, {Name: "Count", Spare: 4}, {Name: "First", Wide: true, Spare: 2}, {Name: "From", Wide: true, Spare: 1}, {Name: "Message"}}
 
 // printTable shows ages to people, and times to programs.
 func (o *Options) printTable(events []corev1.Event) error {

@@ -151,7 +151,7 @@ func largest(ctx context.Context, check *submit.FitCheck, w *view.View, shape su
 	return size, nil
 }
 
-var columns = []printer.Column{{Name: "GPUs/worker"}, {Name: "Workers"}, {Name: "GPUs"}, {Name: "Nodes"}, {Name: "Limited by"}}
+var columns = []printer.Column{{Name: "GPUs/worker"}, {Name: "Workers"}, {Name: "GPUs", Spare: 2}, {Name: "Nodes", Spare: 1}, {Name: "Limited by"}}
 
 // shownNodes is how many nodes are named.
 const shownNodes = 4

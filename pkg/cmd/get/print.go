@@ -15,8 +15,8 @@ import (
 )
 
 var columns = []printer.Column{
-	{Name: "Member"}, {Name: "Pod"}, {Name: "State"}, {Name: "Node"}, {Name: "GPUs"}, {Name: "Age"},
-	{Name: "IP", Wide: true}, {Name: "Reason"},
+	{Name: "Member"}, {Name: "Pod", Spare: 2}, {Name: "State"}, {Name: "Node", Spare: 1}, {Name: "GPUs", Spare: 4}, {Name: "Age", Spare: 5},
+	{Name: "IP", Wide: true, Spare: 3}, {Name: "Reason"},
 }
 
 // style is how a state looks; its name is there without it.
@@ -75,7 +75,7 @@ func once(m summary.Row, shown map[string]string) string {
 }
 
 func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now time.Time) error {
-	err := printer.PrintFields(io.Out, "", []printer.Field{
+	err := printer.PrintFields(io.Out, "", io.Width(), []printer.Field{
 		{Label: "Name", Value: job.Name()},
 		{Label: "Kind", Value: job.Kind.Kind},
 		{Label: "State", Value: io.OutStyled(style(s.State), string(s.State))},

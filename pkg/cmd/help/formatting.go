@@ -10,9 +10,9 @@ func newFormatting() *cobra.Command {
 	return &cobra.Command{Use: "formatting", Short: "What is printed, where, and in which form", Long: `What is requested goes to standard output: tables, logs, objects, answers. Everything else goes to standard error: progress, notes,
 questions, and errors, as "error: …" with "hint: …" below it. A list that failed is an error, never an empty table.
 
-On a terminal, the last column of a table is cut to the width, and messages have colours. Into a pipe or a file nothing is cut and
-nothing is coloured, and progress is a line at a time. --color always and --color never decide otherwise. No meaning rests on
-colour alone.
+On a terminal, a table has the columns that there is room for, its last one is cut to the width, and messages have colours. Into a
+pipe or a file nothing is left out, cut or coloured, and progress is a line at a time. --color always and --color never decide
+otherwise. No meaning rests on colour alone.
 
 The formats of -o, of which the help of each command names its own:
 

@@ -371,7 +371,7 @@ func listTemplates(f *cmdutil.Factory) error {
 		}
 		rows = append(rows, []string{name, t.kind(), from, t.purpose()})
 	}
-	columns := []printer.Column{{Name: "Name"}, {Name: "Kind"}, {Name: "From"}, {Name: "Purpose"}}
+	columns := []printer.Column{{Name: "Name"}, {Name: "Kind", Spare: 1}, {Name: "From", Spare: 2}, {Name: "Purpose"}}
 	return printer.PrintTable(f.IO.Out, printer.Flags{}, f.IO.Width(), columns, rows)
 }
 

@@ -90,6 +90,6 @@ func (o *Options) print() error {
 	if _, err := fmt.Fprintf(o.IO.Out, "gangctl %s\n", o.Info.Version); err != nil {
 		return err
 	}
-	return printer.PrintFields(o.IO.Out, "  ", printer.Field{Label: "commit", Value: o.Info.Commit}, printer.Field{Label: "date", Value: o.Info.Date},
+	return printer.PrintFields(o.IO.Out, "  ", o.IO.Width(), printer.Field{Label: "commit", Value: o.Info.Commit}, printer.Field{Label: "date", Value: o.Info.Date},
 		printer.Field{Label: "go", Value: o.Info.GoVersion}, printer.Field{Label: "platform", Value: o.Info.Platform}, printer.Field{Label: "kubernetes client", Value: o.Info.Kubernetes})
 }

@@ -88,6 +88,9 @@ func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace str
 		}
 		rows = append(rows, []string{a.Job.Namespace, a.Job.Name, string(a.Verdict), since, code, strings.TrimPrefix(a.Headline, a.Job.Name+": ")})
 	}
-	columns := []printer.Column{{Name: "Namespace"}, {Name: "Name"}, {Name: "Verdict"}, {Name: "Age"}, {Name: "Code"}, {Name: "Reason"}}
+	columns := []printer.Column{{Name: "Namespace"}, {Name: "Name"}, {Name: "Verdict", Spare: 1}, {Name: "Age", Spare: 2}, {Name: "Code"}, {Name: "Reason"}}
+	if namespace != "" { // which the user knows
+		columns[0].Spare = 3
+	}
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
 }
