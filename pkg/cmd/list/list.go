@@ -59,7 +59,8 @@ LeaderWorkerSets, RayJobs, RayClusters, Jobs of Volcano, and Jobs of Kubernetes 
 
 STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot, or are on a node that does not
 report any more), Succeeded, Failed or Suspended. READY counts the members that run. Each replica of a LeaderWorkerSet is a gang: it
-is Starting while some replicas run and others wait. REASON is the scheduler's message on a job that waits.`,
+is Starting while some replicas run and others wait. REASON is the scheduler's message on a job that waits,
+with what is in the way first.`,
 		Example: `  # the jobs of the context's namespace
   gangctl list
 

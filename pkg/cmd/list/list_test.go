@@ -21,6 +21,8 @@ const (
 	jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 	podsPath = "/api/v1/namespaces/research/pods"
 	short    = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu. gang research/mistral needs 2 more members"
+	// brief is short as a line of the table has it: what differs between gangs comes first.
+	brief = "4 Insufficient nvidia.com/gpu. gang research/mistral needs 2 more members (0/4 nodes are available)"
 )
 
 // run runs the command line against the server, five minutes after the objects were made; width 0 is a pipe.
@@ -48,19 +50,27 @@ func TestList(t *testing.T) {
 		{"piped", 0, nil, []string{
 			"NAME      KIND    STATE     READY   GPUS   AGE   REASON",
 			"llama     TFJob   Running   4/4     8      5m",
-			"mistral   TFJob   Pending   0/2     4      5m    " + short}},
+			"mistral   TFJob   Pending   0/2     4      5m    " + brief}},
 		{"terminal", 90, nil, []string{
 			"NAME      KIND    STATE     READY   GPUS   AGE   REASON",
 			"llama     TFJob   Running   4/4     8      5m",
-			"mistral   TFJob   Pending   0/2     4      5m    " + short[:40] + "…"}},
+			"mistral   TFJob   Pending   0/2     4      5m    " + brief[:40] + "…"}},
+		{"narrow terminal", 60, nil, []string{
+			"NAME      STATE     READY   GPUS   REASON",
+			"llama     Running   4/4     8",
+			"mistral   Pending   0/2     4      " + brief[:24] + "…"}},
+		{"narrower than the columns", 40, []string{"-o", "wide"}, []string{
+			"NAME      STATE     REASON",
+			"llama     Running",
+			"mistral   Pending   " + brief[:19] + "…"}},
 		{"wide", 0, []string{"-o", "wide", "--no-headers"}, []string{
 			"llama     TFJob   Running   4/4   8     5m    4/4   gang-scheduler",
-			"mistral   TFJob   Pending   0/2   4     5m    2/2   gang-scheduler   " + short}},
+			"mistral   TFJob   Pending   0/2   4     5m    2/2   gang-scheduler   " + brief}},
 		{"name", 0, []string{"-o", "name"}, []string{"tfjob.kubeflow.org/llama", "tfjob.kubeflow.org/mistral"}},
 		{"by state", 0, []string{"--sort-by", "state", "-o", "name"}, []string{"tfjob.kubeflow.org/mistral", "tfjob.kubeflow.org/llama"}},
 		{"by GPUs", 0, []string{"--sort-by", "gpus", "--no-headers"}, []string{
 			"llama     TFJob   Running   4/4   8     5m",
-			"mistral   TFJob   Pending   0/2   4     5m    " + short}},
+			"mistral   TFJob   Pending   0/2   4     5m    " + brief}},
 		{"jsonpath", 0, []string{"-o", "jsonpath={.items[*].metadata.name}"}, []string{"llama mistral"}},
 		{"custom columns", 0, []string{"-o", "custom-columns=N:.metadata.name,W:.spec.tfReplicaSpecs.Worker.replicas"},
 			[]string{"N         W", "llama     4", "mistral   2"}},

@@ -19,8 +19,8 @@ import (
 
 // columns of the table, without NAMESPACE, which comes first with -A, as kubectl has it.
 var columns = []printer.Column{
-	{Name: "Name"}, {Name: "Kind"}, {Name: "State"}, {Name: "Ready"}, {Name: "GPUs"}, {Name: "Age"},
-	{Name: "Gang", Wide: true}, {Name: "Scheduler", Wide: true}, {Name: "Reason"},
+	{Name: "Name"}, {Name: "Kind", Spare: 6}, {Name: "State"}, {Name: "Ready", Spare: 1}, {Name: "GPUs", Spare: 4}, {Name: "Age", Spare: 5},
+	{Name: "Gang", Wide: true, Spare: 2}, {Name: "Scheduler", Wide: true, Spare: 3}, {Name: "Reason"},
 }
 
 // row is one job.
@@ -63,7 +63,7 @@ func (o *Options) printTable(all []row) error {
 	for _, r := range all {
 		job, s := r.job, r.sum
 		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
-			phrase.Since(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
+			phrase.Since(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Brief()}
 		if o.AllNamespaces {
 			cells = append([]string{job.Meta.Namespace}, cells...)
 		}

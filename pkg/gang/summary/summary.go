@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/gang/unplaced"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
@@ -172,6 +173,8 @@ func (s *Summary) reason(job *gang.Job) string {
 		return ""
 	case s.State == gang.Terminating:
 		return gang.Deletion(job.Meta.Finalizers)
+	case s.State == gang.Suspended && job.Meta.Annotations[provenance.ResizeAnnotation] != "":
+		return fmt.Sprintf("in the middle of a resize: complete it with gangctl resize %s -n %s", job.Reader.Argument(job.Meta.Name), job.Meta.Namespace)
 	case s.State == gang.Suspended:
 		if queue, ok := kueue.QueueOf(&job.Meta); ok {
 			return fmt.Sprintf("suspended by Kueue, queue %s", queue)
@@ -186,6 +189,16 @@ func (s *Summary) reason(job *gang.Job) string {
 		return fmt.Sprintf("%d/%d %ss run; %s", s.RunningReplicas, s.Replicas, job.PortionNoun(), s.firstReason())
 	}
 	return s.firstReason()
+}
+
+// Brief is Reason for a line of which only the beginning may be seen: what gangs differ in comes first.
+func (s *Summary) Brief() string {
+	for _, r := range s.Rows {
+		if before, ok := strings.CutSuffix(s.Reason, r.Reason); ok && r.Reason != "" {
+			return before + unplaced.Brief(r.Reason)
+		}
+	}
+	return s.Reason
 }
 
 // alive is how many members run or have succeeded.

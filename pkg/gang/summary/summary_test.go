@@ -10,7 +10,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
+
+// A line of which only the beginning is seen begins with what differs between gangs.
+func TestBrief(t *testing.T) {
+	const own = "0/2 nodes are available: 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free."
+	const brief = "2 of 8 GPUs are free (1 of the 2 members that its gang needs fit)"
+	for want, pods := range map[string][]*corev1.Pod{
+		brief:                {makePod("ps", "0", unschedulable(own)), makePod("worker", "0", unschedulable(own))},
+		"worker-0: " + brief: {makePod("ps", "0"), makePod("worker", "0", unschedulable(own))},
+		"no pods yet":        nil,
+		"":                   {makePod("ps", "0", running), makePod("worker", "0", running)},
+	} {
+		s := of(t, makeJob(1), pods)
+		if got := s.Brief(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
 
 func TestSummarize(t *testing.T) {
 	const short = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"
@@ -29,6 +47,8 @@ func TestSummarize(t *testing.T) {
 			"Pending 0/3 0 " + short},
 		{"the gang scheduler's own message", makeJob(1), []*corev1.Pod{makePod("ps", "0", unschedulable(own)), makePod("worker", "0", unschedulable(own))},
 			"Pending 0/2 0 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
+		{"in the middle of a resize", makeJob(1, suspended, func(job *kubeflowv1.TFJob) { job.Annotations = map[string]string{provenance.ResizeAnnotation: "{}"} }), nil,
+			"Suspended 0/2 0 in the middle of a resize: complete it with gangctl resize tfjob/llama -n research"},
 		{"the gang scheduler has not reported it of all", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(own))},
 			"Pending 0/2 0 worker-0: 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
 		{"the gang scheduler did not end its search", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(cut))},

@@ -73,6 +73,21 @@ func Parse(text string) (s Sentence, ok bool) {
 	return s, s.String() == text
 }
 
+// Brief is the sentence for a member, or the message of another scheduler that counts nodes, with the reason first, as what is before it is much the same for all
+// gangs; any other text stays as it is.
+func Brief(text string) string {
+	before, why := strings.TrimSuffix(counted.FindString(text), ": "), ""
+	if s, ok := Parse(text); ok {
+		before, why = strings.TrimSuffix(text, ": "+s.Why), s.Why
+	} else if before != "" {
+		why = strings.TrimSuffix(text[len(before)+len(": "):], ".")
+	}
+	if why == "" {
+		return text
+	}
+	return fmt.Sprintf("%s (%s)", why, before)
+}
+
 // counted matches what the framework that the scheduler is built on puts before the sentence, as before every message of kube-scheduler: a count of nodes, which
 // means nothing here.
 var counted = regexp.MustCompile(`^\d+/\d+ nodes are available: `)

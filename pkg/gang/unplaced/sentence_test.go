@@ -42,6 +42,22 @@ func TestSentences(t *testing.T) {
 	}
 }
 
+// A line of which only the beginning is seen begins with what differs between gangs.
+func TestBrief(t *testing.T) {
+	for text, want := range map[string]string{
+		"0 of the 4 members that its gang needs fit: no room: none at all":                               "no room: none at all (0 of the 4 members that its gang needs fit)",
+		"0 of the 4 members that its gang needs fit: ":                                                   "0 of the 4 members that its gang needs fit: ",
+		"0/4 nodes are available: 4 Insufficient cpu. no victims were found.":                            "4 Insufficient cpu. no victims were found (0/4 nodes are available)",
+		"0/4 nodes are available: ":                                                                      "0/4 nodes are available: ",
+		"its gang has its minimum, with 4 members placed, and there is no room for more: no GPU is free": "no GPU is free (its gang has its minimum, with 4 members placed, and there is no room for more)",
+		"no pods yet": "no pods yet", "": "",
+	} {
+		if got := Brief(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("0/3 nodes are available: 2 of the 4 members that its gang needs fit: \xff.")
 	f.Add("0/3 nodes are available: 99999999999999999999 of the 4 members that its gang needs fit: no")
