@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -205,11 +208,29 @@ func TestNothing(t *testing.T) {
 	well := kubetest.New(t)
 	well.Answer("GET "+jobPath, 200, kubetest.Job("research", "llama", 1))
 	well.Answer("GET "+podsPath, 200, kubetest.PodList(worker(0, running(), nil)))
+	ended := kubetest.New(t) // and its pods are gone
+	job := kubetest.Job("research", "llama", 2)
+	job.Status.Conditions = []kubeflowv1.JobCondition{{Type: kubeflowv1.JobSucceeded, Status: corev1.ConditionTrue}}
+	ended.Answer("GET "+jobPath, 200, job)
+	ended.Answer("GET "+podsPath, 200, kubetest.PodList())
+	batch := kubetest.New(t)
+	failing := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "llama", UID: "u"}}
+	failing.Spec.Parallelism, failing.Spec.Template.Spec.RestartPolicy = ptr.To[int32](2), corev1.RestartPolicyOnFailure
+	failing.Spec.Template.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "llama"}
+	failing.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+	failing.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}
+	batch.Answer("GET /apis/batch/v1/namespaces/research/jobs/llama", 200, failing)
+	batch.Answer("GET "+podsPath, 200, kubetest.PodList())
+	const left = "no pod of llama is left to read: it has ended"
 	tests := []struct {
 		s             *kubetest.Server
 		args          string
 		message, hint string
 	}{
+		{ended, "", left, "with --clean-pod-policy None a job keeps its pods when it ends; or repeat it, and read them as they come: gangctl resubmit tfjob/llama -n research --name llama-2 --follow"},
+		{ended, "-f", left, "--follow"},
+		{ended, "--index 1", "no pod of these members of llama is left to read: it has ended", "--follow"},
+		{batch, "-f", left, "gangctl resubmit batchjob/llama -n research --name llama-2 --set spec.template.spec.restartPolicy=Never"},
 		{waits, "", "no member of llama has started", "-f"},
 		{well, "--failed", "no member of llama has failed", "--previous"},
 		{well, "--first-error", "no member of llama has failed", "gangctl get llama"},

@@ -3,7 +3,11 @@ package logs
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -31,6 +35,9 @@ func (o *Options) run(ctx context.Context) error {
 	members, err := o.choose(job.Meta.Namespace, summary.Rows(job, pods))
 	if err != nil {
 		return err
+	}
+	if gone := o.gone(ctx, client, job, members); gone != nil {
+		return gone
 	}
 	if o.Follow {
 		return o.follow(ctx, client, job, pods, len(members))
@@ -120,6 +127,35 @@ func (o *Options) narrow(started []logs.Source, q *logs.Request) ([]logs.Source,
 		return nil, failure.Errorf("no member of %s has failed", o.Name).WithHint("a member that was restarted and runs now: add --previous, or use --first-error")
 	}
 	return nil, failure.Errorf("no member of %s was restarted: there is no run before", o.Name).WithHint("leave out --previous")
+}
+
+// gone reports that a job has ended and that none of its members has a pod any more, whose logs went with it; nil for any other.
+func (o *Options) gone(ctx context.Context, client *kube.Client, job *gang.Job, members []summary.Row) error {
+	if job.End == nil || len(members) == 0 || slices.ContainsFunc(members, func(m summary.Row) bool { return m.Pod != nil }) {
+		return nil
+	}
+	of, how := o.Name, "it has ended"
+	if len(o.Roles) > 0 || o.Index != "" {
+		of = "these members of " + of
+	}
+	if line := o.why(ctx, client, job); line != "" {
+		how = line
+	}
+	return failure.Errorf("no pod of %s is left to read: %s", of, how).WithHint("%s", o.keep(job))
+}
+
+// keep is how the logs of a job that runs again are not lost.
+func (o *Options) keep(job *gang.Job) string {
+	const again = "repeat it, and read them as they come"
+	follow := fmt.Sprintf("gangctl resubmit %s -n %s --name %s-2 --follow", job.Reader.Argument(job.Meta.Name), job.Meta.Namespace, job.Meta.Name)
+	switch {
+	case job.BatchJob != nil && job.BatchJob.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure:
+		return fmt.Sprintf("Kubernetes deletes the pods of a Job that fails with restart policy OnFailure, and keeps those of one with Never: %s --set spec.template.spec.restartPolicy=Never\nor %s: %s",
+			strings.TrimSuffix(follow, " --follow"), again, follow)
+	case job.Kind.Group == kubeflowv1.GroupVersion.Group:
+		return fmt.Sprintf("with --clean-pod-policy None a job keeps its pods when it ends; or %s: %s", again, follow)
+	}
+	return fmt.Sprintf("%s: %s", again, follow)
 }
 
 // notStarted reports why there is no log yet.
