@@ -92,6 +92,10 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if job.Reader.Unmanaged {
+		return failure.Errorf("resubmit %s: gangctl submits no %s", job, job.Reader.Title()).
+			WithHint("create it again under another name, from what it is: kubectl -n %s get %s.%s %s -o yaml", job.Meta.Namespace, job.Reader.Resource, job.Reader.Group, job.Meta.Name)
+	}
 	var in *bytes.Buffer
 	args, err := o.args(job) //nolint:contextcheck // the command line is read, and no command runs
 	if err != nil {

@@ -55,6 +55,17 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr stri
 	return did, errOut.String(), failed
 }
 
+// A job of a kind that gangctl does not submit is not repeated.
+func TestUnmanaged(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /apis/batch.volcano.sh/v1alpha1/namespaces/research/jobs/llama", 200, map[string]any{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+		"metadata": map[string]any{"namespace": "research", "name": "llama", "uid": "u"}, "spec": map[string]any{"minAvailable": 2, "tasks": []any{}}})
+	did, _, failed := run(t, s, "vcjob/llama", "--name", "b")
+	if failed == nil || did.args != "" || failed.Message != "resubmit Job research/llama: gangctl submits no Volcano Job" || !strings.Contains(failed.Hint, "kubectl -n research get jobs.batch.volcano.sh llama -o yaml") {
+		t.Errorf("got %+v, %+v", failed, did)
+	}
+}
+
 // The command line is repeated as it was, but for the name, what was for that one run, and what is changed.
 func TestCommandLine(t *testing.T) {
 	for _, tt := range []struct{ kept, args, want string }{

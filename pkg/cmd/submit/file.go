@@ -132,13 +132,9 @@ func (o *FileOptions) batchOf(m *manifest.Manifest) (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	var named []string
-	for _, path := range o.Files {
-		named = append(named, "-f", path)
-	}
 	for _, job := range m.Jobs {
 		if kind := job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
-			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit %s", shell.Join(named...))
+			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit %s", o.flags())
 		}
 	}
 	parts, err := o.applyDefaults(m, namespace)
@@ -255,7 +251,20 @@ func (o *FileOptions) read(ctx context.Context) (*manifest.Manifest, error) {
 			return nil, failure.Errorf("%s: %w", localfile.Name(o.Files[i]), own)
 		}
 	}
+	var none *manifest.NoJobError
+	if errors.As(err, &none) {
+		return nil, failure.Errorf("%s: %w", o.name(), err).WithHint("%s", none.Hint(o.flags()))
+	}
 	return nil, failure.Errorf("%s: %w", o.name(), err)
+}
+
+// flags are the flags that name the files.
+func (o *FileOptions) flags() string {
+	var named []string
+	for _, path := range o.Files {
+		named = append(named, "-f", path)
+	}
+	return shell.Join(named...)
 }
 
 // open reads a file.

@@ -55,7 +55,7 @@ func TestFileRefusals(t *testing.T) {
 		"negative":            {with("replicas: 2", "replicas: -1"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Worker.replicas: -1: must be 0 or more", ""},
 		"negative request":    {with("nvidia.com/gpu: 8", "nvidia.com/gpu: -1"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.nvidia.com/gpu: -1: must be 0 or more", ""},
 		"second is broken":    {jobFile + "---\nkind: [\n", "submit -f FILE", 1, "FILE: document 2, line 12: invalid YAML", ""},
-		"no job":              {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "submit -f FILE", 1, "FILE: the file holds no job: gangctl submits TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs and JAXJobs of kubeflow.org", ""},
+		"no job":              {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "submit -f FILE", 1, "FILE: the file holds no job, but Secret a", "gangctl submits TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs and JAXJobs of kubeflow.org"},
 		"of another kind":     {jobFile, "submit pytorch -f FILE", 2, "FILE holds a TFJob, not a PyTorchJob", "leave out the kind"},
 		"first version":       {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "submit -f FILE", 1, "FILE: document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted", ""},
 		"the same twice":      {jobFile + "---\n" + jobFile, "submit -f FILE", 1, "FILE: it holds TFJob research/llama twice", ""},

@@ -34,10 +34,8 @@ type Manifest struct {
 	Notes []string
 }
 
-// ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
-var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs, MPIJobs, XGBoostJobs, PaddleJobs and JAXJobs of kubeflow.org, TrainJobs, JobSets, LeaderWorkerSets, RayJobs, RayClusters and Jobs of several members, with the other objects of the file")
-
-// Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
+// Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field; of a file without a job it is a
+// [NoJobError].
 func Parse(data []byte) (*Manifest, error) { return ParseOf(schema.GroupKind{}, data) }
 
 // ParseOf is Parse for a file of which is known what kind of job it holds: where that is a Job of Kubernetes itself and there is no other, one that
@@ -46,9 +44,6 @@ func ParseOf(kind schema.GroupKind, data []byte) (*Manifest, error) {
 	docs, err := document.Split(data)
 	if err != nil {
 		return nil, err
-	}
-	if len(docs) == 0 {
-		return nil, errors.New("the file holds no objects")
 	}
 	m := &Manifest{}
 	for _, d := range docs {
@@ -76,8 +71,11 @@ func ParseOf(kind schema.GroupKind, data []byte) (*Manifest, error) {
 	if i := slices.IndexFunc(m.Others, ray.UsesAnother); i >= 0 && len(m.Jobs) == 0 {
 		return nil, fmt.Errorf("RayJob %s runs on a RayCluster that is there (clusterSelector), whose pods are the gang: there is nothing to start together; create it with kubectl", nameOf(m.Others[i]))
 	}
+	if all := slices.Concat(m.Others, m.Groups); len(m.Jobs) == 0 && len(all) > 0 {
+		return nil, &NoJobError{all}
+	}
 	if len(m.Jobs) == 0 {
-		return nil, fmt.Errorf("the file holds no job: %w", ErrUnsupported)
+		return nil, errors.New("the file holds no objects")
 	}
 	slices.Sort(m.Dropped)
 	m.Dropped = slices.Compact(m.Dropped)

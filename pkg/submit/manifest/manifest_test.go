@@ -108,11 +108,13 @@ func TestRefusals(t *testing.T) {
 		"no kind":        {"metadata: {name: a}\n", "document 1, line 1: no Kubernetes object"},
 		"no version":     {"kind: ConfigMap\nmetadata: {name: a}\n", "document 1, line 1: no Kubernetes object: it has no kind, or no apiVersion"},
 		"broken yaml":    {job + "---\nkind: [\n", "document 2, line 20: invalid YAML"},
-		"only a group":   {podGroup, "the file holds no job: gangctl submits TFJobs, PyTorchJobs"},
+		"only a group":   {podGroup, "the file holds no job, but PodGroup llama"},
 		"the first":      {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted: gangctl converts TFJobs from v1alpha2 on"},
 		"another job":    {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: c}\nspec: {runPolicy: {backoffLimit: x}}\n", `document 1, line 4: PyTorchJob c: spec.runPolicy.backoffLimit: "x": must be a whole number`},
-		"of Volcano":     {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: c}\nspec: {minAvailable: 3, tasks: [{replicas: 3}]}\n", "the file holds no job"},
-		"a plain Job":    {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: c}\nspec: {parallelism: 1}\n", "the file holds no job"},
+		"of Volcano":     {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: c}\nspec: {minAvailable: 3, tasks: [{replicas: 3}]}\n", "the file holds no job, but Job c"},
+		"many others":    {strings.Repeat("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n", 5), "the file holds no job, but ConfigMap c, ConfigMap c, ConfigMap c and 2 more"},
+		"an empty list":  {"apiVersion: v1\nkind: List\nitems: []\n", "the file holds no objects"},
+		"a plain Job":    {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: c}\nspec: {parallelism: 1}\n", "the file holds no job, but Job c"},
 		"in a list":      {"kind: List\napiVersion: v1\nitems:\n- 7\n", "document 1, line 1: items[0] is no object"},
 		"kind in a list": {"kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: a}\n- metadata: {name: a}\n", "document 1, line 7: no Kubernetes object"},
 		"type in a list": {"kind: List\napiVersion: v1\nitems:\n- apiVersion: kubeflow.org/v1\n  kind: TFJob\n  metadata: {name: a}\n  spec: []\n", "document 1, line 7: TFJob a: spec: must be a map of fields"},
@@ -138,10 +140,28 @@ func TestRefusals(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
-			if strings.Contains(err.Error(), ErrUnsupported.Error()) != errors.Is(err, ErrUnsupported) {
-				t.Errorf("the cause is lost: %v", err)
-			}
 		})
+	}
+}
+
+// Of a file without a job the hint is about what it holds.
+func TestNoJob(t *testing.T) {
+	for of, want := range map[string]string{
+		"batch/v1 Job":                  "gangctl submit job -f x submits it all the same",
+		"batch.volcano.sh/v1alpha1 Job": "gangctl reads each Volcano Job, and submits none: kubectl create -f x",
+		"kubeflow.org/v1 TfJob":         "did you mean a TFJob of kubeflow.org/v1?",
+		"v1 TFJob":                      "did you mean a TFJob of kubeflow.org/v1?",
+		"kubeflow.org/v1 PyTochJob":     "did you mean a PyTorchJob of kubeflow.org/v1?",
+		"kubeflow.org/v1 MXJob":         "gangctl submits TFJobs",
+		"batch/v1 CronJob":              "gangctl submits TFJobs",
+		"apps/v1 Deployment":            "gangctl submits TFJobs",
+	} {
+		version, kind, _ := strings.Cut(of, " ")
+		_, err := Parse([]byte("apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a}\n"))
+		var none *NoJobError
+		if !errors.As(err, &none) || !strings.Contains(none.Hint("-f x"), want) {
+			t.Errorf("%s: got %v\nwant %s", of, err, want)
+		}
 	}
 }
 
