@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -64,6 +65,24 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 		a.Primary.Details = []string{"it has no Job of Kubernetes of this name either; a CronJob has none before it makes its first"}
 	}
 	return a
+}
+
+// otherVersion answers for a job of a version that the cluster does not serve, while it serves others of the kind; nil for any other.
+func otherVersion(s *snapshot.Snapshot, reader gang.JobReader, job *unstructured.Unstructured) *answer.Answer {
+	resource := schema.GroupResource{Group: reader.Group, Resource: reader.Resource}.String()
+	var versions []string
+	for _, served := range s.Server.Resources {
+		if version, ok := strings.CutPrefix(served, resource+"/"); ok {
+			versions = append(versions, version)
+		}
+	}
+	version := job.GroupVersionKind().Version
+	if len(versions) == 0 || slices.Contains(versions, version) {
+		return nil
+	}
+	q := Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()}
+	return unanswerable(s, q, answer.CRDNotInstalled, answer.Blocked, fmt.Sprintf("this cluster serves %s as %s, and not as %s", resource, phrase.And(versions), version),
+		"kubectl api-resources --api-group="+reader.Group)
 }
 
 // custom are the kinds of job that are not built in.

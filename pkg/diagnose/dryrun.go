@@ -45,6 +45,9 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 		q := Query{Kind: reader.Names[0], Namespace: namespace, Name: job.GetName()}
 		return &Trial{Answer: notServed(s, q), w: view.New(s)}, nil
 	}
+	if a := otherVersion(s, reader, job); a != nil {
+		return &Trial{Answer: a, w: view.New(s)}, nil
+	}
 	if exists(s, job) {
 		return nil, &ExistsError{Kind: kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
 	}

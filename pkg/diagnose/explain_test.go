@@ -238,6 +238,16 @@ func unsubmitted() *unstructured.Unstructured {
 	return job
 }
 
+// A job of a version that is not served cannot be submitted, whatever else is served of its kind.
+func TestDryRunOfAnotherVersion(t *testing.T) {
+	job := unsubmitted()
+	job.SetAPIVersion("kubeflow.org/v2")
+	trial, err := DryRun(context.Background(), clustertest.New().Nodes(2, 8).Done(), job, "team", Options{})
+	if err != nil || trial.Primary == nil || trial.Primary.Code != answer.CRDNotInstalled || trial.Headline != job.GetName()+": this cluster serves tfjobs.kubeflow.org as v1, and not as v2" {
+		t.Errorf("got %+v, %v", trial.Answer, err)
+	}
+}
+
 // A dry run is the same answer for a job that is not there yet, and exits with 0 where it would start.
 func TestDryRun(t *testing.T) {
 	job := unsubmitted()

@@ -4,6 +4,9 @@ package failure
 func installHint(op Op) string {
 	switch op.Resource.Group {
 	case "kubeflow.org":
+		if op.Resource.Resource == "mpijobs" && op.Resource.Version == "v2beta1" {
+			return "ask an administrator to install the MPI Operator, which brings this version; the Training Operator brings v1"
+		}
 		kinds := ""
 		if r := op.Resource.Resource; r != "" && r != "tfjobs" {
 			kinds = " --kinds tfjobs," + r

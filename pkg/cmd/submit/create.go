@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -245,7 +246,30 @@ func (c *creator) explainJob(ctx context.Context, err error, job *unstructured.U
 				WithHint("submit it again when that one is gone, or choose another name; what keeps it shows `gangctl why-pending %s -n %s`", job.GetName(), job.GetNamespace())
 		}
 	}
+	if failure.NotServed(err) {
+		return c.explainVersion(ctx, err, job)
+	}
 	return explainJob(err, job)
+}
+
+// explainVersion adds to the error that a kind of job is not served in the version of a job in which ones it is; that costs discovery.
+func (c *creator) explainVersion(ctx context.Context, err error, job *unstructured.Unstructured) error {
+	gvk := job.GroupVersionKind()
+	mapper, unread := c.client.RESTMapper(ctx, gvk.Group)
+	if unread != nil {
+		return err
+	}
+	served, _ := mapper.RESTMappings(gvk.GroupKind()) // an error where there are none
+	var versions []string
+	for _, m := range served {
+		versions = append(versions, m.GroupVersionKind.Version)
+	}
+	if len(versions) == 0 || slices.Contains(versions, gvk.Version) {
+		return err
+	}
+	why := failure.From(err)
+	return failure.WithCode(why.Code, "%w, but %s", why, strings.Join(versions, " and ")).
+		WithHint("write it as %s, whose fields may be others; or %s", gvk.GroupKind().WithVersion(versions[0]).GroupVersion(), why.Hint)
 }
 
 // explainCreate adds what is known about a job that could not be created, and may exist all the same. After a dry run it does not.

@@ -197,6 +197,10 @@ func TestCreateFails(t *testing.T) {
 		deleted bool
 	}{
 		{"no TFJob CRD", []func(*kubetest.Server){groupStored}, "create TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", false},
+		{"served as another version", []func(*kubetest.Server){groupStored, func(s *kubetest.Server) {
+			s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "kubeflow.org", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "kubeflow.org/v2", Version: "v2"}}}}})
+			s.Answer("GET /apis/kubeflow.org/v2", 200, metav1.APIResourceList{GroupVersion: "kubeflow.org/v2", APIResources: []metav1.APIResource{{Name: "tfjobs", Kind: "TFJob", Namespaced: true}}})
+		}}, "create TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1), but v2", "write it as kubeflow.org/v2, whose fields may be others; or ask an administrator", false},
 		{"job exists", []func(*kubetest.Server){groupStored, exists(jobsPath, "tfjobs")}, "create TFJob research/llama: a TFJob of this name exists",
 			"see it with `gangctl get llama -n research`, remove it with `gangctl delete llama -n research`", false},
 		{"no right to PodGroups", []func(*kubetest.Server){jobStored, forbidden, deletes},
