@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/pods"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -68,7 +69,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	q := Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()}
 	t, gangs, err := try(ctx, c, q, o)
 	for n := int32(1); err == nil && n < gangs && t.result.Starts(); n++ {
-		t, _, err = try(ctx, t.After(), q, o) // those before it run where they fit
+		t, _, err = try(ctx, t.after(), q, o) // those before it run where they fit
 	}
 	return t, err
 }
@@ -140,21 +141,30 @@ func submitted(obj *unstructured.Unstructured, namespace string, s *snapshot.Sna
 // After is the cluster for a job that is submitted next: the members of this one run where they were placed and are charged to
 // quotas and queues. Of one that does not start the pods wait, unless something keeps them from being made.
 func (t *Trial) After() *snapshot.Snapshot {
+	c := t.after()
+	if c != t.w.Snap {
+		c.ResourceQuotas = pods.Submitted(t.w, t.result.Gang, c.ResourceQuotas)
+	}
+	return c
+}
+
+// after is so for the gangs of one job, whose objects were counted with the first.
+func (t *Trial) after() *snapshot.Snapshot {
 	if t.result == nil || !t.result.Starts() && held(t.result) {
 		return t.w.Snap
 	}
 	g := t.result.Gang
 	nodes := t.places()
-	var pods []*corev1.Pod
+	var members []*corev1.Pod
 	for _, m := range g.Members {
 		pod := t.w.Virtual(g, m)
 		pod.CreationTimestamp = metav1.NewTime(t.w.Now)
 		if node, placed := nodes[m.Name()]; placed {
 			run(pod, node, t.w)
 		}
-		pods = append(pods, pod)
+		members = append(members, pod)
 	}
-	c := whatif.Come(t.w.Snap, pods)
+	c := whatif.Come(t.w.Snap, members)
 	if t.result.Starts() {
 		if workload := queueing.Reserve(t.w, g); workload != nil {
 			kind := workload.GroupVersionKind().GroupKind()

@@ -35,10 +35,13 @@ func inTeam(t *testing.T, c *clustertest.Cluster, text string, args ...string) (
 	return out, failed
 }
 
-func gpusIn(c *clustertest.Cluster, hard string) {
-	limit := clustertest.List("requests.nvidia.com/gpu", hard)
+func gpusIn(c *clustertest.Cluster, hard string) { quotaOf(c, "requests.nvidia.com/gpu", hard) }
+
+// quotaOf is a quota of which nothing is used.
+func quotaOf(c *clustertest.Cluster, key, hard string) {
+	limit := clustertest.List(key, hard)
 	c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: limit},
-		Status: corev1.ResourceQuotaStatus{Hard: limit, Used: clustertest.List("requests.nvidia.com/gpu", "0")}})
+		Status: corev1.ResourceQuotaStatus{Hard: limit, Used: clustertest.List(key, "0")}})
 }
 
 // Of several jobs each is judged after those before it: what takes room, quota or a place in a queue is not there any more. What
@@ -67,6 +70,11 @@ func TestFitSeveral(t *testing.T) {
 		{"room for one", jobsOf("a", "b"), "", 3, nil, 3, []string{"FITS_NOW  a: ", "WAITING  8 of 24 GPUs free on the 3 nodes that b may use", "  TFJob team/a holds 16 GPUs on n1, n2"}},
 		{"one that is too large takes none", large + "---\n" + jobsOf("b"), "", 2, nil, 6, []string{"BLOCKED  large", "FITS_NOW  b: "}},
 		{"quota for one", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { gpusIn(c, "16") }, 3, []string{"FITS_NOW  a: ", "WAITING  b: quota q of namespace team is used up: 16 of 16 GPUs used"}},
+		{"a quota of jobs for one", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { quotaOf(c, "count/tfjobs.kubeflow.org", "1") }, 5, []string{"FITS_NOW  a: ", "BLOCKED  b: quota q of namespace team"}},
+		{"a quota of jobs for one, which waits", jobsOf("a", "b"), "", 0, func(c *clustertest.Cluster) { quotaOf(c, "count/tfjobs.kubeflow.org", "1") }, 6, []string{"BLOCKED  a: ", "BLOCKED  b: quota q of namespace team"}},
+		{"a quota of jobs for both", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { quotaOf(c, "count/tfjobs.kubeflow.org", "2") }, 0, []string{"FITS_NOW  a: ", "FITS_NOW  b: "}},
+		{"a quota of PodGroups for one", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { quotaOf(c, "count/podgroups.scheduling.x-k8s.io", "1") }, 3, []string{"FITS_NOW  a: ", "WAITING  b: quota q of namespace team"}},
+		{"a quota of Services for one", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { quotaOf(c, "services", "3") }, 3, []string{"FITS_NOW  a: ", "WAITING  b: quota q of namespace team"}},
 		{"a queue of Kueue for one", jobsOf("a", "b"), "--queue research --dialect scheduler-plugins", 4, kueue("16"), 3, []string{"FITS_NOW  a: ", "WAITING  b: Kueue holds it: ClusterQueue cq has 0 of 16 GPUs left"}},
 		{"a queue of Kueue for both", jobsOf("a", "b"), "--queue research --dialect scheduler-plugins", 4, kueue("32"), 0, []string{"FITS_NOW  a: ", "FITS_NOW  b: "}},
 		{"a queue of Volcano for one", jobsOf("a", "b"), "--queue research --dialect volcano", 4, volcano, 3, []string{"FITS_NOW  a: ", "WAITING  b: queue research has 0 of 16 GPUs left"}},

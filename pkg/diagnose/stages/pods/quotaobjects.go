@@ -75,6 +75,29 @@ func objects(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName,
 	return want, own, false
 }
 
+// Submitted returns the quotas as they are when a gang that is only assumed to be submitted has the objects, besides pods, that are made of it.
+func Submitted(v *view.View, g *gang.Gang, quotas []*corev1.ResourceQuota) []*corev1.ResourceQuota {
+	c := &stage.Context{Naming: stage.Naming{View: v}, Gang: g}
+	needed, beyond := missing(c)
+	all := slices.Concat(needed, beyond)
+	quotas = slices.Clone(quotas)
+	for i, q := range quotas {
+		if q.Namespace != g.Meta.Namespace {
+			continue
+		}
+		quotas[i] = q.DeepCopy()
+		for key, used := range quotas[i].Status.Used {
+			if pods := charged(q, key, all); !pods.IsZero() {
+				continue
+			}
+			more, _, _ := objects(c, q, key, all)
+			used.Add(more)
+			quotas[i].Status.Used[key] = used
+		}
+	}
+	return quotas
+}
+
 // ofAll reports whether the object that was refused is one for all members of a gang: what its job is run as, or what has the job's own name.
 func ofAll(g *gang.Gang, r refusal.Refusal) bool {
 	made, known := kinds.ByResource(schema.ParseGroupResource(r.Resource()))
