@@ -219,9 +219,8 @@ func ResizeIndexed(c *corev1.Container, namespace, name string, from, to Indexed
 // RepeatIndexed is [ResizeIndexed] for a job that is made again under another name, by which its members are found.
 func RepeatIndexed(c *corev1.Container, namespace, was, is string, from, to IndexedSize) {
 	for _, framework := range []Framework{TensorFlow, Torch} {
-		variable := map[Framework]string{TensorFlow: "TF_CONFIG", Torch: "WORLD_SIZE"}[framework]
-		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
-			continue // nothing is written out that would be compared with nothing
+		if !mayUse(c, framework) {
+			continue
 		}
 		before := Spec{Name: was, Namespace: namespace, Framework: framework, ProcessesPerNode: processesOf(c.Env)}
 		after := before
@@ -233,9 +232,39 @@ func RepeatIndexed(c *corev1.Container, namespace, was, is string, from, to Inde
 		if len(old) == 0 || !written(c.Env, old) {
 			continue
 		}
+		for i, e := range env { // what stays is left as the API server has completed it
+			if j := slices.IndexFunc(c.Env, sameVariable(e)); j >= 0 {
+				env[i] = c.Env[j]
+			}
+		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return slices.ContainsFunc(old, sameVariable(e)) })
 		c.Env = append(c.Env, env...)
 	}
+}
+
+// IndexedSets are the variables of the container that does the work of an Indexed Job which have what [IndexedJob] writes there for a job of a size.
+func IndexedSets(c *corev1.Container, namespace, name string, size IndexedSize) []string {
+	var names []string
+	for _, framework := range []Framework{TensorFlow, Torch} {
+		if !mayUse(c, framework) {
+			continue
+		}
+		env := frameworkEnv(Role{Replicas: size.Members}, Spec{Name: name, Namespace: namespace, Framework: framework, ProcessesPerNode: processesOf(c.Env)})
+		if !written(c.Env, env) {
+			continue
+		}
+		for _, e := range env {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// mayUse reports whether a container has what is written for a framework, of whatever size: where it has not, nothing is written out to be compared
+// with nothing.
+func mayUse(c *corev1.Container, framework Framework) bool {
+	variable := map[Framework]string{TensorFlow: "TF_CONFIG", Torch: "WORLD_SIZE"}[framework]
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable })
 }
 
 // processesOf is the value that --nproc-per-node had, as far as the variables have it.

@@ -28,6 +28,19 @@ func TestResizeIndexed(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
+	// What stays is as the API server has completed it.
+	completed := env(Torch, 2, "")
+	for _, e := range completed {
+		if e.ValueFrom != nil {
+			e.ValueFrom.FieldRef.APIVersion = "v1"
+		}
+	}
+	torch := &corev1.Container{Env: completed}
+	before := torch.DeepCopy()
+	ResizeIndexed(torch, "team", "llama", IndexedSize{Members: 2, Devices: 1}, IndexedSize{Members: 2, Devices: 2})
+	if diff := cmp.Diff(before, torch); diff != "" {
+		t.Errorf("nothing changes: -want +got\n%s", diff)
+	}
 	c := &corev1.Container{Env: env(TensorFlow, 2, "")}
 	ResizeIndexed(c, "team", "llama", IndexedSize{Members: 2}, IndexedSize{Members: 1})
 	if len(c.Env) > 0 {

@@ -461,12 +461,29 @@ func TestPlanWarns(t *testing.T) {
 	container := func(env []corev1.EnvVar, args ...string) func(*corev1.PodSpec) {
 		return func(spec *corev1.PodSpec) { spec.Containers[0].Env, spec.Containers[0].Args = env, args }
 	}
+	index := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+	torch := func(worldSize string) []corev1.EnvVar { // as submit writes it for four members
+		return []corev1.EnvVar{{Name: "MASTER_ADDR", Value: "llama-0.llama.team.svc"}, {Name: "MASTER_PORT", Value: "29500"}, {Name: "PET_MASTER_ADDR", Value: "llama-0.llama.team.svc"}, {Name: "PET_MASTER_PORT", Value: "29500"},
+			{Name: "WORLD_SIZE", Value: worldSize}, {Name: "RANK", ValueFrom: index}, {Name: "PET_NNODES", Value: "4"}, {Name: "PET_NODE_RANK", ValueFrom: index}, {Name: "PET_NPROC_PER_NODE", Value: "auto"}}
+	}
+	one := func(env []corev1.EnvVar) func(*corev1.PodSpec) { // a GPU for each of four members, which are as many
+		return func(spec *corev1.PodSpec) {
+			container(env)(spec)
+			for _, list := range []corev1.ResourceList{spec.Containers[0].Resources.Limits, spec.Containers[0].Resources.Requests} {
+				if _, there := list["nvidia.com/gpu"]; there {
+					list["nvidia.com/gpu"] = clustertest.List("x", "1")["x"]
+				}
+			}
+		}
+	}
 	for name, tt := range map[string]struct {
 		kind   string
 		spec   func(*corev1.PodSpec)
 		change resize.Change
 		want   string
 	}{
+		"what gangctl wrote":       {"Job", one(torch("4")), gpus(2), ""},
+		"not what gangctl wrote":   {"Job", one(torch("4")[4:5]), gpus(2), "variable WORLD_SIZE of container"},
 		"a count of members":       {"TFJob", container([]corev1.EnvVar{{Name: "WORLD_SIZE", Value: "4"}}), workers(2), "variable WORLD_SIZE of container"},
 		"another number":           {"TFJob", container([]corev1.EnvVar{{Name: "NUM_WORKERS", Value: "16"}}), workers(2), ""},
 		"another variable":         {"TFJob", container([]corev1.EnvVar{{Name: "LEARNING_RATE", Value: "4"}}), workers(2), ""},

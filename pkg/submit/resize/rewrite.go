@@ -18,21 +18,36 @@ import (
 // rewrite changes values in the pods that gangctl wrote for the size that the job had. The operators of other kinds write theirs when
 // they make pods.
 func rewrite(g *gang.Gang, spec *whatif.Spec) {
-	if g.Kind.Group != batchv1.GroupName || len(g.Roles) != 1 {
+	c := indexed(g, spec)
+	if c == nil {
 		return
+	}
+	was, is := g.Roles[0], spec.Roles[0]
+	from := render.IndexedSize{Members: was.Replicas, Devices: whatif.Devices(was)}
+	to := render.IndexedSize{Members: is.Replicas, Devices: whatif.Devices(is)}
+	render.ResizeIndexed(c, g.Meta.Namespace, g.Meta.Name, from, to)
+}
+
+// indexed is the container in which gangctl writes such values; nil if it writes none.
+func indexed(g *gang.Gang, spec *whatif.Spec) *corev1.Container {
+	if g.Kind.Group != batchv1.GroupName || len(g.Roles) != 1 {
+		return nil
 	}
 	was, is := g.Roles[0], &spec.Roles[0]
 	i := is.MainContainer()
 	if i < 0 || max(was.Replicas, is.Replicas) > MaxReplicas { // of which nothing was written: it would be as long as they are many
-		return
+		return nil
 	}
-	from := render.IndexedSize{Members: was.Replicas, Devices: whatif.Devices(was)}
-	to := render.IndexedSize{Members: is.Replicas, Devices: whatif.Devices(*is)}
-	render.ResizeIndexed(&is.Template.Spec.Containers[i], g.Meta.Namespace, g.Meta.Name, from, to)
+	return &is.Template.Spec.Containers[i]
 }
 
-// derived are the variables that the operator of a kind sets for every member when it makes it, whatever the template has.
-func derived(g *gang.Gang) []string {
+// derived are the variables that are right for the size that the job will have: the operator of a kind sets them for every member when it makes it,
+// whatever the template has, or they were rewritten.
+func derived(g *gang.Gang, spec *whatif.Spec) []string {
+	if c := indexed(g, spec); c != nil {
+		is := spec.Roles[0]
+		return render.IndexedSets(c, g.Meta.Namespace, g.Meta.Name, render.IndexedSize{Members: is.Replicas, Devices: whatif.Devices(is)})
+	}
 	switch g.Kind.Kind {
 	case "TFJob":
 		return render.TFJob().Sets(render.Spec{Roles: []render.Role{{Replicas: 2}}})
@@ -57,11 +72,12 @@ func stale(g *gang.Gang, spec *whatif.Spec) []string {
 		return nil
 	}
 	var texts []string
+	right := derived(g, spec)
 	for r, role := range spec.Roles {
 		was := slices.Concat(g.Roles[r].Template.Spec.InitContainers, g.Roles[r].Template.Spec.Containers)
 		for i, c := range slices.Concat(role.Template.Spec.InitContainers, role.Template.Spec.Containers) {
-			for _, found := range append(staleEnv(was[i], c, counts, derived(g)), staleArgs(c, counts)...) {
-				texts = append(texts, fmt.Sprintf("%s of container %s of %s stays as it was written for the size before", found, c.Name, strings.ToLower(role.Name)))
+			for _, found := range append(staleEnv(was[i], c, counts, right), staleArgs(c, counts)...) {
+				texts = append(texts, fmt.Sprintf("%s of container %s of role %s stays as it was written for the size before", found, c.Name, strings.ToLower(role.Name)))
 			}
 		}
 	}
