@@ -159,8 +159,11 @@ func explainNotFound(ctx context.Context, client *kube.Client, err error) error 
 	if errors.As(err, &missing) && missing.Nearest == nil {
 		similar := *missing
 		similar.Nearest = similarJobs(ctx, client, missing.Namespace, missing.Name)
-		if len(similar.Nearest) > 0 {
+		switch {
+		case len(similar.Nearest) > 0:
 			err = &similar
+		case namespaceMissing(ctx, client, missing.Namespace):
+			return failure.Errorf("%w", err).WithHint("there is no namespace %s: choose another one with -n", missing.Namespace)
 		}
 	}
 	return ExplainName(err, "")

@@ -58,7 +58,7 @@ func TestEachIsTried(t *testing.T) {
 	}
 	requests := s.Requests()
 	first := slices.IndexFunc(requests, func(r string) bool { return strings.HasPrefix(r, "DELETE") })
-	if len(s.AboutTFJobs()) != 8 || !strings.Contains(s.Body(first), `"propagationPolicy":"Background"`) {
+	if len(s.AboutTFJobs()) != 9 || !strings.Contains(s.Body(first), `"propagationPolicy":"Background"`) {
 		t.Errorf("requests: %q, the first delete with %s", requests, s.Body(first))
 	}
 }

@@ -83,4 +83,8 @@ func TestNotFound(t *testing.T) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
+	s.Refuse("GET /api/v1/namespaces/research", 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "research", Kind: "namespaces"})
+	if _, err := run(t, s, iostreams.ColorAuto, "zephyr"); err == nil || failure.From(err).Hint != "there is no namespace research: choose another one with -n" {
+		t.Errorf("got %+v", failure.From(err))
+	}
 }

@@ -163,6 +163,9 @@ func (o *Options) list(ctx context.Context, count *atomic.Int64, done func()) er
 	if err := o.print(namespace, all.Jobs, pods); err != nil {
 		return err
 	}
+	if len(all.Jobs) == 0 {
+		cmdutil.NoteMissingNamespace(ctx, o.IO, client, namespace)
+	}
 	return refused
 }
 

@@ -169,6 +169,26 @@ func TestNoJobs(t *testing.T) {
 	}
 }
 
+// A namespace that does not exist is no namespace without jobs, where that may be seen.
+func TestNoNamespace(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList(""))
+	s.Refuse("GET /api/v1/namespaces/research", 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "research", Kind: "namespaces"})
+	hidden := kubetest.New(t)
+	hidden.Answer("GET "+jobsPath, 200, kubetest.JobList(""))
+	hidden.Refuse("GET /api/v1/namespaces/research", 403, metav1.StatusReasonForbidden, "no", nil)
+	const none, note = "no jobs in namespace research\n", "note: there is no namespace research\n"
+	for _, tt := range []struct {
+		s    *kubetest.Server
+		args []string
+		want string
+	}{{s, nil, none + note}, {s, []string{"-o", "name"}, note}, {hidden, nil, none}} {
+		if _, stderr, err := run(t, tt.s, 0, tt.args...); err != nil || stderr != tt.want {
+			t.Errorf("%q: got %v, %q", tt.args, err, stderr)
+		}
+	}
+}
+
 // A list that failed is an error, never an empty or a half-true table.
 func TestFailures(t *testing.T) {
 	forbidden := `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "research"`

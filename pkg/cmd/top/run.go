@@ -36,6 +36,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v.empty != "" && o.What == Job {
+		cmdutil.NoteMissingNamespace(ctx, o.IO, client, namespace)
+	}
 	for _, note := range v.notes {
 		fmt.Fprintln(o.IO.ErrOut, note)
 	}

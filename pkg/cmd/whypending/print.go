@@ -50,6 +50,9 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, client *kube.C
 	if err := o.rows(s, all, namespace, unlisted != nil); err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		cmdutil.NoteMissingNamespace(ctx, o.IO, client, namespace)
+	}
 	if unlisted != nil {
 		unlisted.Code = max(unlisted.Code, failure.Code(worst))
 		return unlisted
