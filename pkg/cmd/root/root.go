@@ -4,11 +4,14 @@ package root
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -85,6 +88,9 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 		return nil
 	}
 	cmd.PersistentPreRunE = func(run *cobra.Command, args []string) error {
+		if !isPartOf(run, further) {
+			run.SetContext(silenced(run.Context()))
+		}
 		f.IO.SetColor(color)
 		printed.Run(run)
 		if toleratesSettings(run) {
@@ -104,6 +110,19 @@ func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	})
 	return cmd
 }
+
+// isPartOf reports whether a command is one of some, or below one.
+func isPartOf(run *cobra.Command, some []*cobra.Command) bool {
+	for c := run; c != nil; c = c.Parent() {
+		if slices.Contains(some, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// silenced is a context in which the libraries of Kubernetes log nothing: what they log is not written for users, and comes back as an error that is.
+func silenced(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
 // rootCommand returns the root without flags and commands.
 func rootCommand(f *cmdutil.Factory) *cobra.Command {

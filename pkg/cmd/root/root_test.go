@@ -2,6 +2,7 @@ package root
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -26,6 +28,28 @@ func newRoot(t *testing.T, args ...string) (*cobra.Command, *cmdutil.Factory, fu
 	home := t.TempDir()
 	f := &cmdutil.Factory{IO: io, Args: args, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
 	return NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
+}
+
+// The libraries of Kubernetes log nothing between the output of commands; a further command, as the scheduler, is a server with logs.
+func TestLibrariesAreSilent(t *testing.T) {
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	for _, line := range []string{"version", "serve"} {
+		var ctx context.Context
+		serve := &cobra.Command{Use: "serve", Run: func(cmd *cobra.Command, _ []string) { ctx = cmd.Context() }}
+		f := &cmdutil.Factory{IO: io, Args: []string{line}, Getenv: func(string) string { return "" }}
+		root := NewCommand(f, serve)
+		if own, _, err := root.Find([]string{line}); err != nil {
+			t.Fatal(err)
+		} else if own != serve {
+			own.RunE = func(cmd *cobra.Command, _ []string) error { ctx = cmd.Context(); return nil }
+		}
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if silent := klog.FromContext(ctx).GetSink() == nil; silent != (line == "version") {
+			t.Errorf("%s: silent is %t", line, silent)
+		}
+	}
 }
 
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
