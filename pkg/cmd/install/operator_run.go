@@ -165,7 +165,11 @@ func (o *OperatorOptions) install(ctx context.Context, client *kube.Client, own 
 			return err
 		}
 		if webhook != nil {
-			return o.leaveElsewhere(webhook)
+			unserved, err := absentDefinitions(ctx, client, objects)
+			if err != nil {
+				return err
+			}
+			return o.leaveElsewhere(webhook, unserved)
 		}
 	}
 	if objects, err = i.leaveOthers(ctx, objects); err != nil {
@@ -209,10 +213,32 @@ func webhookOfAnother(ctx context.Context, client *kube.Client, objects []*unstr
 	return nil, nil
 }
 
-// leaveElsewhere leaves an operator alone that is no Deployment of this cluster: two would act on the same jobs.
-func (o *OperatorOptions) leaveElsewhere(webhook *unstructured.Unstructured) error {
+// absentDefinitions are the names of the definitions among objects that the cluster does not have.
+func absentDefinitions(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) (absent []string, err error) {
+	for _, object := range objects {
+		if object.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		there, err := apply.Get(ctx, client.Dynamic, object)
+		if err != nil {
+			return nil, err
+		}
+		if there == nil {
+			absent = append(absent, object.GetName())
+		}
+	}
+	return absent, nil
+}
+
+// leaveElsewhere leaves an operator alone that is no Deployment of this cluster: two would act on the same jobs. One whose jobs are not served does nothing: what there is of it
+// is probably left of one that was removed.
+func (o *OperatorOptions) leaveElsewhere(webhook *unstructured.Unstructured, unserved []string) error {
 	what := fmt.Sprintf("%s, made by %s, is that of a training operator that is there already, and no Deployment of this cluster", apply.Describe(webhook), apply.Owner(webhook))
-	takeAway := fmt.Sprintf("if no operator runs any more, take it away first: kubectl delete validatingwebhookconfiguration %s; to take over what is there: --force-conflicts", webhook.GetName())
+	takeAway := fmt.Sprintf("if no operator runs any more, take it away, and run the command again: kubectl delete validatingwebhookconfiguration %s; to take over what is there: --force-conflicts", webhook.GetName())
+	if len(unserved) > 0 {
+		return failure.Errorf("the training operator is not installed: %s, made by %s, is that of another one, which is no Deployment of this cluster, and the cluster does not serve %s", apply.Describe(webhook), apply.Owner(webhook), strings.Join(unserved, ", ")).
+			WithHint("%s", takeAway)
+	}
 	typed := o.OfNew
 	if o.Settings.GangScheduler != "" {
 		typed = append(typed, "--gang-scheduler")

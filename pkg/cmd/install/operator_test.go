@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	manifests "github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/internal/commandtest"
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -161,6 +162,13 @@ func TestOperatorElsewhere(t *testing.T) {
 		"metadata": map[string]any{"name": "validator.training-operator.kubeflow.org", "annotations": map[string]any{"meta.helm.sh/release-name": "kf", "meta.helm.sh/release-namespace": "kubeflow"}},
 		"webhooks": []any{map[string]any{"rules": []any{map[string]any{"resources": []any{"tfjobs"}}}}}}}
 	s.Put("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validator.training-operator.kubeflow.org", webhook)
+	const gone = "the training operator is not installed: ValidatingWebhookConfiguration validator.training-operator.kubeflow.org, made by Helm release kubeflow/kf, is that of another one, which is no Deployment of this cluster, and the cluster does not serve tfjobs.kubeflow.org"
+	if out, _, failed := runOperator(t, s, ""); failed == nil || out != "" || failed.Message != gone || !strings.Contains(failed.Hint, "kubectl delete validatingwebhookconfiguration validator.training-operator.kubeflow.org") {
+		t.Errorf("a leftover: %+v, %s", failed, out)
+	}
+	for _, kind := range manifests.Kinds() {
+		s.Put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+kind+".kubeflow.org", other("CustomResourceDefinition", kind+".kubeflow.org", serving("v1")))
+	}
 	out, stderr, failed := runOperator(t, s, "")
 	if failed != nil || out != "" || !strings.Contains(stderr, "made by Helm release kubeflow/kf, is that of a training operator that is there already, and no Deployment of this cluster\nit is left alone") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
