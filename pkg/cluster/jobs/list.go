@@ -89,6 +89,7 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 	}
 	all.Jobs = joinAll(all.Jobs, made)
 	if !o.Objects {
+		Foresee(ctx, client, all.Jobs)
 		for _, job := range all.Jobs {
 			job.Object = nil
 		}

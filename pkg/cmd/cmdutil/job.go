@@ -109,6 +109,7 @@ func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *gang.Job, [
 		}
 		return nil, nil, nil, err
 	}
+	jobs.Foresee(ctx, client, []*gang.Job{job})
 	NoteUnreadMinimums(o.IO, jobs.Minimums(ctx, client, job.Meta.Namespace, []*gang.Job{job}))
 	pods, err := jobs.PodsOf(ctx, client, job)
 	return client, job, pods, err

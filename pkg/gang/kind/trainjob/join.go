@@ -30,6 +30,20 @@ func join(job, made *gang.Job) {
 	}
 }
 
+// Foresee gives a TrainJob without a JobSet the members that the controller will make of it and of its runtime. One that cannot be made so stays as it is.
+func Foresee(job *gang.Job, from *unstructured.Unstructured) {
+	set, err := Expected(job.Object, from)
+	if err != nil {
+		return
+	}
+	made, err := jobset.Reader().Job(set)
+	if err != nil {
+		return
+	}
+	join(job, made)
+	job.Made = nil
+}
+
 // WithoutFirst is a JobSet without the replicated jobs that are complete before others start, and what these are called.
 func WithoutFirst(set *unstructured.Unstructured) (steady *unstructured.Unstructured, first []string) {
 	items, _, _ := unstructured.NestedSlice(set.Object, "spec", "replicatedJobs")
