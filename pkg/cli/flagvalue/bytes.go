@@ -11,7 +11,7 @@ import (
 // leastBytes is less than any program takes: what is below is a slip, as 400m for 400Mi, which is 0.4 bytes.
 const leastBytes = 1 << 20
 
-// Bytes is Quantity for memory, or disk, of which a container takes 1Mi at least.
+// Bytes adds a flag that takes a quantity of memory, or disk, of which a container takes 1Mi at least.
 func Bytes(flags *pflag.FlagSet, p **resource.Quantity, name, usage string) {
 	flags.Var(&bytes{quantity{p: p}}, name, usage)
 }

@@ -83,9 +83,27 @@ func (c *count[T]) Set(s string) error {
 	return nil
 }
 
-// Quantity adds a flag that takes a Kubernetes quantity greater than zero; *p stays nil while the flag is not given.
-func Quantity(flags *pflag.FlagSet, p **resource.Quantity, name, usage string) {
-	flags.Var(&quantity{p: p}, name, usage)
+// CPUs adds a flag that takes a Kubernetes quantity of CPUs, greater than zero; *p stays nil while the flag is not given.
+func CPUs(flags *pflag.FlagSet, p **resource.Quantity, name, usage string) {
+	flags.Var(&cpus{quantity{p: p}}, name, usage)
+}
+
+// mostCPUs is more than any node has: what is above is an amount of memory.
+const mostCPUs = 1_000_000
+
+type cpus struct{ quantity }
+
+// Set implements pflag.Value.
+func (c *cpus) Set(s string) error {
+	before := *c.p
+	if err := c.quantity.Set(s); err != nil {
+		return err
+	}
+	if (*c.p).CmpInt64(mostCPUs) > 0 {
+		*c.p = before
+		return fmt.Errorf("must be at most %d CPUs, such as 500m or 4", mostCPUs)
+	}
+	return nil
 }
 
 // mostQuantity is more than any node has of anything, and the sum of the members of the largest gang is still a number that Kubernetes has.

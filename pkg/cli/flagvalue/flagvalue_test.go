@@ -30,6 +30,7 @@ func TestValues(t *testing.T) {
 		{[]string{"--count=two"}, `error: invalid argument "two" for "--count" flag: must be a whole number from 1 to 10`},
 		{[]string{"--cpu=4x"}, `error: invalid argument "4x" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
 		{[]string{"--cpu=0"}, `error: invalid argument "0" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
+		{[]string{"--cpu=16Gi"}, `error: invalid argument "16Gi" for "--cpu" flag: must be at most 1000000 CPUs, such as 500m or 4`},
 		{[]string{"--cpu=-1"}, `error: invalid argument "-1" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
 	}
 	for _, tt := range tests {
@@ -40,7 +41,7 @@ func TestValues(t *testing.T) {
 			cmd := &cobra.Command{Use: "x"}
 			Enum(cmd, cmd.Flags(), &s, "shape", "round", "Shape", "round", "square")
 			Count(cmd.Flags(), &n, "count", 3, 1, 10, "Count")
-			Quantity(cmd.Flags(), &q, "cpu", "CPU")
+			CPUs(cmd.Flags(), &q, "cpu", "CPU")
 			got := ""
 			if err := cmd.ParseFlags(tt.args); err != nil {
 				got = "error: " + err.Error()

@@ -49,7 +49,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVar(&f.ha, "ha", false, "Two replicas, spread over nodes, of which one schedules, and a disruption budget")
 	flagvalue.Count(flags, &f.settings.Replicas, "replicas", 1, 1, 9, "How many replicas there are, of which one schedules")
 	flags.StringSliceVar(&f.settings.Serve, "serve", nil, "Further scheduler names to answer to, such as volcano,kube-batch, so that existing manifests run unchanged")
-	flagvalue.Quantity(flags, &f.cpu, "cpu", "CPU that each replica requests, instead of 100m")
+	flagvalue.CPUs(flags, &f.cpu, "cpu", "CPU that each replica requests, instead of 100m")
 	flagvalue.Bytes(flags, &f.memory, "memory", "Memory that each replica requests, instead of 256Mi")
 	flags.StringSliceVar(&f.settings.Tolerations, "toleration", nil, "Taint of nodes that its pods tolerate, besides that of control planes: KEY[=VALUE][:EFFECT], or all (repeatable)")
 	flags.BoolVar(&f.settings.TakeBack, "take-back", true, "Let it suspend jobs and evict pods of gangs that are not whole or are preempted; without the rights it leaves them, and reports it")

@@ -84,7 +84,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 		}
 	}
 	flagvalue.Count(flags, &o.All.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each "+strings.Join(training, ", and of the "))
-	flagvalue.Quantity(flags, &o.All.CPU, "cpu", "CPUs of each member")
+	flagvalue.CPUs(flags, &o.All.CPU, "cpu", "CPUs of each member")
 	flagvalue.Bytes(flags, &o.All.Memory, "memory", "Memory of each member")
 	flagvalue.Bytes(flags, &o.All.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that the GPU flags count")
@@ -135,7 +135,7 @@ func addResourceFlags(flags *pflag.FlagSet, r *role) {
 		instead = ", instead of --gpus"
 	}
 	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+instead)
-	flagvalue.Quantity(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
+	flagvalue.CPUs(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
 	flagvalue.Bytes(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")
 	flagvalue.Bytes(flags, &r.Storage, resize.RoleFlag(r.Name, resize.FlagStorage), "Local disk of each "+name+", instead of --"+resize.FlagStorage)
 }
@@ -196,7 +196,7 @@ const (
 
 func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flagvalue.Quantity(flags, &p.LimitCPU, "limit-cpu", "CPUs that each member may use at most (default: as --cpu)")
+	flagvalue.CPUs(flags, &p.LimitCPU, "limit-cpu", "CPUs that each member may use at most (default: as --cpu)")
 	flagvalue.Bytes(flags, &p.LimitMemory, "limit-memory", "Memory that each member may use at most (default: as --memory)")
 	flags.StringArrayVar(&p.Devices, "device", nil, "Extended resource DOMAIN/NAME=COUNT, or huge pages hugepages-SIZE=AMOUNT, of each member that --gpus is for (repeatable)")
 	flags.StringVar(&p.RDMA, "rdma", "", "Give each such member one RDMA device, and the right to lock memory; =DOMAIN/NAME for another resource than "+rdmaResource)

@@ -54,7 +54,7 @@ func NewResizeFlags(flags *pflag.FlagSet) *ResizeFlags {
 	}
 	flags.StringArrayVar(&f.replicas, resize.FlagReplicas, nil, "Number of members of a role ROLE=N, of a JobSet, RayCluster or RayJob (repeatable)")
 	flagvalue.Count(flags, &f.all.GPUs, resize.FlagGPUs, 0, 0, maxGPUs, "GPUs of each member that trains")
-	flagvalue.Quantity(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
+	flagvalue.CPUs(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
 	flagvalue.Bytes(flags, &f.all.Memory, resize.FlagMemory, "Memory of each member")
 	flagvalue.Bytes(flags, &f.all.Storage, resize.FlagStorage, "Local disk of each member: its image's writable layer, logs and emptyDirs")
 	flags.StringArrayVar(&f.devices, resize.FlagDevice, nil, "Extended resource DOMAIN/NAME=COUNT, or huge pages hugepages-SIZE=AMOUNT, of each member that --gpus is for; 0 drops it (repeatable)")

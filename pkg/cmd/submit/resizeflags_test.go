@@ -155,7 +155,7 @@ func TestSettingsResizeNothing(t *testing.T) {
 	}
 	flags.VisitAll(func(flag *pflag.Flag) {
 		value := cmp.Or(examples[flag.Name], "3")
-		if flag.Value.Type() == "quantity" {
+		if flag.Value.Type() == "quantity" && !strings.HasSuffix(flag.Name, resize.FlagCPU) {
 			value = "3Gi"
 		}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {

@@ -76,7 +76,7 @@ The arguments after -- are the command of every node, exactly as typed: no shell
 	flags.BoolVar(&o.Namespaced, "namespaced-runtime", false, "The runtime is a TrainingRuntime of the job's namespace")
 	flagvalue.Count(flags, &o.Nodes, "nodes", 1, 1, maxReplicas, "Number of nodes, which are the members")
 	flagvalue.Count(flags, &o.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each node")
-	flagvalue.Quantity(flags, &o.CPU, "cpu", "CPUs of each node")
+	flagvalue.CPUs(flags, &o.CPU, "cpu", "CPUs of each node")
 	flagvalue.Bytes(flags, &o.Memory, "memory", "Memory of each node")
 	flagvalue.Bytes(flags, &o.Storage, resize.FlagStorage, "Local disk of each node: its image's writable layer, logs and emptyDirs")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that --gpus counts")
