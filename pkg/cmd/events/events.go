@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -93,12 +94,17 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := o.pick(all, meant.Job, meant.Pods)
+	of := pick(all, meant.Job, meant.Pods)
 	if meant.Member != nil {
-		found = slices.DeleteFunc(found, func(e corev1.Event) bool { return !regards(&e, meant.Member.Pod) })
+		of = slices.DeleteFunc(of, func(e corev1.Event) bool { return !regards(&e, meant.Member.Pod) })
 	}
+	found := slices.DeleteFunc(slices.Clone(of), func(e corev1.Event) bool { return len(o.Types) > 0 && !slices.Contains(o.Types, e.Type) })
 	if !o.Output.IsTable() {
 		return o.printObjects(found)
+	}
+	if len(found) == 0 && len(of) > 0 {
+		fmt.Fprintf(o.IO.ErrOut, "no events of type %s of %s in namespace %s; of other types: %d\n", strings.Join(o.Types, " or "), o.Name, namespace, len(of))
+		return nil
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(o.IO.ErrOut, "no events of %s in namespace %s: the API server keeps them for a time only\n", o.Name, namespace)
@@ -113,15 +119,13 @@ func regards(e *corev1.Event, pod *corev1.Pod) bool {
 	return about.Kind == "Pod" && about.Name == pod.Name && (about.UID == "" || about.UID == pod.UID)
 }
 
-// pick are the events of the job of the selected types, without what reads like a credential; the latest is the last.
-func (o *Options) pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) []corev1.Event {
+// pick are the events of the job, without what reads like a credential; the latest is the last.
+func pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) []corev1.Event {
 	var found []corev1.Event
 	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job, pods)) {
-		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {
-			shown := *e
-			shown.Message = redact.Text(e.Message)
-			found = append(found, shown)
-		}
+		shown := *e
+		shown.Message = redact.Text(e.Message)
+		found = append(found, shown)
 	}
 	return found
 }
@@ -147,7 +151,7 @@ func Of(ctx context.Context, client *kube.Client, job *gang.Job, pods []*corev1.
 	if err != nil {
 		return nil, err
 	}
-	return (&Options{}).pick(all, job, pods), nil
+	return pick(all, job, pods), nil
 }
 
 // Print prints events as the table of `gangctl events`.

@@ -126,6 +126,15 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
+// That there are none of a type does not pass for none at all.
+func TestNoEventsOfAType(t *testing.T) {
+	s := happened(t, event("TFJob", "llama", "research-llama", "Created", 0))
+	stdout, stderr, failed := run(t, s.Client, 0, "llama", "--types", "Warning")
+	if failed != nil || stdout != "" || stderr != "no events of type Warning of llama in namespace research; of other types: 1\n" {
+		t.Errorf("got %+v, %q, %q", failed, stdout, stderr)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                       "events needs the name of one job, got 0",
