@@ -193,8 +193,16 @@ func TestRefusesWhileInUse(t *testing.T) {
 		t.Errorf("got %+v", failed)
 	}
 	s.Remove("/api/v1/namespaces/ml/pods/worker")
-	if _, _, failed = run(t, s, nil); failed == nil || failed.Message != "1 pod uses the scheduler: ml/waits (Pending, schedulerName volcano)" {
+	if _, _, failed = run(t, s, nil); failed == nil || failed.Message != "1 pod uses the scheduler: ml/waits (Pending, schedulerName volcano)" || !strings.HasSuffix(failed.Hint, "\npods of no job: kubectl -n ml delete pod waits") {
 		t.Errorf("got %+v", failed)
+	}
+	yes := true
+	owned := thing("v1", "Pod", "waits", map[string]any{"spec": map[string]any{"schedulerName": "volcano"}, "status": map[string]any{"phase": "Pending"}})
+	owned.SetNamespace("ml")
+	owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "llama", UID: "u", Controller: &yes}})
+	s.Put("/api/v1/namespaces/ml/pods/waits", owned)
+	if _, _, failed = run(t, s, nil); failed == nil || strings.Contains(failed.Hint, "kubectl") {
+		t.Errorf("of a job: %+v", failed)
 	}
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/api/v1/pods" {
