@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -29,11 +30,19 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 
   # what would be installed, without a cluster
   gangctl install scheduler --export`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return failure.Usagef("install %q: there is nothing of that name to install", args[0]).WithHint("see 'gangctl install --help'")
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
+			}
+			hint := "see 'gangctl install --help'"
+			if nearest := suggest.Nearest(args[0], names); nearest != "" {
+				hint = fmt.Sprintf("did you mean gangctl install %s?", nearest)
+			}
+			return failure.Usagef("install %q: there is nothing of that name to install", args[0]).WithHint("%s", hint)
 		},
 		Annotations: map[string]string{config.OnlyTyped: "true"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
