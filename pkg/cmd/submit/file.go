@@ -270,6 +270,9 @@ func (o *FileOptions) flags() string {
 // open reads a file.
 func (o *FileOptions) open(ctx context.Context, path string) ([]byte, error) {
 	in, err := localfile.OpenUntil(ctx, path, o.IO.In)
+	if err != nil && strings.Contains(path, "://") {
+		return nil, failure.Errorf("read the job: %w", err).WithHint("addresses are not read: curl -fsSL %s | gangctl submit -f -", shell.Quote(path))
+	}
 	if err != nil {
 		return nil, failure.Errorf("read the job: %w", err).WithHint("name a file with -f, once for each; -f - reads standard input")
 	}

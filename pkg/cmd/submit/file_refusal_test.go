@@ -35,6 +35,7 @@ func TestFileRefusals(t *testing.T) {
 		"another kind named":  {jobFile, "submit pytorch -f FILE", 2, "FILE holds a TFJob, not a PyTorchJob", "gangctl submit -f"},
 		"an empty path":       {jobFile, "submit --filename=", 2, "--filename is empty", "standard input"},
 		"no such file":        {"", "submit -f /absent/job.yaml", 1, "read the job: open /absent/job.yaml: no such file or directory", ""},
+		"an address":          {"", "submit -f https://example.com/job.yaml", 1, "read the job: open https://example.com/job.yaml: no such file or directory", "addresses are not read: curl -fsSL https://example.com/job.yaml | gangctl submit -f -"},
 		"a directory":         {"", "submit -f .", 1, "read the job: read .: is a directory", "name a file"},
 		"no text":             {"", "submit -f /dev/zero", 1, "read the job from /dev/zero: it is not text", "a job is YAML or JSON"},
 		"no template":         {"", "submit tf --template /dev/zero", 1, "read the template: /dev/zero: it is not text", "templates list"},
