@@ -88,12 +88,16 @@ func (k *fakeKubectl) run(line string) bool {
 		k.patch(namespace, args[1], args[2], args[3:])
 	case "delete":
 		k.delete(namespace, args[1:])
+	case "annotate":
+		key, value, _ := strings.Cut(args[len(args)-1], "=")
+		for i, p := range k.s.Pods {
+			if p.Namespace == namespace && slices.Contains(args, p.Name) {
+				k.s.Pods[i] = p.DeepCopy()
+				metav1.SetMetaDataAnnotation(&k.s.Pods[i].ObjectMeta, key, value)
+			}
+		}
 	case "scale":
-		k.removePods(func(p *corev1.Pod) bool {
-			ref := metav1.GetControllerOf(p)
-			_, name, _ := strings.Cut(args[1], "/")
-			return p.Namespace == namespace && ref != nil && strings.HasPrefix(ref.Name, name+"-")
-		})
+		k.scale(namespace, args[1], args[2])
 	case "cordon", "uncordon":
 		for i, n := range k.s.Nodes {
 			if slices.Contains(args[1:], n.Name) {
@@ -110,6 +114,33 @@ func (k *fakeKubectl) run(line string) bool {
 		k.t.Fatalf("what does %s do?", line)
 	}
 	return true
+}
+
+// scale has a Deployment run fewer pods: those that are marked go first.
+func (k *fakeKubectl) scale(namespace, target, replicas string) {
+	n, err := strconv.Atoi(strings.TrimPrefix(replicas, "--replicas="))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	_, name, _ := strings.Cut(target, "/")
+	var pods []*corev1.Pod
+	for _, p := range k.s.Pods {
+		if ref := metav1.GetControllerOf(p); p.Namespace == namespace && ref != nil && strings.HasPrefix(ref.Name, name+"-") {
+			pods = append(pods, p)
+		}
+	}
+	marked := func(p *corev1.Pod) bool { return p.Annotations[corev1.PodDeletionCost] != "" }
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		switch {
+		case marked(a) == marked(b):
+			return 0
+		case marked(a):
+			return -1
+		}
+		return 1
+	})
+	going := pods[:max(0, len(pods)-n)]
+	k.removePods(func(p *corev1.Pod) bool { return slices.Contains(going, p) })
 }
 
 // pipe evicts a pod, or puts a changed Job in the place of one.

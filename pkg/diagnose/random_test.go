@@ -160,15 +160,23 @@ func (w clusterSpec) apply(kind string, change map[string]any) (clusterSpec, boo
 		if !limited {
 			count = len(names)
 		}
-		n = n.without(names[:count])
+		replicas, _ := change["replicas"].(map[string]int)
+		going, _ := change["pods"].([]string)
+		for _, name := range names[:count] {
+			if left, some := replicas[name]; some {
+				n = n.scaled(name, left, going)
+			} else {
+				n = n.without([]string{name})
+			}
+		}
 		for key, value := range change {
-			if key != "jobs" && key != "count" && !n.set(key, value) {
+			if key != "jobs" && key != "count" && key != "replicas" && (key != "pods" || replicas == nil) && !n.set(key, value) {
 				return n, false
 			}
 		}
 		return n, true
 	case "uncordon":
-		for _, name := range change["nodes"].([]string) {
+		for _, name := range last(change) {
 			n.nodes[nodeIndex(name)].cordoned = false
 		}
 		return n, true
@@ -181,7 +189,10 @@ func (w clusterSpec) apply(kind string, change map[string]any) (clusterSpec, boo
 		return n, true
 	case "fix", "relax", "trim", "fewer", "reshape":
 		for key, value := range change {
-			if !n.set(key, value) {
+			if _, some := change["count"]; some && key == "nodes" {
+				value = last(change)
+			}
+			if key != "count" && !n.set(key, value) {
 				return n, false
 			}
 		}
@@ -192,6 +203,15 @@ func (w clusterSpec) apply(kind string, change map[string]any) (clusterSpec, boo
 		return n, true
 	}
 	return n, false
+}
+
+// last are the nodes of a change; of any count of some, the last.
+func last(change map[string]any) []string {
+	names := change["nodes"].([]string)
+	if count, some := change["count"].(int); some {
+		return names[len(names)-count:]
+	}
+	return names
 }
 
 func nodeIndex(name string) int {
@@ -206,6 +226,19 @@ func (n clusterSpec) without(names []string) clusterSpec {
 		var i int
 		fmt.Sscanf(name[strings.LastIndexByte(name, '/')+1:], "job%d", &i)
 		n.jobs[i].nodes = nil
+	}
+	return n
+}
+
+// scaled takes pods of a service away until so many are left: those that have to go, or else the last.
+func (n clusterSpec) scaled(name string, left int, going []string) clusterSpec {
+	var i int
+	fmt.Sscanf(name[strings.LastIndexByte(name, '/')+1:], "job%d", &i)
+	n.jobs[i].nodes = slices.Clone(n.jobs[i].nodes)
+	for at := len(n.jobs[i].nodes) - 1; at >= 0 && len(n.jobs[i].nodes) > left; at-- {
+		if len(going) == 0 || slices.Contains(going, fmt.Sprintf("%s-abc-%d", jobName(i), at)) {
+			n.jobs[i].nodes = slices.Delete(n.jobs[i].nodes, at, at+1)
+		}
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package causes
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,15 +21,27 @@ func (s scenario) apply(x answer.Action) (after scenario, known bool) {
 		if count, limited := x.Change["count"].(int); limited {
 			names = names[:count]
 		}
-		s, x.Change = s.without(names), maps.Clone(x.Change)
+		x.Change = maps.Clone(x.Change)
+		replicas, some := x.Change["replicas"].(map[string]int)
+		going, _ := x.Change["pods"].([]string)
+		names = slices.Clone(names)
+		for name, left := range replicas {
+			s.scale(name, left, going)
+			names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+		}
+		s = s.without(names)
 		delete(x.Change, "jobs")
 		delete(x.Change, "count")
+		delete(x.Change, "replicas")
+		if some {
+			delete(x.Change, "pods")
+		}
 		if len(x.Change) > 0 { // together with a fix
 			return s.edited(x)
 		}
 		return s, ok
 	case answer.Uncordon:
-		return s, s.eachNode(x.Change["nodes"], func(n *node) { n.cordoned = false })
+		return s, s.eachNode(last(x.Change), func(n *node) { n.cordoned = false })
 	case answer.AddNodes:
 		count, _ := x.Change["count"].(int64)
 		like, _ := x.Change["like"].(string)
@@ -47,7 +60,10 @@ func (s scenario) edited(x answer.Action) (scenario, bool) {
 	whole := s.gang.min >= s.gang.members()
 	before := s.clone().gang.roles
 	for key, value := range x.Change {
-		if !s.setEach(key, value) {
+		if _, some := x.Change["count"]; some && key == "nodes" {
+			value = last(x.Change)
+		}
+		if key != "count" && !s.setEach(key, value) {
 			return s, false
 		}
 	}
@@ -251,6 +267,31 @@ func (r *role) request(field, rest, text string) bool {
 // without removes consumers, and gangs of the queue, by their names with a namespace.
 func (s scenario) without(names []string) scenario {
 	return s.emptied(func(c consumer) bool { return slices.Contains(names, c.title()) }).leaveQueue(names)
+}
+
+// scale takes pods of a service away until so many are left: those that have to go, or else the last.
+func (s *scenario) scale(name string, left int, going []string) {
+	for i, c := range s.consumers {
+		if c.title() != name {
+			continue
+		}
+		nodes := slices.Clone(c.nodes)
+		for at := len(nodes) - 1; at >= 0 && len(nodes) > left; at-- {
+			if len(going) == 0 || slices.Contains(going, fmt.Sprintf("%s-abc-%d", c.name, at)) {
+				nodes = slices.Delete(nodes, at, at+1)
+			}
+		}
+		s.consumers[i].nodes = nodes
+	}
+}
+
+// last are the nodes of a change; of any count of some, the last.
+func last(change map[string]any) any {
+	names, ok := change["nodes"].([]string)
+	if count, some := change["count"].(int); ok && some {
+		return names[len(names)-count:]
+	}
+	return change["nodes"]
 }
 
 // title is a consumer's name as answers have it.

@@ -35,6 +35,9 @@ type Consumer struct {
 	Source   string
 	// Job is the job behind it, if it is one.
 	Job *gang.Job
+	// Whole is the consumer that it is a part of, see [Consumer.Part]; nil for a whole one. AnyOf reports that as many others of its pods would do as well.
+	Whole *Consumer
+	AnyOf bool
 	// grouped is the highest priority that a PodGroup of its pods has; nil where none has one.
 	grouped *int32
 }

@@ -32,7 +32,7 @@ func (s evictor) evict() {
 		if i == maxSets {
 			return
 		}
-		if after := s.without(set); after.starts {
+		if set, after := s.sparing(set); after.starts {
 			s.add(s.eviction(set), after.placed)
 		}
 	}

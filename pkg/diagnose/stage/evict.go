@@ -34,20 +34,34 @@ func Lower(h *view.Consumer, mine gang.Terms) string {
 // Evict is the fix that the room of some consumers is taken for a gang of some terms.
 func (n Naming) Evict(set []*view.Consumer, mine gang.Terms) Fix {
 	var names, texts, costs, commands []string
+	replicas, going := map[string]int{}, []string(nil)
 	for _, h := range set {
-		names = append(names, n.Name(h))
-		texts = append(texts, n.Title(h)+Lower(h, mine))
-		way := n.GiveWay(h)
-		cost := fmt.Sprintf("%s %s", n.Name(h), way.Cost)
+		way, whole, some := n.GiveWay(h), h, ""
+		if h.Whole != nil {
+			whole, some = h.Whole, fmt.Sprintf("%d of %s of ", len(h.Pods), phrase.Count(len(h.Whole.Pods), "pod"))
+			replicas[n.Name(whole)] = way.Replicas
+			if !h.AnyOf {
+				going = append(going, n.PodNames(h.Pods)...)
+			}
+		}
+		names = append(names, n.Name(whole))
+		texts = append(texts, some+n.Title(whole)+Lower(whole, mine))
+		cost := fmt.Sprintf("%s %s", n.Name(whole), way.Cost)
 		if guarded := n.Guarded(h.Pods); guarded != "" {
 			cost += fmt.Sprintf("; %s, which the command does not respect", guarded)
 		}
 		commands, costs = append(commands, way.Command), append(costs, cost)
 	}
 	pods, owners := PodsAndOwners(set)
+	change := map[string]any{"jobs": names}
+	if len(replicas) > 0 {
+		change["replicas"] = replicas
+	}
+	if len(going) > 0 {
+		change["pods"] = going
+	}
 	return Fix{
-		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),
-			Change: map[string]any{"jobs": names}, Command: command.Then(commands...)},
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs), Change: change, Command: command.Then(commands...)},
 		Apply:  func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(snap, pods, owners...) },
 		Evicts: set,
 	}

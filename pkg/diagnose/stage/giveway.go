@@ -23,6 +23,8 @@ type GiveWay struct {
 	Verb string
 	// Command does it, and Cost is what becomes of the consumer, as the end of a sentence about it.
 	Command, Cost string
+	// Replicas is how many pods a service that is scaled down in part has then.
+	Replicas int
 }
 
 // GiveWay is the gentlest way to free what a consumer uses that its kind has.
@@ -34,33 +36,35 @@ func (n Naming) GiveWay(h *view.Consumer) GiveWay {
 		workload = n.View.Workload(h.Job)
 	}
 	switch {
+	case h.Whole != nil:
+		return scaleDownInPart(h, resource)
 	case h.Job != nil && h.Job.End != nil:
-		return GiveWay{"clear", command.DeletePods(h.Namespace, h.Pods), "has ended already"}
+		return GiveWay{Verb: "clear", Command: command.DeletePods(h.Namespace, h.Pods), Cost: "has ended already"}
 	case kind == leaderworkerset.Reader().GroupKind: // each of its gangs has a Workload of its own
 		return scaleDown(h, resource)
 	case workload != nil: // Kueue would resume what another client suspends
-		return GiveWay{"suspend", command.MergePatch(h.Namespace, "workload."+kueue.Group, workload.GetName(), map[string]any{"spec": map[string]any{"active": false}}),
-			"is suspended, and starts again when its Workload is active again"}
+		return GiveWay{Verb: "suspend", Command: command.MergePatch(h.Namespace, "workload."+kueue.Group, workload.GetName(), map[string]any{"spec": map[string]any{"active": false}}),
+			Cost: "is suspended, and starts again when its Workload is active again"}
 	case kind.Group == "apps" && kind.Kind != "DaemonSet":
 		return scaleDown(h, resource)
 	case kind == batchjob.GroupKind(), kind == jobset.Reader().GroupKind, kind == ray.ClusterReader().GroupKind,
 		kind == trainjob.Reader().GroupKind:
-		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"}
+		return GiveWay{Verb: "suspend", Command: command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), Cost: "is suspended, and starts its pods again when it is resumed"}
 	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job, h.Pods):
-		return GiveWay{"suspend", command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
-			"is suspended, and starts again from its last checkpoint when it is resumed"}
+		return GiveWay{Verb: "suspend", Command: command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+			Cost: "is suspended, and starts again from its last checkpoint when it is resumed"}
 	case kind.Group != "":
 		resource += "." + kind.Group // several groups have a kind of this name
 		if h.Job == nil && !h.Ends { // an application with an operator, which would undo what is changed below it; with the object it may delete data
-			return GiveWay{"scale down", command.Kubectl(h.Namespace, "edit", resource, h.Name), "serves less, or no more, until that is undone"}
+			return GiveWay{Verb: "scale down", Command: command.Kubectl(h.Namespace, "edit", resource, h.Name), Cost: "serves less, or no more, until that is undone"}
 		}
 	}
-	return GiveWay{"delete", command.Kubectl(h.Namespace, "delete", resource, h.Name), "is deleted, and has to be submitted again"}
+	return GiveWay{Verb: "delete", Command: command.Kubectl(h.Namespace, "delete", resource, h.Name), Cost: "is deleted, and has to be submitted again"}
 }
 
 // scaleDown has a service run no pods.
 func scaleDown(h *view.Consumer, resource string) GiveWay {
-	return GiveWay{"scale down", command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"}
+	return GiveWay{Verb: "scale down", Command: command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), Cost: "serves no more until it is scaled up again"}
 }
 
 // kindOf is the kind of a consumer with its group.
