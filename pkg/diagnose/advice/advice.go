@@ -197,7 +197,7 @@ func (s *search) ofHelper(helper *stage.Diagnosis) {
 	if s.upon == nil {
 		s.part(answer.Wait, waiter{s}.wait)
 	}
-	s.part(answer.Uncordon, uncordoner{s}.uncordon)
+	s.part(answer.Uncordon, nodeRepairer{s}.uncordon)
 	s.part(answer.AddNodes, nodeAdder{s}.addNodes)
 	s.part(answer.Evict, evictor{s}.evict)
 }
@@ -233,8 +233,8 @@ func (s *search) alternatives() {
 	default:
 		s.part(answer.Relax, relaxed.relax)
 	}
-	s.part(answer.Uncordon, uncordoner{s}.uncordon)
-	s.part(answer.Fix, uncordoner{s}.repair)
+	s.part(answer.Uncordon, nodeRepairer{s}.uncordon)
+	s.part(answer.Fix, nodeRepairer{s}.repair)
 	if crowded {
 		s.part(answer.Move, mover{s}.move)
 	}

@@ -22,27 +22,31 @@ func (s *search) families(all []*view.Consumer, order func([]*view.Consumer) []*
 	return families(sets)
 }
 
-// widened is the family of a minimal set and of others of which each does in place of its last member. Not all choices among them are tried, of which there may be millions, but as
-// many as there are members, each of them in as many as another: where one of these is too few, the set stays alone.
+// widened is the family of a minimal set and of others of which each does in place of its last member.
 func (s *search) widened(set, all []*view.Consumer) family {
-	alone := family{set, len(set)}
+	return family{widen(s, set, all, s.does), len(set)}
+}
+
+// widen are the members of a minimal set and others of which each does in place of its last member. Not all choices among them are tried, of which there may be millions, but as
+// many as there are members, each of them in as many as another: where one of these is too few, the set stays alone.
+func widen[T comparable](s *search, set, all []T, does func([]T) bool) []T {
 	members, last := slices.Clone(set), len(set)-1
 	others := maxSingles
 	if len(s.w.Cluster().Nodes()) > large {
 		others = maxFew
 	}
 	for _, h := range all[:min(len(all), len(set)+others)] {
-		if !slices.Contains(set, h) && s.does(slices.Concat(set[:last], []*view.Consumer{h})) {
+		if !slices.Contains(set, h) && does(slices.Concat(set[:last], []T{h})) {
 			members = append(members, h)
 		}
 	}
 	round := slices.Concat(members, members)
 	for i := range members {
-		if len(members) > len(set) && !s.does(round[i:i+len(set)]) {
-			return alone
+		if len(members) > len(set) && !does(round[i:i+len(set)]) {
+			return set
 		}
 	}
-	return family{members, len(set)}
+	return members
 }
 
 // does reports whether the gang starts once the consumers are gone.

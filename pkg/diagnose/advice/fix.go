@@ -24,7 +24,7 @@ func (s fixer) fixes() {
 	findings := s.base.Findings()
 	for _, f := range findings {
 		for _, fix := range f.Fixes {
-			one = !searched(f, fix) && s.offer(fix) || one
+			one = !searched(f, fix) && s.offer(nodeRepairer{s.search}.least(fix)) || one
 		}
 	}
 	for i := 0; !one && !s.spent(); i++ {
@@ -36,21 +36,29 @@ func (s fixer) fixes() {
 	}
 }
 
-// fewest are the steps with no more to evict than has to be for what comes of them.
+// fewest are the steps with no more to evict, and to repair, than has to be for what comes of them.
 func (s fixer) fewest(steps []stage.Fix, does func(r *stage.Diagnosis, starts bool) bool) []stage.Fix {
 	for i, step := range steps {
-		if len(step.Evicts) < 2 {
+		repaired := step.Repair != nil && len(step.Repair.Names) > 1 && len(step.Repair.Names) <= maxExact
+		if len(step.Evicts) < 2 && !repaired {
 			continue
 		}
-		with := func(set []*view.Consumer) []stage.Fix {
-			steps = slices.Clone(steps)
-			steps[i] = evictor{s.search}.eviction(set)
-			return steps
+		with := func(step stage.Fix) []stage.Fix {
+			all := slices.Clone(steps)
+			all[i] = step
+			return all
 		}
-		if !does(s.try(s.together(steps).Apply)) {
+		enough := func(step stage.Fix) bool { return does(s.try(s.together(with(step)).Apply)) }
+		if !enough(step) {
 			return steps // nor do fewer
 		}
-		steps = with(least(cheapest(slices.Clone(step.Evicts)), func(set []*view.Consumer) bool { return does(s.try(s.together(with(set)).Apply)) }))
+		if repaired {
+			some := func(names []string) stage.Fix { return step.Repair.Some(names, names) }
+			steps = with(some(least(step.Repair.Names, func(names []string) bool { return enough(some(names)) })))
+			continue
+		}
+		some := evictor{s.search}.eviction
+		steps = with(some(least(cheapest(slices.Clone(step.Evicts)), func(set []*view.Consumer) bool { return enough(some(set)) })))
 	}
 	return steps
 }

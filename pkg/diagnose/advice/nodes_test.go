@@ -21,7 +21,18 @@ func TestUncordon(t *testing.T) {
 		{"one of two is enough", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			cordon(c, 1, 2)
-		}, []string{"nodes=[n2]"}},
+		}, []string{"count=1 nodes=[n2 n3]"}},
+		{"any two of three", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(3, 8))
+			cordon(c, 1, 2, 3)
+		}, []string{"count=2 nodes=[n2 n3 n4]"}},
+		{"one that matters, and one of two others", func(c *clustertest.Cluster) {
+			c.Node("n1", 16)
+			c.Node("n2", 8)
+			c.Node("n3", 8)
+			c.Add(gangOf(3, 8))
+			cordon(c, 0, 1, 2)
+		}, []string{"nodes=[n1 n2]"}},
 		{"only those that help", func(c *clustertest.Cluster) {
 			c.Node("n1", 0)
 			c.Node("n2", 8)
@@ -68,7 +79,7 @@ func TestRepair(t *testing.T) {
 		{"one of two is enough", func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
 			down(c, time.Hour, 2, 3)
-		}, []string{"nodes=[n3]"}},
+		}, []string{"count=1 nodes=[n3 n4]"}},
 		{"it has not been so for long", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(2, 8))
 			down(c, time.Minute, 2)
@@ -77,7 +88,29 @@ func TestRepair(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			down(c, time.Hour, 1)
 		}, []string{"nodes=[n2]"}},
+		{"it is what blocks, and some are enough", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(3, 8))
+			down(c, time.Hour, 1, 2, 3)
+		}, []string{"count=2 nodes=[n2 n3 n4]"}},
+		{"devices of one of two", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8))
+			for _, n := range c.S.Nodes[1:] {
+				n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
+			}
+		}, []string{"count=1 nodes=[n2 n3]"}},
 	})
+}
+
+// What does as well is named, and the command is about what was tried.
+func TestAnyOfSomeNodes(t *testing.T) {
+	c := clustertest.New().Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+	cordon(c, 1, 2)
+	_, found := look(t, c, advice.Options{})
+	for _, a := range found.Actions {
+		if a.Kind == answer.Uncordon && (a.Text != "uncordon any 1 of n2, n3" || a.Command != "kubectl uncordon n2" || len(a.Nodes) != 1) {
+			t.Errorf("got %+v", a)
+		}
+	}
 }
 
 // Karpenter adds no nodes above the limits of a NodePool.

@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
 const (
@@ -141,6 +142,8 @@ func (s stepper) firsts() (all []stage.Fix, ofUser int) {
 	for _, f := range s.base.Findings() {
 		for i, fix := range f.Fixes {
 			switch {
+			case fix.Kind == answer.Uncordon: // which is not enough alone
+				admins = append(admins, fix)
 			case searched(f, fix):
 			case i > 0:
 				further = append(further, fix)
@@ -149,6 +152,11 @@ func (s stepper) firsts() (all []stage.Fix, ofUser int) {
 			default:
 				users = append(users, fix)
 			}
+		}
+	}
+	if s.base.Primary.Code == answer.TooBig && !slices.ContainsFunc(admins, func(fix stage.Fix) bool { return fix.Repair != nil }) { // which is found without a look at what is closed
+		if closed := (nodeRepairer{s.search}).closed(); len(closed.Names) > 0 {
+			admins = append(admins, closed.Fix())
 		}
 	}
 	for _, set := range (relaxer{s.search}).openings() {
@@ -256,6 +264,12 @@ func (u upon) lower(edit stage.Fix) (limit stage.Fix, ok bool) {
 // take adds a fix of a search that goes on from this one, with the step before, unless a part of that is known to be enough. It was found to work after that step, with the members
 // placed so: it is tried again only where the step becomes another one.
 func (u upon) take(fix stage.Fix, placed []answer.Placed) {
+	if step, fewer := u.fewerNodes(fix); fewer {
+		all, _ := upon{u.search, step}.with(fix)
+		if u.covered(all) || u.offer(all) {
+			return
+		}
+	}
 	switch all, other := u.with(fix); {
 	case u.covered(all):
 	case other:
@@ -263,6 +277,23 @@ func (u upon) take(fix stage.Fix, placed []answer.Placed) {
 	default:
 		u.add(all, placed)
 	}
+}
+
+// fewerNodes is the step before where that is a repair of nodes of which some have room enough for what an edit leaves.
+func (u upon) fewerNodes(edit stage.Fix) (step stage.Fix, ok bool) {
+	repair := u.step.Repair
+	if repair == nil || len(repair.Names) < 2 || edit.Edit == nil {
+		return step, false
+	}
+	request, ok := whatif.PlacementRequest(u.w, u.g, edit.Edit)
+	enough := func(names []string) bool {
+		return u.room(u.vacated().MapNodes(stage.Only(names, repair.Of)), request)
+	}
+	if !ok || !enough(repair.Names) {
+		return step, false
+	}
+	names := least(repair.Names, enough)
+	return repair.Some(names, names), len(names) < len(repair.Names) && !u.spent()
 }
 
 // merges reports whether a fix and the step before are one edit of the job: it is as that, and not one after the other, that they are tried.

@@ -174,6 +174,58 @@ func TestSeveralCauses(t *testing.T) {
 	}
 }
 
+// Members that are too large, and nodes that are cordoned: less for some, and no more of the nodes than that needs.
+func TestTrimAndUncordon(t *testing.T) {
+	on := func(c *clustertest.Cluster, node string) func(*corev1.PodSpec) {
+		boundClaim(c, corev1.LabelHostname, node)
+		return mountsClaim
+	}
+	for name, tt := range map[string]struct {
+		build func(*clustertest.Cluster)
+		want  way
+	}{
+		"of one role": {func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(1, 8, spec(on(c, "n2")), func(g *clustertest.Gang) { g.Memory = "800Gi" }))
+			cordon(c, 0, 1, 2)
+		}, admins("uncordon n2, and ", "768Gi memory for each worker")},
+		"of two roles": {func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			cordon(c, 2)
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Memory, g.More = "800Gi", []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "4", Memory: "8Gi", Spec: on(c, "n3")}}
+			}))
+		}, admins("uncordon n3, and ", "Gi memory for each worker")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New()
+			tt.build(c)
+			r, found := look(t, c, advice.Options{})
+			if !slices.ContainsFunc(found.Actions, tt.want.is) {
+				t.Errorf("%s: no %q", r.Primary.Message, tt.want.parts)
+			}
+			for _, a := range found.Actions {
+				check(t, a)
+				if t.Failed() {
+					t.Logf("%s %v %s: %s", a.By, a.Verified, a.Kind, a.Text)
+				}
+			}
+		})
+	}
+}
+
+// boundClaim is claim data of team, bound to a volume on nodes with a value of a label.
+func boundClaim(c *clustertest.Cluster, key, value string) {
+	only := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
+	c.Put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "team", Name: "data"},
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{only}}}}})
+	c.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}})
+}
+
+func mountsClaim(p *corev1.PodSpec) {
+	p.Volumes = append(p.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}})
+}
+
 // What a policy denied is not started by what does not meet it, and a minimum that follows from an edit is in its change.
 func TestNoHalfWay(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -37,6 +37,8 @@ type Fix struct {
 	Edit func(*whatif.Spec)
 	// Evicts are those whose room is taken, of which some may be enough.
 	Evicts []*view.Consumer
+	// Repair is the repair of nodes that it is, of which some may be enough; nil for any other.
+	Repair *NodeRepair
 }
 
 // Found begins a finding; the methods below add to it. Its stage, verdict and who has to act are those of its code.

@@ -18,39 +18,56 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Uncordon is the fix that has cordoned nodes take pods again: once what they report is repaired, if they report something.
-func Uncordon(v *view.View, names []string) Fix {
-	text := "uncordon " + phrase.Names(names)
-	if slices.ContainsFunc(names, func(name string) bool { return len(Reports(v.Cluster().Node(name))) > 0 }) {
-		text += ", once what keeps " + phrase.Verb(len(names), "it", "them") + " cordoned is repaired"
-	}
-	return Fix{
-		Action: answer.Action{Kind: answer.Uncordon, By: answer.Admin, Text: text, Change: map[string]any{"nodes": names}, Nodes: names,
-			Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)},
-		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, Opened(names)) },
-	}
+// NodeRepair is what is done to nodes so that they take members. Some of them may be enough.
+type NodeRepair struct {
+	// Names are the nodes that it is about, and Of is what it makes of one.
+	Names []string
+	Of    func(*corev1.Node) *corev1.Node
+	// Do is the action for some of them: with its text about names, and its command for those that are changed.
+	Do func(text string, names []string) answer.Action
 }
 
-// Opened uncordons the nodes of some names.
-func Opened(names []string) func(*corev1.Node) *corev1.Node { return Only(names, placement.Uncordoned) }
+// Fix is the repair of all its nodes.
+func (r *NodeRepair) Fix() Fix { return r.Some(r.Names, r.Names) }
 
-// Repair is the fix that nodes that take no pods are well.
-func Repair(v *view.View, names []string) Fix {
-	return Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", names[0])},
-		Apply:  func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, Well(v, names)) },
+// Some is the repair of some nodes, where as many of among do as well.
+func (r *NodeRepair) Some(names, among []string) Fix {
+	text, change := phrase.Names(names), map[string]any{"nodes": names}
+	if len(among) > len(names) {
+		text, change = fmt.Sprintf("any %d of %s", len(names), phrase.Names(among)), map[string]any{"nodes": among, "count": len(names)}
 	}
+	a := r.Do(text, names)
+	a.By, a.Change = answer.Admin, change
+	return Fix{Action: a, Repair: r, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, Only(names, r.Of)) }}
 }
 
-// Well repairs the nodes of some names.
-func Well(v *view.View, names []string) func(*corev1.Node) *corev1.Node {
+// Uncordon is that cordoned nodes take pods again: once what they report is repaired, if they report something.
+func Uncordon(v *view.View, names []string) *NodeRepair {
+	return &NodeRepair{names, placement.Uncordoned, func(text string, names []string) answer.Action {
+		text = "uncordon " + text
+		if slices.ContainsFunc(names, func(name string) bool { return len(Reports(v.Cluster().Node(name))) > 0 }) {
+			text += ", once what keeps " + phrase.Verb(len(names), "it", "them") + " cordoned is repaired"
+		}
+		return answer.Action{Kind: answer.Uncordon, Text: text, Nodes: names, Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)}
+	}}
+}
+
+// Repair is that nodes that take no pods are well.
+func Repair(v *view.View, names []string) *NodeRepair {
+	return &NodeRepair{names, wellNode(v), func(text string, names []string) answer.Action {
+		return answer.Action{Kind: answer.Fix, Text: "repair " + text, Command: command.Kubectl("", "describe", "node", names[0])}
+	}}
+}
+
+// wellNode repairs a node.
+func wellNode(v *view.View) func(*corev1.Node) *corev1.Node {
 	known := WellAgain(v)
-	return Only(names, func(n *corev1.Node) *corev1.Node {
+	return func(n *corev1.Node) *corev1.Node {
 		if well := known[n]; well != nil {
 			return well
 		}
 		return placement.Repaired(v.Started(n))
-	})
+	}
 }
 
 // WellAgain are the nodes of a view that take no pods, each with what it is when it does: in an outage there are many, and they are the same for all gangs.

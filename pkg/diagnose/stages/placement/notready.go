@@ -31,15 +31,21 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 		f.Message = fmt.Sprintf("%s about to be removed, %s", phrase.AreNames(names), others(c, s, repair))
 		return f.Run(command.Kubectl("", "describe", "node", nodes[0].Name))
 	}
-	fix := stage.Repair(c.View, node.Names(stay))
-	if repair := agents(c, f, stay); repair != "" && len(f.Commands) > 0 {
-		fix.Text, fix.Command = repair, f.Commands[0]
+	well := stage.Repair(c.View, node.Names(stay))
+	if repair := agents(c, f, stay); repair != nil && len(f.Commands) > 0 {
+		look := f.Commands[0]
+		well.Do = func(text string, _ []string) answer.Action {
+			return answer.Action{Kind: answer.Fix, Text: repair(text), Command: look}
+		}
 	}
-	return f.Run(command.Kubectl("", "describe", "node", nodes[0].Name)).Fix(fix)
+	return f.Run(command.Kubectl("", "describe", "node", nodes[0].Name)).Fix(well.Fix())
 }
 
+// repairText is what is to be done so that nodes, which it is given as a text, take pods.
+type repairText func(nodes string) string
+
 // agents adds how those are that take taints away from nodes which have just joined, as far as they are known. It returns the repair of one that would open all of the nodes, where it is seen not to run.
-func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (repair string) {
+func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (repair repairText) {
 	var taints byReason
 	for _, n := range nodes {
 		for _, t := range n.Spec.Taints {
@@ -49,7 +55,8 @@ func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (repair st
 		}
 	}
 	for _, taint := range taints.reasons[:min(len(taints.reasons), stage.MaxReasons)] {
-		on, needed := taints.names[taint], ""
+		on := taints.names[taint]
+		var needed repairText
 		if taint == component.CloudTaint {
 			needed = cloudController(c, f)
 		} else if d := component.Agent(c.View, taint); d != nil {
@@ -63,7 +70,7 @@ func agents(c *stage.Context, f *stage.Finding, nodes []*corev1.Node) (repair st
 }
 
 // agent adds how a DaemonSet is on nodes from which it is to take a taint away, and returns its repair.
-func agent(c *stage.Context, f *stage.Finding, d *appsv1.DaemonSet, taint string, nodes []string) (repair string) {
+func agent(c *stage.Context, f *stage.Finding, d *appsv1.DaemonSet, taint string, nodes []string) repairText {
 	title, seen := c.TitleOf("DaemonSet", d), nodes[:min(len(nodes), answer.PublishedNodes)]
 	on := component.On(c.View, d, seen...)
 	switch {
@@ -73,20 +80,20 @@ func agent(c *stage.Context, f *stage.Finding, d *appsv1.DaemonSet, taint string
 		if c.Reader.Sees(d.Namespace) {
 			f.Run(component.Look(on.Broken[0]))
 		}
-		return fmt.Sprintf("get %s to run on %s", title, phrase.Names(nodes))
+		return func(nodes string) string { return fmt.Sprintf("get %s to run on %s", title, nodes) }
 	case len(on.Absent) == len(seen):
 		f.Detail("%s, which looks like what takes taint %s away, has no pod on %s: see its node selector, its tolerations and their taints", title, taint, phrase.Names(nodes))
 	default:
 		f.Detail("%s, which looks like what takes taint %s away, has a pod on %s", title, taint, phrase.Names(nodes))
 	}
-	return ""
+	return nil
 }
 
 // cloudController adds that the controller of the cloud, which takes nodes in, does not run, and returns its repair.
-func cloudController(c *stage.Context, f *stage.Finding) (repair string) {
+func cloudController(c *stage.Context, f *stage.Finding) repairText {
 	all := component.CloudControllers(c.View)
 	if len(all) == 0 || !component.AllDown(all) {
-		return ""
+		return nil
 	}
 	d := all[0]
 	fix := component.Start(c, d)
@@ -94,5 +101,5 @@ func cloudController(c *stage.Context, f *stage.Finding) (repair string) {
 		Detail("%s, which takes new nodes in and taint %s away, has %d of %s ready", c.TitleOf("Deployment", d), component.CloudTaint, d.Status.ReadyReplicas, phrase.Count(component.Replicas(d), "pod")).
 		Run(fix.Command)
 	stage.DetailEach(f, component.Problems(c, d), func(line string) string { return line })
-	return fix.Text
+	return func(string) string { return fix.Text }
 }

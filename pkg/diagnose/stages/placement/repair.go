@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -20,7 +19,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/node"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages/placement/volume"
-	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -111,22 +109,22 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	}
 	first := nodes[0]
 	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
-	look, text := command.Kubectl("", "describe", "node", first.Name), "repair the devices of "+phrase.Names(names)
+	look := command.Kubectl("", "describe", "node", first.Name)
+	repair := stage.NodeRepair{Names: names, Of: healthy(c).of, Do: func(text string, names []string) answer.Action {
+		return answer.Action{Kind: answer.Fix, Text: "repair the devices of " + text, Command: command.Kubectl("", "describe", "node", names[0])}
+	}}
 	if plugin, broken := brokenPlugin(c, device, names); plugin != nil {
 		f.Message += "; its device plugin does not run there"
 		f.See("apps/v1", "DaemonSet", plugin, ".status.numberReady").Detail("device plugin %s: %d/%d ready", c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled)
 		stage.DetailEach(f, component.Troubles(c, broken), func(line string) string { return line })
-		text = fmt.Sprintf("get %s to run on %s", c.TitleOf("DaemonSet", plugin), phrase.Names(names))
 		if c.Reader.Sees(plugin.Namespace) {
 			look = component.Look(broken[0])
 		}
+		repair.Do = func(text string, _ []string) answer.Action {
+			return answer.Action{Kind: answer.Fix, Text: fmt.Sprintf("get %s to run on %s", c.TitleOf("DaemonSet", plugin), text), Command: look}
+		}
 	}
-	return f.See("v1", "Node", first, ".status.allocatable").Run(look).Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"nodes": names}, Command: look},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Nodes(s, stage.Only(names, placement.AtCapacity))
-		},
-	})
+	return f.See("v1", "Node", first, ".status.allocatable").Run(look).Fix(repair.Fix())
 }
 
 // brokenPlugin is the device plugin of a resource, with its broken pods, where it runs on none of some nodes as it should; nil otherwise. Devices that it does not report are not sick for that.
@@ -165,7 +163,9 @@ func cordoned(c *stage.Context, s shortfall) *stage.Finding {
 		f.Message = fmt.Sprintf("%s cordoned while a driver is upgraded, %s", phrase.AreNames(names), others(c, s, uncordoned(c)))
 		return f.As(answer.Waiting, answer.Nobody)
 	}
-	return f.Fix(stage.Uncordon(c.View, node.Names(closed)))
+	open := stage.Uncordon(c.View, node.Names(closed))
+	open.Of = uncordoned(c).of // which makes the same of a node each time
+	return f.Fix(open.Fix())
 }
 
 // undrainable are the PodDisruptionBudgets that let no pod of a node go, as a clause; empty where there are none.
