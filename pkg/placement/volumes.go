@@ -45,6 +45,27 @@ func (c *Cluster) claims(pod *corev1.Pod) []claim {
 	return out
 }
 
+// VolumeLabelKeys are the labels by which the volumes of a pod choose nodes, those that are there and those that are made for it.
+func (c *Cluster) VolumeLabelKeys(pod *corev1.Pod) (keys []string) {
+	for _, k := range c.claims(pod) {
+		if k.pv != nil && k.pv.Spec.NodeAffinity != nil && k.pv.Spec.NodeAffinity.Required != nil {
+			for _, term := range k.pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+				for _, e := range term.MatchExpressions {
+					keys = append(keys, e.Key)
+				}
+			}
+		}
+		if k.pv == nil && k.class != nil {
+			for _, term := range k.class.AllowedTopologies {
+				for _, e := range term.MatchLabelExpressions {
+					keys = append(keys, e.Key)
+				}
+			}
+		}
+	}
+	return keys
+}
+
 // pvc returns a claim by name, nil if there is none.
 func (c *Cluster) pvc(namespace, name string) *corev1.PersistentVolumeClaim {
 	return c.volumes().claims[types.NamespacedName{Namespace: namespace, Name: name}]

@@ -3,6 +3,7 @@ package advice
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,16 +31,37 @@ const (
 type nodeAdder struct{ *search }
 
 // addNodes offers the fewest more nodes of each shape that exists. Shapes that do not help are left out, and of those that
-// do only the smallest number is offered, once for those that look alike to whoever adds them.
+// do only the smallest number is offered, once for those that look alike to whoever adds them. Nobody adds nodes with devices for members that request none, where others do.
 func (s nodeAdder) addNodes() {
-	var best []stage.Fix
+	shapes := s.shapes()
+	plain := slices.DeleteFunc(slices.Clone(shapes), s.idlesOn)
+	best := s.fewest(plain)
+	if len(best) == 0 && len(plain) < len(shapes) {
+		best = s.fewest(slices.DeleteFunc(shapes, func(n *corev1.Node) bool { return !s.idlesOn(n) }))
+	}
+	for _, a := range best {
+		s.offer(s.more(a))
+	}
+}
+
+// idlesOn reports whether a node has devices that no member requests.
+func (s nodeAdder) idlesOn(n *corev1.Node) bool {
+	device := podrequest.Device(n.Status.Allocatable)
+	return device != "" && !slices.ContainsFunc(s.base.Request.Roles, func(r placement.Role) bool { return podrequest.OfResource(r.Pod, device) > 0 })
+}
+
+// addition is so many nodes like one.
+type addition struct {
+	model *corev1.Node
+	count int64
+}
+
+// fewest are the fewest more nodes that help, of each of the shapes of which no more are needed.
+func (s nodeAdder) fewest(shapes []*corev1.Node) (best []addition) {
 	var offered map[string]bool
 	fewest := int64(maxNew)
-	for _, model := range s.shapes() {
-		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
-			nodes, daemons := whatif.NewNodes(model, whatif.Daemons(s.w.Cluster(), model.Name), int(n))
-			return s.room(s.cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
-		})
+	for _, model := range shapes {
+		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool { return s.helps(addition{model, n}) })
 		if !ok || s.spent() {
 			continue
 		}
@@ -51,13 +73,50 @@ func (s nodeAdder) addNodes() {
 			continue
 		}
 		offered[alike] = true
-		if best = append(best, s.more(model, n)); len(best) == maxSets && n == 1 {
+		if best = append(best, addition{model, n}); len(best) == maxSets && n == 1 {
 			break
 		}
 	}
-	for _, fix := range best[:min(maxSets, len(best))] {
-		s.offer(fix)
+	return best[:min(maxSets, len(best))]
+}
+
+// helps reports whether there is room with more nodes.
+func (s nodeAdder) helps(a addition) bool {
+	nodes, daemons := whatif.NewNodes(a.model, whatif.Daemons(s.w.Cluster(), a.model.Name), int(a.count))
+	return s.room(s.cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
+}
+
+// maxLabels is how many labels of a model are looked at to find those that decide.
+const maxLabels = 16
+
+// deciding are the labels that new nodes have to have, besides those of their pool: with another value of it, or without it, they do not help.
+func (s nodeAdder) deciding(a addition) map[string]string {
+	labels := map[string]string{}
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(s.nodeLabelKeys())), func(key string) bool { return a.model.Labels[key] == "" })
+	for _, key := range keys[:min(maxLabels, len(keys))] {
+		if !s.helps(addition{s.otherwise(a.model, key), a.count}) && !s.spent() {
+			labels[key] = a.model.Labels[key]
+		}
 	}
+	for _, key := range s.base.Request.Topology.AllRequired() { // members share a domain, and new nodes may be one of their own
+		if value := a.model.Labels[key]; value != "" && key != corev1.LabelHostname {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// otherwise is a model with another value of a label, that of some other node, or without it where all have the same.
+func (s nodeAdder) otherwise(model *corev1.Node, key string) *corev1.Node {
+	other := model.DeepCopy()
+	delete(other.Labels, key)
+	for _, n := range s.w.Cluster().Nodes() {
+		if value := n.Labels[key]; value != "" && value != model.Labels[key] {
+			other.Labels[key] = value
+			break
+		}
+	}
+	return other
 }
 
 // shapes are one node of each kind that members can distinguish: the first by name, ready and schedulable.
@@ -123,6 +182,9 @@ func (s nodeAdder) nodeLabelKeys() map[string]bool {
 		}
 		if len(spec.Volumes) > 0 {
 			keys[corev1.LabelTopologyZone], keys[corev1.LabelTopologyRegion] = true, true
+			for _, key := range s.w.Cluster().VolumeLabelKeys(r.Pod) {
+				keys[key] = true
+			}
 		}
 		a := spec.Affinity
 		if a == nil {
@@ -146,16 +208,21 @@ func (s nodeAdder) nodeLabelKeys() map[string]bool {
 	return keys
 }
 
-func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
-	how := "whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
+// more is that nodes are added.
+func (s nodeAdder) more(a addition) stage.Fix {
+	model, count := a.model, a.count
+	how := "whoever runs the cluster adds " + phrase.Verb(int(count), "it", "them")
+	change := map[string]any{"count": count, "like": model.Name}
 	var with []string
 	if pool := node.PoolOf(model); pool != "" {
 		with = append(with, pool)
 	}
-	for _, key := range s.base.Request.Topology.AllRequired() {
-		value := model.Labels[key]
-		if label := key + "=" + value; value != "" && key != corev1.LabelHostname && !slices.Contains(with, label) {
-			with = append(with, label)
+	if labels := s.deciding(a); len(labels) > 0 {
+		change["labels"] = labels
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			if label := key + "=" + labels[key]; !slices.Contains(with, label) {
+				with = append(with, label)
+			}
 		}
 	}
 	if len(with) > 0 {
@@ -170,7 +237,7 @@ func (s nodeAdder) more(model *corev1.Node, count int64) stage.Fix {
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),
-			Change: map[string]any{"count": count, "like": model.Name}, How: how, Command: raise},
+			Change: change, How: how, Command: raise},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
 			return whatif.MoreNodes(snap, model, whatif.Daemons(s.w.Cluster(), model.Name), int(count))
 		},

@@ -182,7 +182,32 @@ func TestAddNodes(t *testing.T) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
 			label(c, "class", "a", "b")
 			c.Add(gangOf(1, 8, selects("class", "b")))
-		}, []string{"count=1 like=n2"}},
+		}, []string{"count=1 labels=map[class:b] like=n2"}},
+		{"labels that do not decide are left out", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
+			label(c, corev1.LabelTopologyZone, "a", "b")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no": "pod"}}}}
+			})))
+		}, []string{"count=1 like=n1"}},
+		{"the zone of a volume decides", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
+			label(c, "topology.ebs.csi.aws.com/zone", "a", "b")
+			boundClaim(c, "topology.ebs.csi.aws.com/zone", "b")
+			c.Add(gangOf(1, 8, spec(mountsClaim)))
+		}, []string{"count=1 labels=map[topology.ebs.csi.aws.com/zone:b] like=n2"}},
+		{"no nodes with devices for members that request none", func(c *clustertest.Cluster) {
+			c.Node("n1", 8).Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("192")
+			c.Node("n2", 0)
+			c.S.Nodes[0].Status.Capacity[corev1.ResourceCPU] = resource.MustParse("192")
+			c.ServesWith("a", 0, "192", "n1").ServesWith("b", 0, "96", "n2").Add(gangOf(2, 0, func(g *clustertest.Gang) { g.CPU = "96" }))
+		}, []string{"count=2 like=n2"}},
+		{"nodes with devices where no others do", func(c *clustertest.Cluster) {
+			c.Node("n1", 8).Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("192")
+			c.Node("n2", 0)
+			c.S.Nodes[0].Status.Capacity[corev1.ResourceCPU] = resource.MustParse("192")
+			c.ServesWith("a", 0, "192", "n1").ServesWith("b", 0, "96", "n2").Add(gangOf(1, 0, func(g *clustertest.Gang) { g.CPU = "190" }))
+		}, []string{"count=1 like=n1"}},
 		{"a sick node is a model of a healthy one", func(c *clustertest.Cluster) {
 			c.Node("n1", 8).Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
 			c.Add(gangOf(1, 8))
