@@ -26,10 +26,10 @@ func OverQuota(q *corev1.ResourceQuota, key corev1.ResourceName, want, whole, us
 		state = "is used up"
 	}
 	f := stage.Found(answer.NSQuota, "quota %s of namespace %s %s: %s of %s used, %s %s", q.Name, q.Namespace, state,
-		phrase.Up(name, amount(used)), phrase.Amount(name, amount(limit)), needing, phrase.Up(name, amount(want)))
+		phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing, phrase.Quantity(name, amount(want)))
 	if whole.Cmp(limit) > 0 {
 		f = stage.Found(answer.NSQuotaTooSmall, "quota %s of namespace %s allows %s in all, and %s needs %s", q.Name, q.Namespace,
-			phrase.Amount(name, amount(limit)), who, phrase.Up(name, amount(whole)))
+			phrase.Amount(name, amount(limit)), who, phrase.Quantity(name, amount(whole)))
 	}
 	return f.Fact("quota", q.Name).Fact("resource", string(key)).Fact("requested", want.String()).Fact("used", used.String()).Fact("limit", limit.String())
 }

@@ -48,7 +48,7 @@ func resourceGap(c *stage.Context, out *stage.Result) {
 				out.Add(f)
 			} else {
 				out.Note("minResources of PodGroup %s are %s, and %s of %s are free on all nodes together: if scheduler %s is that of scheduler-plugins, it tries no member before",
-					d.Key.Name, phrase.Amount(name, stated), phrase.Down(name, free), phrase.AmountDown(name, total), c.Gang.Scheduler)
+					d.Key.Name, phrase.Amount(name, stated), phrase.Quantity(name, free), phrase.Amount(name, total), c.Gang.Scheduler)
 			}
 			return
 		}
@@ -81,10 +81,10 @@ func gap(c *stage.Context, name corev1.ResourceName, stated, need, free, total i
 		of = ", of which its members need " + text(need)
 	}
 	f := stage.Found(answer.Shortage(string(name), false), "minResources of PodGroup %s are %s%s, and %s of %s are free on all nodes together: scheduler %s tries no member before",
-		d.Key.Name, phrase.Amount(name, stated), of, phrase.Down(name, free), phrase.AmountDown(name, total), c.Gang.Scheduler)
+		d.Key.Name, phrase.Amount(name, stated), of, phrase.Quantity(name, free), phrase.Amount(name, total), c.Gang.Scheduler)
 	if stated > total {
 		f.Become(answer.TooBig)
-		f.Message = "minResources of PodGroup " + d.Key.Name + " are " + phrase.Amount(name, stated) + of + ", and all nodes together have " + phrase.Down(name, total) + ": scheduler " + c.Gang.Scheduler + " never tries a member"
+		f.Message = "minResources of PodGroup " + d.Key.Name + " are " + phrase.Amount(name, stated) + of + ", and all nodes together have " + phrase.Quantity(name, total) + ": scheduler " + c.Gang.Scheduler + " never tries a member"
 	}
 	f.Detail("the scheduler compares minResources with what is left of all nodes before it looks at any pod").
 		Detail("requested %s, free %s, total %s (%s)", text(stated), text(free), text(total), name).

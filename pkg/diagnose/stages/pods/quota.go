@@ -106,7 +106,7 @@ func raisedQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceN
 	name := quota.Resource(key)
 	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
 	f := stage.Found(answer.NSQuota, "quota %s of namespace %s was raised to %s, and that is not in force yet: %s of %s used, and %s %s", q.Name, q.Namespace,
-		phrase.Amount(name, amount(raised)), phrase.Up(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Up(name, amount(want))).
+		phrase.Amount(name, amount(raised)), phrase.Quantity(name, amount(used)), phrase.Amount(name, amount(limit)), needing(c, missing), phrase.Quantity(name, amount(want))).
 		See("v1", "ResourceQuota", q, ".status.hard").
 		Detail("%d/%d pods exist; requested %s, used %s, limit %s in status, and %s in spec (%s)", c.Gang.Created(), c.Gang.Total(), want.String(), used.String(), limit.String(), raised.String(), key).
 		Detail("kube-controller-manager writes the status, within seconds as a rule").

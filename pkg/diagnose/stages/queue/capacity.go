@@ -220,7 +220,7 @@ func overQueue(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstruct
 			q.GetName(), phrase.Amount(name, limit.limit), limit.why(), d.needs(c, d.alone()))
 	} else {
 		f = stage.Found(answer.QueueQuota, "queue %s has %s of %s left%s, and %s: %s are used",
-			q.GetName(), phrase.Down(name, max(0, limit.limit-used)), phrase.Amount(name, limit.limit), limit.why(), d.needs(c, d.want), phrase.Up(name, used))
+			q.GetName(), phrase.Quantity(name, max(0, limit.limit-used)), phrase.Amount(name, limit.limit), limit.why(), d.needs(c, d.want), phrase.Quantity(name, used))
 	}
 	if limit.firm {
 		f.Detail("a gang that may be preempted can use more than the queue's quota")

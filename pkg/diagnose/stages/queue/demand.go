@@ -106,7 +106,7 @@ func counted(name corev1.ResourceName) bool {
 // needs is the part of a sentence that states an amount as what is needed.
 func (d demand) needs(c *stage.Context, amount int64) string {
 	if !d.stated() {
-		return "the gang needs " + phrase.Up(d.name, amount)
+		return "the gang needs " + phrase.Quantity(d.name, amount)
 	}
 	return fmt.Sprintf("minResources of PodGroup %s are %s, of which its members need %s", c.Gang.Decl.Key.Name, phrase.Quantity(d.name, amount), phrase.Quantity(d.name, d.need))
 }

@@ -158,9 +158,9 @@ func aboveMax(c *stage.Context, q elasticQuota, need corev1.ResourceList) *stage
 	if !ok {
 		return nil
 	}
-	f := stage.Found(answer.QueueQuota, "%s has %s of %s left, and the gang needs %s: %s are used", q.title, phrase.Down(e.name, max(0, e.limit-e.used)), phrase.Amount(e.name, e.limit), phrase.Up(e.name, e.want), phrase.Up(e.name, e.used))
+	f := stage.Found(answer.QueueQuota, "%s has %s of %s left, and the gang needs %s: %s are used", q.title, phrase.Quantity(e.name, max(0, e.limit-e.used)), phrase.Amount(e.name, e.limit), phrase.Quantity(e.name, e.want), phrase.Quantity(e.name, e.used))
 	if e.all > e.limit {
-		f = stage.Found(answer.QueueTooSmall, "%s allows %s in all, and the gang needs %s", q.title, phrase.Amount(e.name, e.limit), phrase.Up(e.name, e.all))
+		f = stage.Found(answer.QueueTooSmall, "%s allows %s in all, and the gang needs %s", q.title, phrase.Amount(e.name, e.limit), phrase.Quantity(e.name, e.all))
 	}
 	q.state(f, ".spec.max", e)
 	using(c, f, e.name, e.limit-e.want, q.users(e.name))
@@ -187,7 +187,7 @@ func aboveMin(c *stage.Context, all *quotas, need corev1.ResourceList) *stage.Fi
 	if !ok {
 		return nil
 	}
-	f := stage.Found(answer.QueueQuota, "all ElasticQuotas together have a min of %s, of which %s are used, and the gang needs %s", phrase.Amount(e.name, e.limit), phrase.Up(e.name, e.used), phrase.Up(e.name, e.want)).
+	f := stage.Found(answer.QueueQuota, "all ElasticQuotas together have a min of %s, of which %s are used, and the gang needs %s", phrase.Amount(e.name, e.limit), phrase.Quantity(e.name, e.used), phrase.Quantity(e.name, e.want)).
 		Detail("a namespace that needs more than its min borrows what others leave of theirs")
 	e.state(f)
 	room := e.limit - e.want
@@ -225,7 +225,7 @@ func usersIn(c *stage.Context, name corev1.ResourceName, namespaces ...string) (
 // using adds who uses a resource of a quota. Room is what they may use together for the gang to start.
 func using(c *stage.Context, f *stage.Finding, name corev1.ResourceName, room int64, users []*view.Consumer) {
 	stage.DetailEach(f, users, func(h *view.Consumer) string {
-		return fmt.Sprintf("%s uses %s", c.Name(h), phrase.Up(name, h.Total(name)))
+		return fmt.Sprintf("%s uses %s", c.Name(h), phrase.Quantity(name, h.Total(name)))
 	})
 	if f.Code == answer.QueueQuota {
 		lasting(c, f, users, name, room)

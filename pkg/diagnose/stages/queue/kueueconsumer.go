@@ -286,7 +286,7 @@ func (w quotaWait) consumers(f *stage.Finding, mayPreempt bool) {
 		if u.gives == neverEnds {
 			name = c.Reader.Title(u.job)
 		}
-		return fmt.Sprintf("%s uses %s%s%s", name, phrase.Up(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
+		return fmt.Sprintf("%s uses %s%s%s", name, phrase.Quantity(s.Name, u.amount), elsewhere(u.queue, queue), u.clause(c))
 	})
 	if gone := k.back(); len(gone) > 0 {
 		f.Fact("kept", phrase.NamesOf(gone, func(u *unstructured.Unstructured) string { return c.NameOf("Workload", u) })).Fix(k.release(c))

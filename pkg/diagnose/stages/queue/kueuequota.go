@@ -114,12 +114,12 @@ func undeclared(c *stage.Context, out *stage.Result, all []cohort.Shortage, queu
 func (w quotaWait) never() *stage.Finding {
 	c, queue, name, s := w.Context, w.queue, w.queue.GetName(), w.short
 	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
-		name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Up(s.Name, s.Requested)).Fact("queue", name).Fact("role", s.PodSet).
+		name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested)).Fact("queue", name).Fact("role", s.PodSet).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
 	if s.Uncovered {
-		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.AmountUp(s.Name, s.Requested))
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
 		if of := c.Gang.RoleByName(s.PodSet); of != nil && of.Replicas > 1 && s.Requested%int64(of.Replicas) == 0 {
-			f.Message += fmt.Sprintf(", %s for each of %s", phrase.Up(s.Name, s.Requested/int64(of.Replicas)), phrase.Count(of.Replicas, "member"))
+			f.Message += fmt.Sprintf(", %s for each of %s", phrase.Quantity(s.Name, s.Requested/int64(of.Replicas)), phrase.Count(of.Replicas, "member"))
 		}
 		f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0)).
 			Detail("an administrator can cover it in spec.resourceGroups, or have Kueue leave it out of account (resources.excludeResourcePrefixes of its configuration)")
@@ -141,7 +141,7 @@ func (w quotaWait) never() *stage.Finding {
 		}
 	}
 	if !s.Unsuited && ofFlavors(f, w.tree, name, s) && len(others) == 0 {
-		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s allows %s of one flavor (%s), and the gang needs %s of one", name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Up(s.Name, s.Requested))
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s allows %s of one flavor (%s), and the gang needs %s of one", name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested))
 	}
 	if len(others) > 0 { // the queue is large enough: the rules of the job are what is in the way
 		f.As(answer.Blocked, answer.User)
@@ -187,7 +187,7 @@ func without(c *stage.Context, name corev1.ResourceName) stage.Fix {
 func (w quotaWait) held(out *stage.Result) *stage.Finding {
 	queue, name, s := w.queue, w.queue.GetName(), w.short
 	f := stage.Found(answer.KueueQuota, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
-		name, phrase.Down(s.Name, max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Up(s.Name, s.Requested), phrase.Up(s.Name, s.Requested-s.Available)).
+		name, phrase.Quantity(s.Name, max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested), phrase.Quantity(s.Name, s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
 	ofFlavors(f, w.tree, name, s)
