@@ -24,7 +24,7 @@ func (s fixer) fixes() {
 	findings := s.base.Findings()
 	for _, f := range findings {
 		for _, fix := range f.Fixes {
-			one = !searched(f, fix) && s.offer(nodeRepairer{s.search}.least(fix)) || one
+			one = !searched(f, fix) && nodeRepairer{s.search}.offerLeast(fix) || one
 		}
 	}
 	for i := 0; !one && !s.spent(); i++ {

@@ -58,15 +58,14 @@ func (s nodeRepairer) fewest(repair *stage.NodeRepair) {
 	}
 }
 
-// least is a fix that repairs no more nodes than is enough; any other as it is.
-func (s nodeRepairer) least(fix stage.Fix) stage.Fix {
-	if fix.Repair == nil || len(fix.Repair.Names) < 2 {
-		return fix
+// offerLeast offers a fix; one that repairs nodes with no more of them than is enough, if that starts the gang, too.
+func (s nodeRepairer) offerLeast(fix stage.Fix) bool {
+	if fix.Repair != nil && len(fix.Repair.Names) > 1 {
+		if some, ok := s.enough(fix.Repair); ok && s.offer(some) {
+			return true
+		}
 	}
-	if some, ok := s.enough(fix.Repair); ok {
-		return some
-	}
-	return fix
+	return s.offer(fix)
 }
 
 // enough is a repair of no more nodes than is enough for that the gang has room, with those that do as well; ok is false where all together are too few. After a step it is
@@ -78,12 +77,17 @@ func (s nodeRepairer) enough(repair *stage.NodeRepair) (fix stage.Fix, ok bool) 
 	if !does(repair.Names) {
 		return fix, false
 	}
-	names := least(repair.Names, does)
+	before := s.budget
+	defer func() { s.budget = before }()
+	s.end = s.share(2).end // the rest is for what comes of the repair
+	names := least(repair.Names, func(names []string) bool { return !s.spent() && does(names) })
 	among := names
-	if s.upon == nil {
-		among = widen(s.search, names, repair.Names, does)
+	if s.upon == nil && !s.spent() {
+		if wider := widen(s.search, names, repair.Names, does); !s.spent() {
+			among = wider
+		}
 	}
-	return repair.Some(names, among), !s.spent()
+	return repair.Some(names, among), true
 }
 
 // least leaves out of a set that is enough what is not needed: first all that stands behind the shortest beginning that is

@@ -2,6 +2,7 @@ package advice_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,22 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
+
+// Of several cordoned nodes that do, those that report nothing come first, and who opens another one is warned.
+func TestUncordonOneThatReports(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+	cordon(c, 1, 2)
+	c.S.Nodes[1].Status.Conditions = append(c.S.Nodes[1].Status.Conditions, corev1.NodeCondition{Type: "GpuXidError", Status: corev1.ConditionTrue, Message: "fallen off the bus"})
+	_, found := look(t, c, advice.Options{})
+	i := slices.IndexFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Uncordon })
+	if i < 0 {
+		t.Fatalf("got %+v", found.Actions)
+	}
+	if a := found.Actions[i]; a.Text != "uncordon any 1 of n3, n2: n2 once what is reported there is repaired" || a.Command != "kubectl uncordon n3" {
+		t.Errorf("got %s, %s", a.Text, a.Command)
+	}
+}
 
 func TestUncordon(t *testing.T) {
 	runCases(t, answer.Uncordon, []testCase{

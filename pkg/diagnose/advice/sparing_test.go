@@ -47,12 +47,12 @@ func TestEvictFewPods(t *testing.T) {
 		"whichever goes": {func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Serves("web", 8, "n1", "n2", "n3").Add(gangOf(2, 8))
 			guard(c, "web", 1, c.S.Pods[:3]...)
-		}, "jobs=[serving/web] replicas=map[serving/web:2]", "kubectl -n serving scale deployment/web --replicas=2", "serving/web serves with 2 instead of 3 pods until it is scaled up again"},
+		}, "jobs=[serving/web] replicas=map[serving/web:2]", "kubectl -n serving scale deployment/web --replicas=2", "serving/web serves with 2 instead of 3 pods until it is scaled up again, as its HorizontalPodAutoscaler would, if it has one"},
 		"more than its budget allows": {func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Serves("web", 8, "n1", "n2", "n3").Add(gangOf(3, 8))
 			guard(c, "web", 1, c.S.Pods[:3]...)
 		}, "jobs=[serving/web] replicas=map[serving/web:1]", "kubectl -n serving scale deployment/web --replicas=1",
-			"serving/web serves with 1 instead of 3 pods until it is scaled up again; PodDisruptionBudget serving/web lets 1 of 2 pods go, which the command does not respect"},
+			"serving/web serves with 1 instead of 3 pods until it is scaled up again, as its HorizontalPodAutoscaler would, if it has one; PodDisruptionBudget serving/web lets 1 of 2 pods go, which the command does not respect"},
 		"one that is marked": {func(c *clustertest.Cluster) {
 			c.Node("n1", 4)
 			c.Node("n2", 8)

@@ -23,8 +23,8 @@ type NodeRepair struct {
 	// Names are the nodes that it is about, and Of is what it makes of one.
 	Names []string
 	Of    func(*corev1.Node) *corev1.Node
-	// Do is the action for some of them: with its text about names, and its command for those that are changed.
-	Do func(text string, names []string) answer.Action
+	// Do is the action for some of them: with its text, about those that do, and its command for those that are changed.
+	Do func(text string, among, names []string) answer.Action
 }
 
 // Fix is the repair of all its nodes.
@@ -36,17 +36,22 @@ func (r *NodeRepair) Some(names, among []string) Fix {
 	if len(among) > len(names) {
 		text, change = fmt.Sprintf("any %d of %s", len(names), phrase.Names(among)), map[string]any{"nodes": among, "count": len(names)}
 	}
-	a := r.Do(text, names)
+	a := r.Do(text, among, names)
 	a.By, a.Change = answer.Admin, change
 	return Fix{Action: a, Repair: r, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, Only(names, r.Of)) }}
 }
 
 // Uncordon is that cordoned nodes take pods again: once what they report is repaired, if they report something.
 func Uncordon(v *view.View, names []string) *NodeRepair {
-	return &NodeRepair{names, placement.Uncordoned, func(text string, names []string) answer.Action {
+	sick := func(name string) bool { return len(Reports(v.Cluster().Node(name))) > 0 }
+	names = slices.Concat(slices.DeleteFunc(slices.Clone(names), sick), slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !sick(name) })) // those that may be open at once come first
+	return &NodeRepair{names, placement.Uncordoned, func(text string, among, names []string) answer.Action {
 		text = "uncordon " + text
-		if slices.ContainsFunc(names, func(name string) bool { return len(Reports(v.Cluster().Node(name))) > 0 }) {
+		switch {
+		case slices.ContainsFunc(names, sick):
 			text += ", once what keeps " + phrase.Verb(len(names), "it", "them") + " cordoned is repaired"
+		case slices.ContainsFunc(among, sick):
+			text += ": " + phrase.Names(slices.DeleteFunc(slices.Clone(among), func(name string) bool { return !sick(name) })) + " once what is reported there is repaired"
 		}
 		return answer.Action{Kind: answer.Uncordon, Text: text, Nodes: names, Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)}
 	}}
@@ -54,7 +59,7 @@ func Uncordon(v *view.View, names []string) *NodeRepair {
 
 // Repair is that nodes that take no pods are well.
 func Repair(v *view.View, names []string) *NodeRepair {
-	return &NodeRepair{names, wellNode(v), func(text string, names []string) answer.Action {
+	return &NodeRepair{names, wellNode(v), func(text string, _, names []string) answer.Action {
 		return answer.Action{Kind: answer.Fix, Text: "repair " + text, Command: command.Kubectl("", "describe", "node", names[0])}
 	}}
 }

@@ -35,7 +35,7 @@ func ScaleDownOf(h *view.Consumer) (d ScaleDown, ok bool) {
 	}
 	if d.Ordered = h.Kind == "StatefulSet"; d.Ordered {
 		slices.SortStableFunc(d.Pods, func(a, b *corev1.Pod) int { return cmp.Compare(ordinal(b), ordinal(a)) })
-		return d, ordinal(d.Pods[len(d.Pods)-1]) == 0 // with all that is known, it counts from 0
+		return d, ordinal(d.Pods[len(d.Pods)-1]) == 0 && ordinal(d.Pods[0]) == len(d.Pods)-1 // with all that is known, it counts from 0, and has no gap
 	}
 	maker, _ := gang.ControllerOf(d.Pods[0])
 	for _, p := range d.Pods {
@@ -74,7 +74,7 @@ func unready(p *corev1.Pod) bool {
 	})
 }
 
-// scaleDownInPart has a service run fewer pods: those of a part go. A ReplicaSet is told by their deletion cost which, where it is not the same whichever go.
+// scaleDownInPart has a service run fewer pods: those of a part go. The deletion cost names them to a ReplicaSet, where it is not the same whichever go.
 func scaleDownInPart(part *view.Consumer, resource string) GiveWay {
 	d, _ := ScaleDownOf(part.Whole)
 	left, mark := len(d.Pods)-len(part.Pods), ""
@@ -95,5 +95,5 @@ func scaleDownInPart(part *view.Consumer, resource string) GiveWay {
 		mark = command.Kubectl(part.Namespace, append(args, fmt.Sprintf("%s=%d", corev1.PodDeletionCost, cost-1))...)
 	}
 	scale := command.Kubectl(part.Namespace, "scale", resource+"/"+part.Name, fmt.Sprintf("--replicas=%d", left))
-	return GiveWay{Verb: "scale down", Command: command.Then(mark, scale), Cost: fmt.Sprintf("serves with %d instead of %d pods until it is scaled up again", left, len(d.Pods)), Replicas: left}
+	return GiveWay{Verb: "scale down", Command: command.Then(mark, scale), Cost: fmt.Sprintf("serves with %d instead of %d pods until it is scaled up again, as its HorizontalPodAutoscaler would, if it has one", left, len(d.Pods)), Replicas: left}
 }

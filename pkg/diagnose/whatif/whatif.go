@@ -97,6 +97,7 @@ func NewNodes(model *corev1.Node, daemons []*corev1.Pod, count int) ([]*corev1.N
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
 		}
+		maps.DeleteFunc(n.Labels, func(_, value string) bool { return value == model.Name }) // a driver's name of the model itself
 		n.Labels[corev1.LabelHostname] = n.Name
 		nodes = append(nodes, n)
 		for _, d := range daemons {
