@@ -106,7 +106,7 @@ func TestImports(t *testing.T) {
 		{"sandbox", []string{"pkg/cmd", "cmd", "test"}, "", "the sandbox serves the commands, not the other way round"},
 		{"install", []string{"pkg", "cmd", "scheduler", "sandbox", "test"}, "pkg/setup/rbac", "manifests are data, with the rules that one writer makes"},
 		{"pkg/diagnose/stages/placement/node", []string{"pkg/diagnose/stages"}, "", ofPlacement},
-		{"pkg/diagnose/stages/placement/volume", []string{"pkg/diagnose/stages"}, "", ofPlacement},
+		{"pkg/diagnose/stages/placement/volume", []string{"pkg/diagnose/stages"}, "pkg/diagnose/stages/placement/node", ofPlacement},
 		{"pkg/diagnose/stages/placement/noderule", []string{"pkg/diagnose/stages"}, "", ofPlacement},
 		{"pkg/diagnose/stages/placement/topology", []string{"pkg/diagnose/stages"}, "", ofPlacement},
 		{"pkg/diagnose/stages/placement/device", []string{"pkg/diagnose/stages"}, "pkg/diagnose/stages/placement/node", ofPlacement},

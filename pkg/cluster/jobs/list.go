@@ -164,7 +164,7 @@ type result struct {
 func (o Selection) read(object *unstructured.Unstructured) (result, error) {
 	o.count(1)
 	job, err := Read(object)
-	if err == nil && !o.Objects && !joins(job.Kind.GroupKind()) {
+	if err == nil && !o.Objects && job.Reader.Join == nil && !joins(job.Kind.GroupKind()) {
 		job.Object = nil
 	}
 	return result{job, err}, nil

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -89,7 +89,7 @@ func export(io *iostreams.IOStreams, scheduler install.Scheduler) error {
 
 func printYAML(io *iostreams.IOStreams, objects []*unstructured.Unstructured) error {
 	for i, object := range apply.Ordered(objects) {
-		data, err := yaml.Marshal(object.Object)
+		data, err := printer.MarshalYAML(object.Object)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", apply.Describe(object), err)
 		}

@@ -149,6 +149,8 @@ func (o *Options) keep(job *gang.Job) string {
 	const again = "repeat it, and read them as they come"
 	follow := fmt.Sprintf("gangctl resubmit %s -n %s --name %s-2 --follow", job.Reader.Argument(job.Meta.Name), job.Meta.Namespace, job.Meta.Name)
 	switch {
+	case job.Reader.Unmanaged: // gangctl does not repeat it
+		return "read them while its pods are there: gangctl logs " + job.Reader.Argument(job.Meta.Name) + " -n " + job.Meta.Namespace + " -f"
 	case job.BatchJob != nil && job.BatchJob.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure:
 		return fmt.Sprintf("Kubernetes deletes the pods of a Job that fails with restart policy OnFailure, and keeps those of one with Never: %s --set spec.template.spec.restartPolicy=Never\nor %s: %s",
 			strings.TrimSuffix(follow, " --follow"), again, follow)

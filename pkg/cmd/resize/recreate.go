@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
@@ -383,7 +383,7 @@ func (o *Options) showKept(secret string, all []*unstructured.Unstructured) erro
 	for _, u := range all {
 		shown := u.DeepCopy()
 		redact.Object(shown.Object)
-		text, err := yaml.Marshal(shown.Object)
+		text, err := printer.MarshalYAML(shown.Object)
 		if err != nil {
 			return fmt.Errorf("show %s: %w", apply.Describe(u), err)
 		}

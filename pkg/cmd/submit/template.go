@@ -264,7 +264,7 @@ func (o *Options) merge(u *unstructured.Unstructured) ([]byte, error) {
 			}
 		}
 	}
-	return yaml.Marshal(u.Object)
+	return printer.MarshalYAML(u.Object)
 }
 
 // newTemplatesCommand returns `gangctl submit templates`.

@@ -78,13 +78,16 @@ func troubled(pod *corev1.Pod) (name string, restarted bool) {
 	return "", false
 }
 
-// suspect is the container of a pod that it is broken by: the init container that the others wait for, or the first that is not up or was restarted; nil without one.
+// suspect is the container of a pod that it is broken by: the init container that the others wait for, the first that is not up, or the first that was restarted; nil without one.
 func suspect(pod *corev1.Pod) *corev1.ContainerStatus {
 	if s := awaited(pod); s != nil {
 		return s
 	}
-	for i, s := range pod.Status.ContainerStatuses {
-		if s.RestartCount > 0 || s.State.Waiting != nil {
+	for _, worse := range []func(corev1.ContainerStatus) bool{
+		func(s corev1.ContainerStatus) bool { return s.State.Waiting != nil || s.State.Terminated != nil },
+		func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 },
+	} {
+		if i := slices.IndexFunc(pod.Status.ContainerStatuses, worse); i >= 0 {
 			return &pod.Status.ContainerStatuses[i]
 		}
 	}

@@ -18,15 +18,18 @@ func TestLog(t *testing.T) {
 	crashed := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "plugin", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}}
 	beginning := corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: "toolkit-validation", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "plugin", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}}
+	beside := crashed.DeepCopy()
+	beside.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "sidecar", Ready: true, RestartCount: 1}}, beside.ContainerStatuses...)
 	for name, test := range map[string]struct {
 		pods          []corev1.PodStatus
 		want, waiting string
 	}{
-		"no pod is seen":                  {nil, "logs daemonset/plugin --tail=50", ""},
-		"none was restarted":              {[]corev1.PodStatus{up, up}, "logs daemonset/plugin --tail=50", ""},
-		"each was restarted":              {[]corev1.PodStatus{crashed, crashed}, "logs daemonset/plugin -c plugin --previous --tail=50", "2 pods of it: CrashLoopBackOff"},
-		"some were restarted":             {[]corev1.PodStatus{up, crashed}, "logs daemonset/plugin -c plugin --tail=50", "1 pod of it: CrashLoopBackOff"},
-		"they wait for an init container": {[]corev1.PodStatus{beginning, beginning}, "logs daemonset/plugin -c toolkit-validation --tail=50", "2 pods of it: init container toolkit-validation has not ended"},
+		"no pod is seen":                       {nil, "logs daemonset/plugin --tail=50", ""},
+		"none was restarted":                   {[]corev1.PodStatus{up, up}, "logs daemonset/plugin --tail=50", ""},
+		"each was restarted":                   {[]corev1.PodStatus{crashed, crashed}, "logs daemonset/plugin -c plugin --previous --tail=50", "2 pods of it: CrashLoopBackOff"},
+		"another container was restarted once": {[]corev1.PodStatus{*beside}, "logs daemonset/plugin -c plugin --previous --tail=50", "1 pod of it: CrashLoopBackOff"},
+		"some were restarted":                  {[]corev1.PodStatus{up, crashed}, "logs daemonset/plugin -c plugin --tail=50", "1 pod of it: CrashLoopBackOff"},
+		"they wait for an init container":      {[]corev1.PodStatus{beginning, beginning}, "logs daemonset/plugin -c toolkit-validation --tail=50", "2 pods of it: init container toolkit-validation has not ended"},
 	} {
 		c, labels := clustertest.New(), map[string]string{"app": "plugin"}
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "gpu-operator", Name: "plugin"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}}}

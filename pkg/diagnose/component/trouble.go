@@ -21,6 +21,8 @@ type OnNodes struct {
 	// Broken are its pods there, or for there, that do not run as they should; Absent are the nodes for which it has no pod.
 	Broken []*corev1.Pod
 	Absent []string
+	// Works reports that on some of them one runs as it should.
+	Works bool
 }
 
 // On looks at the pods of a DaemonSet on some nodes.
@@ -41,7 +43,8 @@ func On(v *view.View, d *appsv1.DaemonSet, nodes ...string) (found OnNodes) {
 		if len(live) == 0 {
 			live = pods[node]
 		}
-		found.Broken = append(found.Broken, Broken(live)...)
+		broken := Broken(live)
+		found.Broken, found.Works = append(found.Broken, broken...), found.Works || len(broken) < len(live)
 	}
 	return found
 }

@@ -34,7 +34,7 @@ func nodesNotReady(c *stage.Context, s shortfall) *stage.Finding {
 	well := stage.Repair(c.View, node.Names(stay))
 	if repair := agents(c, f, stay); repair != nil && len(f.Commands) > 0 {
 		look := f.Commands[0]
-		well.Do = func(text string, _ []string) answer.Action {
+		well.Do = func(text string, _, _ []string) answer.Action {
 			return answer.Action{Kind: answer.Fix, Text: repair(text), Command: look}
 		}
 	}

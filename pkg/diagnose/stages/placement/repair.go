@@ -110,7 +110,7 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 	first := nodes[0]
 	f := base(c, s.room, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
 	look := command.Kubectl("", "describe", "node", first.Name)
-	repair := stage.NodeRepair{Names: names, Of: healthy(c).of, Do: func(text string, names []string) answer.Action {
+	repair := stage.NodeRepair{Names: names, Of: healthy(c).of, Do: func(text string, _, names []string) answer.Action {
 		return answer.Action{Kind: answer.Fix, Text: "repair the devices of " + text, Command: command.Kubectl("", "describe", "node", names[0])}
 	}}
 	if plugin, broken := brokenPlugin(c, device, names); plugin != nil {
@@ -120,7 +120,7 @@ func unhealthy(c *stage.Context, s shortfall) *stage.Finding {
 		if c.Reader.Sees(plugin.Namespace) {
 			look = component.Look(broken[0])
 		}
-		repair.Do = func(text string, _ []string) answer.Action {
+		repair.Do = func(text string, _, _ []string) answer.Action {
 			return answer.Action{Kind: answer.Fix, Text: fmt.Sprintf("get %s to run on %s", c.TitleOf("DaemonSet", plugin), text), Command: look}
 		}
 	}
@@ -136,11 +136,15 @@ func brokenPlugin(c *stage.Context, name corev1.ResourceName, nodes []string) (*
 	if plugin == nil {
 		return nil, nil
 	}
-	on := component.On(c.View, plugin, nodes...)
-	if len(on.Absent) > 0 || len(on.Broken) < len(nodes) {
-		return nil, nil
+	var broken []*corev1.Pod
+	for _, name := range nodes {
+		on := component.On(c.View, plugin, name)
+		if len(on.Broken) == 0 || on.Works {
+			return nil, nil
+		}
+		broken = append(broken, on.Broken...)
 	}
-	return plugin, on.Broken
+	return plugin, broken
 }
 
 func cordoned(c *stage.Context, s shortfall) *stage.Finding {
