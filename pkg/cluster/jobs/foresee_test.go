@@ -56,7 +56,7 @@ spec:
 		}
 		return job
 	}
-	if kept, err := (Selection{}).read(of("r").Object); err != nil || kept.job.Object == nil {
+	if kept, err := (Selection{Foresee: true}).read(of("r").Object); err != nil || kept.job.Object == nil {
 		t.Fatalf("a list that needs no objects does not keep what a TrainJob is foreseen from: %v", err)
 	}
 	all := []*gang.Job{of("r"), of("r"), of("absent")}

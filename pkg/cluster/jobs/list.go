@@ -45,6 +45,8 @@ type Selection struct {
 	Namespace, Selector string
 	// Objects keeps the objects that the jobs were read from.
 	Objects bool
+	// Foresee has TrainJobs without a JobSet get what they will have, which [Foresee] reads.
+	Foresee bool
 	// Count, if set, counts the objects that have been read, while they are.
 	Count *atomic.Int64
 }
@@ -88,8 +90,10 @@ func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error
 		return nil, err
 	}
 	all.Jobs = joinAll(all.Jobs, made)
-	if !o.Objects {
+	if o.Foresee {
 		Foresee(ctx, client, all.Jobs)
+	}
+	if !o.Objects {
 		for _, job := range all.Jobs {
 			job.Object = nil
 		}
@@ -164,7 +168,7 @@ type result struct {
 func (o Selection) read(object *unstructured.Unstructured) (result, error) {
 	o.count(1)
 	job, err := Read(object)
-	if err == nil && !o.Objects && job.Reader.Join == nil && !joins(job.Kind.GroupKind()) {
+	if needed := o.Foresee && job != nil && job.Reader.Join != nil; err == nil && !o.Objects && !needed && !joins(job.Kind.GroupKind()) {
 		job.Object = nil
 	}
 	return result{job, err}, nil

@@ -138,7 +138,7 @@ func (o *Options) list(ctx context.Context, count *atomic.Int64, done func()) er
 	if err != nil {
 		return err
 	}
-	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable(), Count: count})
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable(), Foresee: o.Output.IsTable(), Count: count})
 	if err != nil {
 		return err
 	}

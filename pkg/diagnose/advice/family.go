@@ -31,11 +31,7 @@ func (s *search) widened(set, all []*view.Consumer) family {
 // many as there are members, each of them in as many as another: where one of these is too few, the set stays alone.
 func widen[T comparable](s *search, set, all []T, does func([]T) bool) []T {
 	members, last := slices.Clone(set), len(set)-1
-	others := maxSingles
-	if len(s.w.Cluster().Nodes()) > large {
-		others = maxFew
-	}
-	for _, h := range all[:min(len(all), len(set)+others)] {
+	for _, h := range all[:min(len(all), len(set)+s.upTo(maxSingles))] {
 		if !slices.Contains(set, h) && does(slices.Concat(set[:last], []T{h})) {
 			members = append(members, h)
 		}
@@ -73,7 +69,7 @@ func families(sets [][]*view.Consumer) []family {
 				}
 			}
 		}
-		if choose(len(union), size) == len(bySize[size]) {
+		if n := len(bySize[size]); choices(len(union), size, n) == n {
 			all = append(all, family{union, size})
 			continue
 		}
@@ -84,10 +80,13 @@ func families(sets [][]*view.Consumer) []family {
 	return all
 }
 
-func choose(n, k int) int {
+// choices is how many choices of k of n there are; more than most is not counted further.
+func choices(n, k, most int) int {
 	result := 1
-	for i := range k {
-		result = result * (n - i) / (i + 1)
+	for i := range min(k, n-k) {
+		if result = result * (n - i) / (i + 1); result > most {
+			break
+		}
 	}
 	return result
 }

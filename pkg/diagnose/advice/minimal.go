@@ -22,6 +22,14 @@ const (
 	maxSets = 4
 )
 
+// upTo is how many are tried, less in a large cluster, where each try costs more.
+func (s *search) upTo(usual int) int {
+	if len(s.w.Cluster().Nodes()) > large {
+		return maxFew
+	}
+	return usual
+}
+
 // enough reports whether the gang starts once the consumers are gone.
 func (s *search) enough(set []*view.Consumer) bool { return s.without(set).starts }
 

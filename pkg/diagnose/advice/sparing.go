@@ -89,11 +89,7 @@ func (s *search) spare(pods []*corev1.Pod, enough func([]*corev1.Pod) bool) []*c
 			fewest = order[:n]
 		}
 	}
-	most := maxSingles
-	if len(s.w.Cluster().Nodes()) > large {
-		most = maxFew
-	}
-	if len(fewest) > most {
+	if len(fewest) > s.upTo(maxSingles) {
 		return fewest
 	}
 	return least(fewest, enough)
@@ -121,9 +117,7 @@ func (s *search) whereMembersWouldBe(pods []*corev1.Pod) []*corev1.Pod {
 	for _, a := range s.placed(s.cluster().Without(placement.PodIDs(pods)...), s.base.Request.Gang).Placement {
 		used[a.Node] = true
 	}
-	elsewhere := func(p *corev1.Pod) bool { return !used[p.Spec.NodeName] }
-	there := slices.DeleteFunc(slices.Clone(pods), elsewhere)
-	return append(there, slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !elsewhere(p) })...)
+	return stage.FirstThose(pods, func(p *corev1.Pod) bool { return used[p.Spec.NodeName] })
 }
 
 // oneOfEachNode has the first pod of each node before the second ones.
@@ -145,26 +139,11 @@ func (s *search) whichever(h *view.Consumer, count int, enough func([]*corev1.Po
 	if count <= len(first) {
 		return count == len(first)
 	}
-	most := maxChoices
-	if len(s.w.Cluster().Nodes()) > large {
-		most = maxFew
-	}
-	if !fewChoices(len(rest), count-len(first), most) {
+	if most := s.upTo(maxChoices); choices(len(rest), count-len(first), most) > most {
 		return false
 	}
 	for some := range combinations(rest, count-len(first)) {
 		if !enough(slices.Concat(first, some)) {
-			return false
-		}
-	}
-	return true
-}
-
-// fewChoices reports whether there are at most so many choices of k of n.
-func fewChoices(n, k, most int) bool {
-	choices := 1
-	for i := range min(k, n-k) {
-		if choices = choices * (n - i) / (i + 1); choices > most {
 			return false
 		}
 	}

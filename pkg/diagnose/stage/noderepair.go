@@ -44,7 +44,7 @@ func (r *NodeRepair) Some(names, among []string) Fix {
 // Uncordon is that cordoned nodes take pods again: once what they report is repaired, if they report something.
 func Uncordon(v *view.View, names []string) *NodeRepair {
 	sick := func(name string) bool { return len(Reports(v.Cluster().Node(name))) > 0 }
-	names = slices.Concat(slices.DeleteFunc(slices.Clone(names), sick), slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !sick(name) })) // those that may be open at once come first
+	names = FirstThose(names, func(name string) bool { return !sick(name) }) // they may be open at once
 	return &NodeRepair{names, placement.Uncordoned, func(text string, among, names []string) answer.Action {
 		text = "uncordon " + text
 		switch {

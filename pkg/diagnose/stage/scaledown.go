@@ -46,16 +46,14 @@ func ScaleDownOf(h *view.Consumer) (d ScaleDown, ok bool) {
 			d.First++
 		}
 	}
-	slices.SortStableFunc(d.Pods, func(a, b *corev1.Pod) int {
-		switch x, y := unready(a), unready(b); {
-		case x == y:
-			return 0
-		case x:
-			return -1
-		}
-		return 1
-	})
+	d.Pods = FirstThose(d.Pods, unready)
 	return d, true
+}
+
+// FirstThose has some of all first, and the others behind them, each in their order.
+func FirstThose[T any](all []T, some func(T) bool) []T {
+	others := slices.DeleteFunc(slices.Clone(all), some)
+	return append(slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !some(x) }), others...)
 }
 
 // ordinal is the number of a pod of a StatefulSet; -1 for a name without one.
